@@ -17,7 +17,7 @@ from actors.errors import ToolDefinitionError
 from actors.testing import validate
 from actors.tools import Tool
 from actors.transcripts import check, encode, from_wire, render
-from tests.session.asking.test_settings import sent
+from tests.session.test_settings import request_with
 
 TESTS = Path(__file__).parent.parent
 CASES = TESTS / "cases"
@@ -39,7 +39,7 @@ def test_every_case_is_used_by_a_test() -> None:
 def test_an_effort_beside_tools_is_sent_to_no_model_that_refuses_it() -> None:
     given = case("chat-effort-and-tools")
     made = [
-        sent(
+        request_with(
             "openai_chat",
             Settings(model=each["model"], effort=each["effort"], tools=(READ,) if each["tools"] else ()),
         )
@@ -52,7 +52,7 @@ def test_an_effort_beside_tools_is_sent_to_no_model_that_refuses_it() -> None:
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses"])
 def test_a_temperature_is_sent_to_no_model_that_refuses_it(name: str) -> None:
     given = case("sampling-on-gpt-5")
-    made = [sent(name, Settings(**each)) for each in given["requests"]]
+    made = [request_with(name, Settings(**each)) for each in given["requests"]]
     assert {"temperature": [json.loads(each.body).get("temperature") for each in made]} == given["expected"]
 
 
@@ -68,7 +68,7 @@ def test_every_message_of_deepseek_has_its_reasoning_where_tools_are_declared() 
 def body_with(given: Case, name: str, model: str = "model") -> tuple[Case, tuple[str, ...]]:
     """Return the body of a request with a case's tools, and what it does not say."""
     tools = tuple([ToolSpec(each["name"], "", dump(each["parameters"])) for each in given["tools"]])
-    made = sent(name, Settings(model=model, tools=tools))
+    made = request_with(name, Settings(model=model, tools=tools))
     assert validate(made.body, name) is None
     return json.loads(made.body), made.losses
 

@@ -30,7 +30,7 @@ from tests.runtime_support import (
     openai,
     recorded,
 )
-from tests.session.test_cancel import ONE, cancel_when, shielded
+from tests.session.test_cancel import ONE, cancel_when, shielded_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -178,7 +178,7 @@ async def test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_res
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[shielded(begun, released)])
+        session = await runtime.open("a", tools=[shielded_tool(begun, released)])
         await cancel_when(session, begun.wait)
         await anyio.wait_all_tasks_blocked()
         kept = not session._lifecycle.passivate()

@@ -15,7 +15,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, assert_prefixes, bodies, hosting, log, openai, results
-from tests.session.test_bound_reasoning import thoughts
+from tests.session.test_bound_reasoning import sealed_thoughts
 from tests.strict_hosts import strict_host
 from tests.tools.test_toolsets import Bench
 
@@ -78,7 +78,7 @@ async def test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them(name:
         assert kinds.index(EpochBegan, at) < kinds.index(RequestSent, at)
         assert events[at] == Configured(None, ("find", "look"), events[at].preamble)  # type: ignore[union-attr]
     assert server.refusals == []
-    assert [thoughts(body) for body in bodies(server)] == [0, 1, 2, 0, 1]
+    assert [sealed_thoughts(body) for body in bodies(server)] == [0, 1, 2, 0, 1]
 
 
 async def test_where_reasoning_is_bound_to_nothing_the_lane_goes_on_as_it_is() -> None:
@@ -295,4 +295,4 @@ async def test_the_same_again_is_written_and_begins_nothing() -> None:
         await session.ask("Again?")
         assert epochs(list(log(runtime, session))) == []
         assert len([event for event in log(runtime, session) if isinstance(event, Configured)]) == 1
-    assert [thoughts(body) for body in bodies(server)] == [0, 1, 2]
+    assert [sealed_thoughts(body) for body in bodies(server)] == [0, 1, 2]

@@ -50,7 +50,7 @@ from tests.runtime_support import (
     restarted,
     results,
 )
-from tests.session.test_cancel import ONE, cancel_when, shielded
+from tests.session.test_cancel import ONE, cancel_when, shielded_tool
 
 pytestmark = pytest.mark.anyio
 
@@ -141,7 +141,7 @@ async def test_what_a_tool_returns_while_its_session_is_closed_is_not_written_be
     begun, released = anyio.Event(), anyio.Event()
     storage = Held(Closed)
     async with hosting(a=openai(ONE), storage=storage) as runtime:
-        session = await runtime.open("a", tools=[shielded(begun, released)])
+        session = await runtime.open("a", tools=[shielded_tool(begun, released)])
         await cancel_when(session, begun.wait)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.close)

@@ -20,7 +20,7 @@ STREAMS = (
         46,
         "a backend goes down in the middle of a batch",
         proofs=(
-            "tests/session/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends",
+            "tests/session/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn",
             "tests/scenarios/test_streams.py"
             "::test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_the_next",
             "tests/runtime/test_acceptance.py"

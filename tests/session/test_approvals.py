@@ -1,4 +1,4 @@
-"""Approvals without a callback: a call waits for somebody's word, from any task, and is bound to what was looked at."""
+"""Approvals without a callback: any task may decide a waiting call, and the decision is bound to its arguments."""
 
 import json
 import threading
@@ -47,7 +47,7 @@ WRONG: list[dict[str, JsonValue]] = [{}, {"path": 7}, {"path": "b", "force": Tru
 
 
 class Files:
-    """A tool that wants approval, and what it did."""
+    """A tool that needs approval, with a record of the files that it deleted."""
 
     def __init__(self) -> None:
         self.deleted: list[str] = []
@@ -61,13 +61,13 @@ class Files:
         self.tool = delete
 
 
-def deleting(*paths: str) -> Turn:
+def delete_calls(*paths: str) -> Turn:
     return Turn(*[Call("delete", {"path": path}) for path in paths])
 
 
 @PUT_AWAY
-async def test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it(put_away: str) -> None:
-    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+async def test_a_call_that_needs_approval_runs_once_after_it_was_allowed(put_away: str) -> None:
+    files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         asked = await session.ask("Delete a.")
@@ -89,7 +89,7 @@ async def test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it(put_
 
 
 async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> None:
-    files, server = Files(), openai(deleting("a", "b"), Turn(Say("I see.")))
+    files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("I see.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
@@ -103,8 +103,8 @@ async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> 
     assert ran == "b: deleted"
 
 
-async def test_edited_arguments_are_judged_again_and_the_call_runs_with_them() -> None:
-    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+async def test_edited_arguments_are_validated_and_passed_to_the_call() -> None:
+    files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete a.")
@@ -118,8 +118,8 @@ async def test_edited_arguments_are_judged_again_and_the_call_runs_with_them() -
         assert files.deleted == ["b"]
 
 
-async def test_a_decision_about_other_arguments_is_refused_and_so_is_one_nobody_waits_for() -> None:
-    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+async def test_decisions_about_other_arguments_or_unknown_calls_are_rejected() -> None:
+    files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
     look = Tool.external("look", "", {"type": "object"})
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool, look])
@@ -138,8 +138,8 @@ async def test_a_decision_about_other_arguments_is_refused_and_so_is_one_nobody_
         assert files.deleted == ["a"]
 
 
-async def test_an_approval_is_asked_for_in_the_stream_and_given_from_another_task() -> None:
-    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+async def test_another_task_can_answer_an_approval_request_of_a_stream() -> None:
+    files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         answers: list[AskResult] = []
@@ -157,7 +157,7 @@ async def test_an_approval_is_asked_for_in_the_stream_and_given_from_another_tas
         assert [answer.text for answer in answers] == ["Done."]
 
 
-async def test_an_external_call_that_wants_approval_is_approved_by_passing_its_result() -> None:
+async def test_an_external_call_is_approved_by_passing_its_result() -> None:
     send = Tool.external("send", "Sends a letter.", {"type": "object"})
     server = openai(Turn(Call("send", {}), Call("send", {"to": "B"})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
@@ -172,28 +172,28 @@ async def test_an_external_call_that_wants_approval_is_approved_by_passing_its_r
     assert sent == "sent"
 
 
-def waiting_for_all() -> tuple[Files, Tool[..., str], Turn]:
+def calls_of_every_kind() -> tuple[Files, Tool[..., str], Turn]:
     """Return tools of both kinds, and a turn that waits for two approvals and a result."""
     send = Tool.external("send", "Sends a letter.", {"type": "object"})
     calls = [Call("delete", {"path": "a"}), Call("delete", {"path": "b"}), Call("send", {})]
     return Files(), send, Turn(*calls)
 
 
-async def test_results_and_decisions_that_are_passed_at_once_are_recorded_at_once(
+async def test_results_and_decisions_passed_together_are_recorded_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    files, send, turn = waiting_for_all()
+    files, send, turn = calls_of_every_kind()
     appends: list[tuple[type, ...]] = []
     append = MemoryStorage.append
 
-    def noted(self: MemoryStorage, entries: Sequence[Entry]) -> Sequence[Appended]:
+    def append_and_note(self: MemoryStorage, entries: Sequence[Entry]) -> Sequence[Appended]:
         appends.extend(tuple([type(event) for event in entry.events]) for entry in entries)
         return append(self, entries)
 
     async with hosting(a=openai(turn, DONE)) as runtime:
         session = await runtime.open("a", tools=[files.tool, send])
         await session.ask("Do it.")
-        monkeypatch.setattr(MemoryStorage, "append", noted)
+        monkeypatch.setattr(MemoryStorage, "append", append_and_note)
         answer = await session.ask(
             approvals={OTHER: ApprovalDecision("allow"), ONE: ApprovalDecision("deny", reason="no")},
             results={THIRD: "sent"},
@@ -202,8 +202,8 @@ async def test_results_and_decisions_that_are_passed_at_once_are_recorded_at_onc
         assert appends[0] == (ApprovalDecided, ApprovalDecided, Denied, Returned)
 
 
-async def test_decisions_that_only_allow_are_recorded_at_once_and_a_stream_continues_with_them() -> None:
-    files, server = Files(), openai(deleting("a", "b"), DONE)
+async def test_decisions_that_only_allow_are_recorded_together_and_streamed() -> None:
+    files, server = Files(), openai(delete_calls("a", "b"), DONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
@@ -229,10 +229,10 @@ async def test_decisions_that_only_allow_are_recorded_at_once_and_a_stream_conti
     ids=["digest", "arguments", "verdict", "external", "unknown", "forged", "unheard-of"],
 )
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
-async def test_if_one_of_several_is_refused_nothing_is_recorded(
+async def test_if_one_of_several_decisions_is_rejected_none_is_recorded(
     wrong: dict[str, Any], says: str, verdict: Any
-) -> None:  # Any: what a caller may pass
-    files, send, turn = waiting_for_all()
+) -> None:  # Any: any argument that a caller may pass
+    files, send, turn = calls_of_every_kind()
     async with hosting(a=openai(turn, DONE)) as runtime:
         session = await runtime.open("a", tools=[files.tool, send])
         await session.ask("Do it.")
@@ -253,8 +253,8 @@ async def test_if_one_of_several_is_refused_nothing_is_recorded(
         assert sorted(files.deleted) == ["a", "b"]
 
 
-async def test_a_cancel_closes_what_was_allowed_and_has_not_run() -> None:
-    files, server = Files(), openai(deleting("a", "b"), Turn(Say("Next.")))
+async def test_cancel_closes_allowed_calls_that_have_not_run() -> None:
+    files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("Next.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
@@ -269,8 +269,8 @@ async def test_a_cancel_closes_what_was_allowed_and_has_not_run() -> None:
 
 
 @pytest.mark.parametrize("which", ["session", "scheduler"])
-async def test_a_crash_keeps_what_was_decided(which: str) -> None:
-    files, server = Files(), openai(deleting("a", "b"), Turn(Say("Done.")))
+async def test_a_crash_keeps_recorded_decisions(which: str) -> None:
+    files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
@@ -280,13 +280,13 @@ async def test_a_crash_keeps_what_was_decided(which: str) -> None:
         assert files.deleted == ["c"]
 
 
-async def test_a_rule_over_the_arguments_says_who_is_asked() -> None:
+async def test_an_approval_rule_decides_from_the_arguments() -> None:
     moved: list[str] = []
 
     def rule(arguments: dict[str, object]) -> str:
         return {"tmp": "allow", "etc": "deny"}.get(str(arguments["path"]), "ask")
 
-    @tool(approval=rule)  # type: ignore[arg-type]  # a rule that says any word
+    @tool(approval=rule)  # type: ignore[arg-type]  # a rule that may return any string
     async def move(path: str) -> str:
         """Move a file."""
         moved.append(path)
@@ -304,7 +304,7 @@ async def test_a_rule_over_the_arguments_says_who_is_asked() -> None:
         assert moved == ["tmp", "home"]
 
 
-async def test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free() -> None:
+async def test_an_approved_call_runs_when_a_thread_becomes_free() -> None:
     entered, release, sent = threading.Event(), threading.Event(), list[str]()
 
     @tool

@@ -1,4 +1,4 @@
-"""An ask that fails raises, wherever its result is returned; what else becomes of an ask is a result."""
+"""A failed ask raises AskFailed; asks that end otherwise return a result."""
 
 import copy
 import pickle
@@ -30,12 +30,12 @@ ONE = CallId("hist_tool_1")
 REFUSED = Status(401, message="Incorrect API key provided.")
 
 
-def refusing(*turns: Turn, at: int = 0, fault: Status = REFUSED) -> OpenAIServer:
+def failing_server(*turns: Turn, at: int = 0, fault: Status = REFUSED) -> OpenAIServer:
     return OpenAIServer(list(turns), faults={at: fault})
 
 
-async def test_an_ask_that_fails_raises_and_its_session_goes_on() -> None:
-    async with hosting(a=refusing(Turn(Say("Yes.")))) as runtime:
+async def test_a_failed_ask_raises_and_its_session_continues() -> None:
+    async with hosting(a=failing_server(Turn(Say("Yes.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed, match="a:gpt gave no answer: Incorrect API key provided") as raised:
             await session.ask("Is it?")
@@ -48,8 +48,8 @@ async def test_an_ask_that_fails_raises_and_its_session_goes_on() -> None:
         assert (await session.ask("And now?")).text == "Yes."
 
 
-async def test_without_check_the_same_result_is_returned() -> None:
-    async with hosting(a=refusing(), b=refusing()) as runtime:
+async def test_without_check_a_failed_ask_returns_its_result() -> None:
+    async with hosting(a=failing_server(), b=failing_server()) as runtime:
         left, right = await runtime.open("a"), await runtime.open("b")
         result = await left.ask("Is it?", check=False)
         with pytest.raises(AskFailed) as raised:
@@ -58,9 +58,9 @@ async def test_without_check_the_same_result_is_returned() -> None:
         assert result.error == raised.value.result.error
 
 
-async def test_a_failure_that_passes_can_be_tried_again() -> None:
+async def test_an_ask_can_be_repeated_after_a_transient_failure() -> None:
     overloaded = Status(529, message="Overloaded.")
-    async with hosting(a=refusing(Turn(Say("Yes.")), fault=overloaded)) as runtime:
+    async with hosting(a=failing_server(Turn(Say("Yes.")), fault=overloaded)) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed) as raised:
             await session.ask("Is it?")
@@ -68,7 +68,7 @@ async def test_a_failure_that_passes_can_be_tried_again() -> None:
         assert (await session.ask("Is it?")).text == "Yes."
 
 
-async def test_a_bound_of_the_ask_is_a_failure_too() -> None:
+async def test_an_ask_that_exceeds_its_timeout_fails() -> None:
     gate = Gate()
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -86,10 +86,10 @@ async def _with_approvals(session: Session, check: bool) -> AskResult:
 
 
 @pytest.mark.parametrize("go_on", [_with_results, _with_approvals])
-async def test_what_goes_on_with_an_ask_raises_as_the_ask_would(go_on: object) -> None:
+async def test_a_continuation_that_fails_raises_as_its_ask_would(go_on: object) -> None:
     assert callable(go_on)
     for check in (True, False):
-        async with hosting(a=refusing(Turn(Call("look", {})), at=1)) as runtime:
+        async with hosting(a=failing_server(Turn(Call("look", {})), at=1)) as runtime:
             session = await runtime.open("a", tools=[LOOK])
             assert (await session.ask("Look.")).status == "awaiting"
             if not check:
@@ -100,7 +100,7 @@ async def test_what_goes_on_with_an_ask_raises_as_the_ask_would(go_on: object) -
             assert raised.value.result.rounds == 2
 
 
-async def test_a_cancelled_ask_is_a_result() -> None:
+async def test_a_cancelled_ask_returns_a_result() -> None:
     gate = Gate()
     results: list[AskResult] = []
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
@@ -116,7 +116,7 @@ async def test_a_cancelled_ask_is_a_result() -> None:
     assert [result.status for result in results] == ["cancelled"]
 
 
-async def test_an_ask_that_a_restart_interrupts_is_a_result() -> None:
+async def test_an_ask_interrupted_by_a_restart_returns_a_result() -> None:
     gate = Gate()
     results: list[AskResult] = []
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
@@ -134,8 +134,8 @@ async def test_an_ask_that_a_restart_interrupts_is_a_result() -> None:
         assert (await session.ask("And now?")).status == "complete"
 
 
-async def test_a_stream_ends_with_its_event_and_raises_nothing() -> None:
-    async with hosting(a=refusing()) as runtime:
+async def test_a_stream_ends_with_an_error_event_and_raises_nothing() -> None:
+    async with hosting(a=failing_server()) as runtime:
         session = await runtime.open("a")
         async with session.stream("Is it?") as events:
             seen = [event async for event in events]
@@ -143,7 +143,7 @@ async def test_a_stream_ends_with_its_event_and_raises_nothing() -> None:
     assert isinstance(seen[-1], ErrorEvent)
 
 
-async def test_what_is_refused_before_the_ask_is_taken_is_no_failed_ask() -> None:
+async def test_a_rejected_ask_does_not_raise_ask_failed() -> None:
     async with hosting(a=openai(Turn(Say("Yes.")))) as runtime:
         session = await runtime.open("a", budget=actors.Budget(tokens=1))
         with pytest.raises(ConfigError):
@@ -153,22 +153,22 @@ async def test_what_is_refused_before_the_ask_is_taken_is_no_failed_ask() -> Non
             await session.ask("And now?")
 
 
-async def test_who_calls_a_subagent_sees_that_it_failed() -> None:
+async def test_a_caller_of_a_failed_subagent_sees_its_error() -> None:
     helper = actors.subagent("helper", "Helps.", target="b")
     server = openai(Turn(Call("helper", {"task": "Find out."})), Turn(Say("No luck.")))
-    async with hosting(a=server, b=refusing()) as runtime:
+    async with hosting(a=server, b=failing_server()) as runtime:
         session = await runtime.open("a", tools=[helper])
         assert (await session.ask("Do it.")).text == "No luck."
         (end,) = [event.error for event in log(runtime, session) if isinstance(event, Failed)]
     assert end.startswith(Json(b'"SubagentFailed: helper did not complete (failed): Incorrect API key'))
 
 
-async def test_a_tool_that_asks_a_session_below_it_sees_the_error() -> None:
+async def test_a_tool_that_asks_a_child_session_receives_ask_failed() -> None:
     seen: list[AskFailed] = []
 
     @tool
     async def delegate(context: ToolContext[None]) -> str:
-        """Ask another."""
+        """Ask a child session."""
         async with context.subagent("b") as child:
             try:
                 return (await child.ask("Is it?")).text
@@ -176,13 +176,15 @@ async def test_a_tool_that_asks_a_session_below_it_sees_the_error() -> None:
                 seen.append(error)
                 return "it failed"
 
-    async with hosting(a=openai(Turn(Call("delegate", {})), Turn(Say("Well."))), b=refusing()) as runtime:
+    async with hosting(
+        a=openai(Turn(Call("delegate", {})), Turn(Say("Well."))), b=failing_server()
+    ) as runtime:
         session = await runtime.open("a", tools=[delegate])
         assert (await session.ask("Do it.")).text == "Well."
     assert [error.status for error in seen] == [401]
 
 
-async def test_the_error_says_what_to_try_as_the_command_line_does() -> None:
+async def test_the_error_gives_the_same_advice_as_the_command_line() -> None:
     server = OpenAIServer([Turn(Say("Yes."))])
     with anyio.fail_after(60):
         async with serve(server):
@@ -194,8 +196,8 @@ async def test_the_error_says_what_to_try_as_the_command_line_does() -> None:
     assert raised.value.status == 404
 
 
-async def test_of_a_bad_key_the_error_names_the_variable(tmp_path: Path) -> None:
-    server = refusing()
+async def test_an_error_about_a_bad_key_names_its_variable(tmp_path: Path) -> None:
+    server = failing_server()
     path = tmp_path / "actors.toml"
     with anyio.fail_after(60):
         async with serve(server):
@@ -209,8 +211,8 @@ async def test_of_a_bad_key_the_error_names_the_variable(tmp_path: Path) -> None
     assert "secret-of-ours" not in f"{raised.value!r} {raised.value.result!r}"
 
 
-async def test_the_error_can_be_copied_pickled_and_turned_into_an_exit_code() -> None:
-    async with hosting(a=refusing()) as runtime:
+async def test_the_error_can_be_copied_pickled_and_mapped_to_an_exit_code() -> None:
+    async with hosting(a=failing_server()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed) as raised:
             await session.ask("Is it?")

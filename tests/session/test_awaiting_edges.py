@@ -1,4 +1,4 @@
-"""A turn that waits, at its edges: no time runs, the runtime is left, its actors crash, its key is gone."""
+"""Edge cases of a waiting turn: timers, leaving the runtime, crashed actors, a missing key."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -29,8 +29,8 @@ ASKING = Turn(Call("look", {"n": 1}))
 ONE = CallId("hist_tool_1")
 
 
-async def test_no_timer_is_left_while_a_turn_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that went off could stop nothing: its ask is over. But it would be there for as long as the ask may take."""
+async def test_no_timer_runs_while_a_turn_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timer would not stop anything, but it would stay alive for the duration of its timeout."""
     timers = list[float]()
 
     async def expires(self: Deadline, context: object, ask: object, seconds: float, why: str) -> None:
@@ -40,7 +40,7 @@ async def test_no_timer_is_left_while_a_turn_waits(monkeypatch: pytest.MonkeyPat
         finally:
             timers.remove(seconds)
 
-    expire: Any = Deadline._expire  # Any: a test looks at what no user can see
+    expire: Any = Deadline._expire  # Any: a private method
     monkeypatch.setattr(Deadline, "_expire", expires)
     gate = Gate()
     async with hosting(a=openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))) as runtime:
@@ -57,7 +57,7 @@ async def test_no_timer_is_left_while_a_turn_waits(monkeypatch: pytest.MonkeyPat
         assert timers == []
 
 
-async def test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit(
+async def test_a_resumed_turn_has_the_rest_of_its_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = list[float]()
@@ -66,7 +66,7 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit(
         given.append(seconds)
         await expire(self, context, ask, seconds, why)
 
-    expire: Any = Deadline._expire  # Any: a test looks at what no user can see
+    expire: Any = Deadline._expire  # Any: a private method
     monkeypatch.setattr(Deadline, "_expire", expires)
     async with hosting(a=openai(ASKING, ASKING, Turn(Say("Found.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -79,7 +79,7 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit(
     assert given == [1000, 1000 - took[0], 1000 - took[1]]
 
 
-async def test_a_turn_that_goes_on_ends_when_its_time_is_up() -> None:
+async def test_a_resumed_turn_ends_when_its_time_is_up() -> None:
     gate = Gate()
     server = openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))
     async with hosting(a=server) as runtime:
@@ -92,7 +92,7 @@ async def test_a_turn_that_goes_on_ends_when_its_time_is_up() -> None:
         )
 
 
-async def test_a_runtime_that_is_left_leaves_a_turn_that_waits_open_in_its_log() -> None:
+async def test_leaving_the_runtime_keeps_a_waiting_turn_open_in_its_log() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(ASKING), storage=storage) as runtime:
         session = await runtime.open("a", tools=[LOOK], id="waits")
@@ -102,16 +102,16 @@ async def test_a_runtime_that_is_left_leaves_a_turn_that_waits_open_in_its_log()
     assert last.external == (ONE,)
 
 
-async def came_out(session: Session) -> AskResult:
-    """Return how a session's ask came out, as any reader sees it."""
+async def final_result(session: Session) -> AskResult:
+    """Wait for a session's ask to end, and return its result as a subscriber sees it."""
     async for event in session.events():
         if isinstance(event, CompleteEvent) and event.result.status != "awaiting":
             return event.result
     raise AssertionError("the log ends before the ask")
 
 
-class Tripping(MemoryStorage):
-    """Crashes an actor of a session as soon as the result of a call is in its log, before anybody knows."""
+class CrashingStorage(MemoryStorage):
+    """Crashes an actor of a session after the result of a call was appended, before the append returns."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,11 +119,11 @@ class Tripping(MemoryStorage):
         self.which = ""
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append, and crash the actor."""
+        """Append the entries, then crash the actor."""
         numbers = super().append(entries)
         has_result = any(isinstance(event, Returned) for entry in entries for event in entry.events)
         if self.session is not None and has_result:
-            refs: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
+            refs: dict[str, Ref[Any]] = {  # Any: the command is wrong for every actor
                 "session": self.session._session,
                 "renderer": self.session._refs.renderer,
             }
@@ -133,17 +133,17 @@ class Tripping(MemoryStorage):
 
 
 @pytest.mark.parametrize("which", ["session", "renderer"])
-async def test_a_crash_before_anything_of_the_rest_is_written_loses_nothing_and_runs_nothing_twice(
+async def test_a_crash_after_a_result_was_recorded_loses_and_repeats_nothing(
     which: str,
 ) -> None:
-    storage, server = Tripping(), openai(ASKING, Turn(Say("Found.")))
+    storage, server = CrashingStorage(), openai(ASKING, Turn(Say("Found.")))
     async with hosting(a=server, storage=storage) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         storage.session, storage.which = session, which
         with pytest.raises(SessionError, match="was just restarted; ask again"):
             await session.ask(results={ONE: "found"})
-        answer = await came_out(session)
+        answer = await final_result(session)
         assert (answer.status, answer.text, len(answer.attempts)) == ("complete", "Found.", 1)
         assert (await session.ask(results={ONE: "found"})).status == "late"
         events = log(runtime, session)
@@ -155,7 +155,7 @@ async def test_a_crash_before_anything_of_the_rest_is_written_loses_nothing_and_
 
 
 @pytest.mark.parametrize("put_away", [True, False])
-async def test_a_key_that_is_gone_when_a_turn_goes_on_fails_it_with_every_call_closed(put_away: bool) -> None:
+async def test_a_resumed_turn_whose_key_is_missing_fails_and_closes_every_call(put_away: bool) -> None:
     environ = {"KEY": "secret"}
     server = openai(ASKING, Turn(Say("Found.")), Turn(Say("Next.")))
     async with hosting(a=server, auth={"a": "KEY"}, environ=environ) as runtime:

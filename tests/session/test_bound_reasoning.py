@@ -1,4 +1,4 @@
-"""Hosts that bind reasoning to everything before it refuse none of it, whatever their models do in between."""
+"""Reasoning bound to its prefix stays acceptable after unusual content in the same answer."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.strict_hosts import strict_host
 pytestmark = pytest.mark.anyio
 
 MEMORY = ("encrypted_content", "signature")
-"""Where the three bound dialects put what they seal."""
+"""The keys under which the three dialects with bound reasoning store their signatures."""
 WORK = Call("work", {"name": "a"})
 BETWEEN: dict[str, tuple[TurnPart, ...]] = {
     "a blank text": (Say(" "),),
@@ -26,8 +26,8 @@ BETWEEN: dict[str, tuple[TurnPart, ...]] = {
 }
 
 
-def thoughts(body: object) -> int:
-    """Count the sealed reasoning in a body."""
+def sealed_thoughts(body: object) -> int:
+    """Count the signed reasoning blocks in a body."""
     written = json.dumps(body)
     return sum(written.count(f'"{key}":') for key in MEMORY)
 
@@ -41,7 +41,7 @@ def host(name: str, *turns: Turn) -> LoopbackServer:
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-11")
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_responses"])
 @pytest.mark.parametrize("between", BETWEEN)
-async def test_no_bound_reasoning_is_refused_whatever_stands_before_it(name: str, between: str) -> None:
+async def test_bound_reasoning_is_accepted_after_any_content(name: str, between: str) -> None:
     gate = Gate()
     gate.open("a")
     first = Turn(Think("one"), *BETWEEN[between], Think("two"), WORK)
@@ -54,13 +54,14 @@ async def test_no_bound_reasoning_is_refused_whatever_stands_before_it(name: str
         assert (await session.ask("Really?")).text == "Yes."
         assert not [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
     assert server.refusals == []
-    counts = [thoughts(body) for body in bodies(server)]
+    counts = [sealed_thoughts(body) for body in bodies(server)]
     assert counts[1] in (0, 1, 2)
-    assert [count - counts[1] for count in counts[1:]] == [0, 1, 2]  # what came after it is kept
+    # reasoning after the unusual content is kept
+    assert [count - counts[1] for count in counts[1:]] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_responses"])
-async def test_reasoning_in_between_goes_back_where_it_stood(name: str) -> None:
+async def test_interleaved_reasoning_is_sent_back_at_its_position(name: str) -> None:
     gate = Gate()
     gate.open("a")
     first = Turn(Think("one"), Say("So."), Think("two"), WORK, Think("three"), WORK)
@@ -69,4 +70,4 @@ async def test_reasoning_in_between_goes_back_where_it_stood(name: str) -> None:
         session = await runtime.open("here", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
     assert server.refusals == []
-    assert [thoughts(body) for body in bodies(server)] == [0, 3]
+    assert [sealed_thoughts(body) for body in bodies(server)] == [0, 3]

@@ -1,4 +1,4 @@
-"""An answer that broke off keeps what was shown, and the note behind it stands apart."""
+"""An interrupted answer keeps the text that was shown, and the note after it is separated by a blank line."""
 
 from collections.abc import Callable
 
@@ -11,14 +11,14 @@ from actors.strict.server import LoopbackServer
 from actors.testing import Disconnect, Say, Turn
 from tests.runtime_support import anthropic, gathered, hosting, openai
 
-Made = Callable[..., LoopbackServer]
+MakeServer = Callable[..., LoopbackServer]
 
 
 @pytest.mark.parametrize(
     ("said", "gap"),
     [((Text("Half a sen"),), "\n\n"), ((Text("A line.\n"),), ""), ((Thinking("Hm"),), ""), ((), "")],
 )
-def test_the_note_is_separated_from_words_in_the_middle_of_a_line(
+def test_the_note_after_an_unfinished_line_is_separated_by_a_blank_line(
     said: tuple[Text | Thinking, ...], gap: str
 ) -> None:
     message = interrupted_message(Message("assistant", said))
@@ -26,9 +26,9 @@ def test_the_note_is_separated_from_words_in_the_middle_of_a_line(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("made", [openai, anthropic])
-async def test_a_text_that_is_cut_is_not_run_together_with_the_note(made: Made) -> None:
-    server = made(
+@pytest.mark.parametrize("make_server", [openai, anthropic])
+async def test_text_that_is_cut_off_is_separated_from_the_note(make_server: MakeServer) -> None:
+    server = make_server(
         Turn(Say("A long answer that is cut. " * 20)),
         faults={0: Disconnect(after_bytes=1500)},
     )

@@ -1,4 +1,4 @@
-"""What a provider's own tools did in an answer goes back to it in its place; another provider is told of it."""
+"""Output of a provider's built-in tools is sent back to that provider in place, and described to other providers."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -51,8 +51,8 @@ MAKERS: Mapping[str, tuple[Makes, Sequence[Json], Json]] = {
 }
 
 
-def blocks(body: Json) -> list[Any]:  # Any: as the wire has them
-    """The blocks of a request, one after the other, each with its role."""
+def role_blocks(body: Json) -> list[Any]:  # Any: as the wire has them
+    """Return the blocks of a request in order, each with its role."""
     found: list[Any] = []
     for message in body.get("messages") or body.get("input") or body["contents"]:
         held = message.get("content", message.get("parts"))
@@ -60,17 +60,17 @@ def blocks(body: Json) -> list[Any]:  # Any: as the wire has them
     return found
 
 
-def of_kind(body: Json, parts: Sequence[Json]) -> list[Json]:
-    """The parts of a provider's own tools in a request."""
+def builtin_parts(body: Json, parts: Sequence[Json]) -> list[Json]:
+    """Return the parts of a request that belong to the provider's built-in tools."""
     kinds = [part.get("type", next(iter(part))) for part in parts]
-    return [block for _, block in blocks(body) if block.get("type", next(iter(block))) in kinds]
+    return [block for _, block in role_blocks(body) if block.get("type", next(iter(block))) in kinds]
 
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-13")
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("other", [openai, anthropic])
-async def test_what_a_providers_own_tools_did_comes_back_to_it_and_is_told_to_another(
+async def test_builtin_tool_output_returns_to_its_provider_and_others_get_a_note(
     name: str, other: Makes
 ) -> None:
     makes, own, citation = MAKERS[name]
@@ -100,13 +100,13 @@ async def test_what_a_providers_own_tools_did_comes_back_to_it_and_is_told_to_an
         history = await session.history()
     assert here.refusals == there.refusals == []
     _, second, third = bodies(here)
-    assert of_kind(second, own) == of_kind(third, own) == list(own)
+    assert builtin_parts(second, own) == builtin_parts(third, own) == list(own)
     assert NOTE not in json.dumps([second, third])
-    for before, after in pairwise(map(blocks, bodies(here))):
+    for before, after in pairwise(map(role_blocks, bodies(here))):
         assert after[: len(before)] == before
     for body in bodies(there):
         assert json.dumps(body).count(NOTE) == len(own)
-        assert of_kind(body, own) == []
+        assert builtin_parts(body, own) == []
     marks = [
         block.name for message in history for block in message.blocks if isinstance(block, ProviderBlock)
     ]

@@ -1,4 +1,4 @@
-"""One call outside a turn loop: the same scheduler runs it, and every provider accepts what comes after it."""
+"""`call_tool`: the scheduler runs one call outside a turn, and every provider accepts the history that follows."""
 
 from collections.abc import Callable
 
@@ -38,13 +38,13 @@ async def weather(city: str) -> str:
 @pytest.mark.alternating
 @pytest.mark.requirement("REQ-915-035", "REQ-915-029", "REQ-915-033")
 @pytest.mark.parametrize(
-    "made", [OpenAIServer, AnthropicServer, ResponsesServer, GeminiServer, BedrockServer]
+    "make_server", [OpenAIServer, AnthropicServer, ResponsesServer, GeminiServer, BedrockServer]
 )
 @pytest.mark.parametrize("first", [True, False])
-async def test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_provider_accepts_it(
-    made: Callable[..., LoopbackServer], first: bool
+async def test_a_call_by_the_program_is_recorded_and_accepted_by_every_provider(
+    make_server: Callable[..., LoopbackServer], first: bool
 ) -> None:
-    server = made([Turn(Say("Hello."), usage=(1, 1)), Turn(Say("Warm."))][first:])
+    server = make_server([Turn(Say("Hello."), usage=(1, 1)), Turn(Say("Warm."))][first:])
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[weather])
         if not first:
@@ -62,7 +62,7 @@ async def test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_pr
     assert b"Oslo: 21 C" in server.requests[-1].body
 
 
-async def test_a_tool_that_nobody_may_run_is_denied_to_the_program_too() -> None:
+async def test_a_denied_tool_is_denied_to_the_program_too() -> None:
     runs: list[str] = []
 
     @tool(approval="deny")
@@ -78,7 +78,7 @@ async def test_a_tool_that_nobody_may_run_is_denied_to_the_program_too() -> None
 
 
 @pytest.mark.parametrize("budget", [Budget(rounds=1), Budget(money=1.0)], ids=["rounds", "money"])
-async def test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests(budget: Budget) -> None:
+async def test_a_call_by_the_program_uses_no_budget_for_requests(budget: Budget) -> None:
     server = openai(Turn(Say("Hello.")))
     async with serve(server):
         config = Config(FileSettings(backends={"a": backend_at(server)}), {})
@@ -88,7 +88,7 @@ async def test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests(budge
             assert (await session.ask("Hello?")).text == "Hello."
 
 
-async def test_arguments_of_the_program_are_judged_as_the_models_are() -> None:
+async def test_arguments_from_the_program_are_validated() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[weather])
         wrong = await session.call_tool("weather", {"town": "Oslo"})
@@ -96,7 +96,7 @@ async def test_arguments_of_the_program_are_judged_as_the_models_are() -> None:
         assert "missing: city" in str(wrong.error)
 
 
-async def test_what_the_session_cannot_run_is_said_in_one_line() -> None:
+async def test_calling_an_unknown_or_external_tool_raises_a_short_error() -> None:
     look = Tool.external("look", "", {"type": "object"})
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[weather, look])
@@ -107,7 +107,7 @@ async def test_what_the_session_cannot_run_is_said_in_one_line() -> None:
         assert log(runtime, session)[1:] == []
 
 
-async def test_a_tool_that_the_program_runs_waits_its_turn_and_can_be_cancelled() -> None:
+async def test_a_call_by_the_program_queues_with_asks_and_can_be_cancelled() -> None:
     gate, other = Gate(), openai(Turn(Say("Hello.")), Turn(Say("Next.")))
     async with hosting(a=other) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -124,7 +124,7 @@ async def test_a_tool_that_the_program_runs_waits_its_turn_and_can_be_cancelled(
     assert len(results(bodies(other)[-1])) == 1
 
 
-async def test_the_call_after_it_has_an_id_of_its_own() -> None:
+async def test_a_model_call_after_one_by_the_program_has_a_new_id() -> None:
     server = openai(Turn(Call("weather", {"city": "Rome"})), Turn(Say("Warm.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[weather], approve=lambda call: True)
@@ -135,7 +135,7 @@ async def test_the_call_after_it_has_an_id_of_its_own() -> None:
     assert list(results(bodies(server)[-1]).values()) == ["Oslo: 21 C", "Rome: 21 C"]
 
 
-async def test_progress_is_shown_to_who_reads_the_session_and_the_tool_sees_its_history() -> None:
+async def test_a_call_by_the_program_reports_progress_and_sees_the_history() -> None:
     seen, heard = list[str](), anyio.Event()
 
     @tool

@@ -1,6 +1,6 @@
-"""Cancel at every phase of an ask: it ends promptly, every call is closed, and the next request is accepted.
+"""Cancel in every phase of an ask: the ask ends promptly, every call is closed, the next request is accepted.
 
-A cancel that were lost would leave these asks hanging: their servers stall and their tools never return.
+The servers stall and the tools never return, so a lost cancel would leave these asks hanging.
 """
 
 import threading
@@ -55,14 +55,14 @@ from tests.runtime_support import (
 
 pytestmark = pytest.mark.anyio
 
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
-Made = Callable[..., LoopbackServer]
+MakeServer = Callable[..., LoopbackServer]
 AnyTool = Tool[..., Any]  # Any: any function
 
 
 async def assert_goes_on(session: Session, server: LoopbackServer) -> None:
-    """Every call is closed; the next ask completes and its request has a result for every call."""
+    """Check that every call is closed, and that the next ask completes with a result for every call."""
     history, ledger = await session.history(), await session.ledger()
     for message in history:
         for call in message.calls:
@@ -77,7 +77,7 @@ async def assert_goes_on(session: Session, server: LoopbackServer) -> None:
 
 
 async def cancel_when(session: Session, ready: Callable[[], Any]) -> None:
-    """Ask, cancel once `ready()` has returned, and see the ask end as cancelled."""
+    """Start an ask, cancel it after `ready()` has returned, and check that it ends as cancelled."""
     ends: list[str] = []
 
     async def ask() -> None:
@@ -90,17 +90,17 @@ async def cancel_when(session: Session, ready: Callable[[], Any]) -> None:
     assert ends == ["cancelled"]
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
-async def test_a_cancel_at_any_moment_ends_the_ask_and_the_next_one_is_accepted(
-    made: Made, anyio_backend_name: str
+async def test_an_ask_cancelled_at_any_moment_ends_and_the_next_is_accepted(
+    make_server: MakeServer, anyio_backend_name: str
 ) -> None:
-    """The four cases, of two dialects and two event loops, share the moments."""
-    quarter = 2 * (made is anthropic) + (anyio_backend_name == "trio")
+    """The four combinations of dialect and event loop each test a quarter of the moments."""
+    quarter = 2 * (make_server is anthropic) + (anyio_backend_name == "trio")
     for number in spread(range(40), quarter):
         steps, is_late = 3 * number, (number + number // 4) % 2
         gate = Gate()
-        server = made(WORK, faults={1: Stall()} if is_late else {0: Stall(after_bytes=40)})
+        server = make_server(WORK, faults={1: Stall()} if is_late else {0: Stall(after_bytes=40)})
         async with hosting(a=server) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
             async with session.stream("Do it.") as events:
@@ -115,7 +115,7 @@ async def test_a_cancel_at_any_moment_ends_the_ask_and_the_next_one_is_accepted(
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_ends_the_ask_in_flight_and_the_one_that_waits_goes_on() -> None:
+async def test_cancel_ends_the_running_ask_and_the_queued_one_continues() -> None:
     gate = Gate()
     server = openai(WORK)
     async with hosting(a=server) as runtime:
@@ -123,21 +123,21 @@ async def test_cancel_ends_the_ask_in_flight_and_the_one_that_waits_goes_on() ->
         async with session.stream("First.") as first, session.stream("Second.") as second:
             await gate.started("a", "b")
             assert await session.cancel()
-            assert [event async for event in first][-1].result.status == "cancelled"  # type: ignore[union-attr]  # terminal
-            assert [event async for event in second][-1].result.status == "complete"  # type: ignore[union-attr]  # terminal
+            assert [event async for event in first][-1].result.status == "cancelled"  # type: ignore[union-attr]  # the terminal event
+            assert [event async for event in second][-1].result.status == "complete"  # type: ignore[union-attr]  # the terminal event
         await assert_goes_on(session, server)
 
 
-async def test_cancel_of_an_idle_session_says_that_there_was_nothing() -> None:
+async def test_cancel_of_an_idle_session_returns_false() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
         assert not await session.cancel()
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
-async def test_cancel_before_the_connection_stands(made: Made) -> None:
-    server, tap = made(Turn(Say("never"))), Tap(held=anyio.Event())
+async def test_cancel_before_the_connection_is_open(make_server: MakeServer) -> None:
+    server, tap = make_server(Turn(Say("never"))), Tap(held=anyio.Event())
     async with hosting(a=server, transport=tap) as runtime:
         session = await runtime.open("a")
         await cancel_when(session, tap.begun.wait)
@@ -146,27 +146,27 @@ async def test_cancel_before_the_connection_stands(made: Made) -> None:
         await assert_goes_on(session, server)
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_before_the_first_byte(made: Made) -> None:
+async def test_cancel_before_the_first_byte_of_the_response(make_server: MakeServer) -> None:
     arrived = anyio.Event()
 
     def stall(number: int, _request: object) -> InjectedFault | None:
         arrived.set()
         return Stall() if number == 0 else None
 
-    server = made(Turn(Say("never")), faults=stall)
+    server = make_server(Turn(Say("never")), faults=stall)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         await cancel_when(session, arrived.wait)
         await assert_goes_on(session, server)
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_in_the_middle_of_the_text_keeps_what_was_shown_and_marks_it(made: Made) -> None:
+async def test_cancel_in_mid_text_keeps_and_marks_the_shown_text(make_server: MakeServer) -> None:
     text = "A long answer that is cut. " * 20
-    server = made(Turn(Say(text)), faults={0: Stall(after_bytes=2000)})
+    server = make_server(Turn(Say(text)), faults={0: Stall(after_bytes=2000)})
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         async with session.stream("Tell me.") as events:
@@ -183,12 +183,12 @@ async def test_cancel_in_the_middle_of_the_text_keeps_what_was_shown_and_marks_i
         assert any("interrupted" in block for _, block in blocks(bodies(server)[-1]))
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_in_the_middle_of_the_arguments_drops_the_unfinished_call(made: Made) -> None:
+async def test_cancel_in_mid_arguments_drops_the_unfinished_call(make_server: MakeServer) -> None:
     turn, gate = Turn(Say("Wait."), Call("work", {"name": "x" * 4000})), Gate()
     tap = Tap(count=3500)
-    server = made(turn, faults={0: Stall(after_bytes=4000)})
+    server = make_server(turn, faults={0: Stall(after_bytes=4000)})
     async with hosting(a=server, transport=tap) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         await cancel_when(session, tap.received.wait)
@@ -197,12 +197,12 @@ async def test_cancel_in_the_middle_of_the_arguments_drops_the_unfinished_call(m
         await assert_goes_on(session, server)
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("REQ-915-011", "REQ-915-034", "PROMISE-10")
-async def test_cancel_while_tools_run_closes_those_that_run_and_keeps_those_that_returned(made: Made) -> None:
+async def test_cancel_closes_running_tools_and_keeps_returned_results(make_server: MakeServer) -> None:
     gate = Gate()
     gate.open("a")
-    server = made(WORK)
+    server = make_server(WORK)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
 
@@ -217,12 +217,12 @@ async def test_cancel_while_tools_run_closes_those_that_run_and_keeps_those_that
         assert len(synthetic(last)) == 1
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_between_the_tools_and_the_next_request(made: Made) -> None:
+async def test_cancel_between_the_tools_and_the_next_request(make_server: MakeServer) -> None:
     gate = Gate()
     gate.open("a", "b")
-    server = made(WORK, faults={1: Stall()})
+    server = make_server(WORK, faults={1: Stall()})
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
@@ -234,8 +234,8 @@ async def test_cancel_between_the_tools_and_the_next_request(made: Made) -> None
         assert synthetic(bodies(server)[-1]) == []
 
 
-def shielded(begun: anyio.Event, released: anyio.Event) -> AnyTool:
-    """A tool that does not hear its cancellation and returns when it is let."""
+def shielded_tool(begun: anyio.Event, released: anyio.Event) -> AnyTool:
+    """Return a tool that is shielded from cancellation and returns when `released` is set."""
 
     async def work(name: str) -> str:
         """Work."""
@@ -247,8 +247,8 @@ def shielded(begun: anyio.Event, released: anyio.Event) -> AnyTool:
     return tool(work)
 
 
-def deaf(begun: anyio.Event, released: anyio.Event) -> AnyTool:
-    """A tool that swallows its cancellation."""
+def swallowing_tool(begun: anyio.Event, released: anyio.Event) -> AnyTool:
+    """Return a tool that swallows its cancellation."""
 
     async def work(name: str) -> str:
         """Work."""
@@ -264,19 +264,19 @@ def deaf(begun: anyio.Event, released: anyio.Event) -> AnyTool:
     return tool(work)
 
 
-STUBBORN = pytest.mark.parametrize("stubborn", [shielded, deaf])
+STUBBORN = pytest.mark.parametrize("stubborn", [shielded_tool, swallowing_tool])
 ONE = Turn(Call("work", {"name": "a"}))
 
 
 @STUBBORN
-@MADE
+@SERVERS
 @pytest.mark.requirement("REQ-915-008", "PROMISE-2", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_result_that_comes_before_the_next_request_takes_the_place_of_the_synthetic_one(
-    made: Made, stubborn: Callable[..., AnyTool]
+async def test_a_late_result_replaces_an_unsealed_synthetic_one(
+    make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
-    server = made(ONE)
+    server = make_server(ONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[stubborn(begun, released)])
         await cancel_when(session, begun.wait)
@@ -289,14 +289,14 @@ async def test_a_result_that_comes_before_the_next_request_takes_the_place_of_th
 
 
 @STUBBORN
-@MADE
+@SERVERS
 @pytest.mark.requirement("REQ-915-009", "PROMISE-2", "PROMISE-4", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_result_that_comes_after_its_seal_is_told_ahead_of_the_next_user_message(
-    made: Made, stubborn: Callable[..., AnyTool]
+async def test_a_result_after_its_seal_precedes_the_next_user_message(
+    make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
-    server = made(ONE)
+    server = make_server(ONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[stubborn(begun, released)])
         await cancel_when(session, begun.wait)
@@ -306,18 +306,18 @@ async def test_a_result_that_comes_after_its_seal_is_told_ahead_of_the_next_user
         await assert_goes_on(session, server)
         last = [block for _, block in blocks(bodies(server)[-1])]
         assert len(synthetic(bodies(server)[-1])) == 1
-        (told,) = [at for at, block in enumerate(last) if "Late result of work" in block]
-        assert "a came late" in last[told]
+        (late,) = [at for at, block in enumerate(last) if "Late result of work" in block]
+        assert "a came late" in last[late]
         (ask,) = [at for at, block in enumerate(last) if "And now?" in block]
-        assert told <= ask
-        assert told > next(at for at, block in enumerate(last) if "Go on." in block)
+        assert late <= ask
+        assert late > next(at for at, block in enumerate(last) if "Go on." in block)
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-2", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_and_its_result_is_late(
-    made: Made,
+async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period(
+    make_server: MakeServer,
 ) -> None:
     begun, released = threading.Event(), threading.Event()
 
@@ -331,7 +331,7 @@ async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_and_its_r
         while not begun.is_set():
             await anyio.lowlevel.checkpoint()
 
-    server = made(ONE)
+    server = make_server(ONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[work])
         try:
@@ -344,7 +344,7 @@ async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_and_its_r
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_a_second_cancel_changes_nothing_and_both_are_answered() -> None:
+async def test_a_second_cancel_changes_nothing_and_both_return_true() -> None:
     gate = Gate()
     server = openai(WORK)
     async with hosting(a=server) as runtime:
@@ -364,13 +364,13 @@ async def test_a_second_cancel_changes_nothing_and_both_are_answered() -> None:
 
 
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
-async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
+async def test_a_stop_never_overtakes_the_batch_that_it_stops() -> None:
     gate = Gate()
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         scheduler = session._refs.scheduler
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
-        here = Reply[BatchEnded]()  # an asker that is there, and no task to wait for
+        here = Reply[BatchEnded]()  # a waiting reply without a task
         here.waiter = event_loop().waiter()
         batch = with_reply(RunBatch((call,)), here)
         assert isinstance(batch, RunBatch)
@@ -378,12 +378,13 @@ async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
         scheduler.send_nowait(StopBatch())
         while (known := (await session.ledger()).get(call.id)) is None or known.cancelled is None:
             await anyio.lowlevel.checkpoint()
-        await scheduler.ask(CloseCalls((call.id,), "cancelled"))  # durable, so that the log can be compared
+        # makes the result durable, so that the log can be compared
+        await scheduler.ask(CloseCalls((call.id,), "cancelled"))
     assert gate.runs == []
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-4")
-async def test_a_request_is_rendered_again_when_a_result_came_in_meanwhile() -> None:
+async def test_a_request_is_rendered_again_if_a_result_arrives_meanwhile() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
         ledger, call = session._refs.ledger, CallId("hist_tool_1")
@@ -397,8 +398,8 @@ async def test_a_request_is_rendered_again_when_a_result_came_in_meanwhile() -> 
         assert (await session.ledger()).interactions()[0].sealed is None
 
 
-class Overtaken(Ref[RendererCommand]):
-    """The address of a renderer whose first renders are each overtaken by a result that comes in meanwhile."""
+class OvertakenRenderer(Ref[RendererCommand]):
+    """The address of a renderer; a result arrives during each of its first `times` renders."""
 
     def __init__(self, renderer: Ref[RendererCommand], ledger: Ref[LedgerCommand], times: int) -> None:
         super().__init__(renderer.receiver)
@@ -413,7 +414,7 @@ class Overtaken(Ref[RendererCommand]):
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
-async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_loses_nothing() -> None:
+async def test_a_turn_renders_again_whenever_a_result_overtakes_its_request() -> None:
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         session._lifecycle.activate()
@@ -421,7 +422,7 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
         assert life is not None
         assert isinstance(life.actor, SessionActor)
         refs = session._refs
-        renderer = Overtaken(refs.renderer, refs.ledger, times=30)
+        renderer = OvertakenRenderer(refs.renderer, refs.ledger, times=30)
         life.actor._refs = replace(refs, renderer=renderer)
         assert (await session.ask("Hello.")).text == "Here."
         assert renderer.renders == 31
@@ -431,11 +432,11 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_result_after_the_session_is_closed_disturbs_nothing() -> None:
+async def test_a_result_after_its_session_was_closed_has_no_effect() -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[shielded(begun, released)])
+        session = await runtime.open("a", tools=[shielded_tool(begun, released)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
             await begun.wait()

@@ -1,4 +1,4 @@
-"""Sessions whose history is made shorter: by hand, before their window is full, and when a request was too long."""
+"""Compaction on request, before the context window is full, and after a request was too long."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -51,15 +51,15 @@ async def read(path: str) -> str:
 
 
 def host(name: str, most: int | None = None) -> LoopbackServer:
-    """Return the strictest server of a dialect, whose model takes so many tokens."""
-    server = strict_host(name, Script(spoken), host=name)
+    """Return the strictest server of a dialect, with a context window of `most` tokens."""
+    server = strict_host(name, Script(answer_request), host=name)
     if most is not None:
         server.faults = window(name, most)
     return server
 
 
-def spoken(request: Json) -> Turn:
-    """Summarise where that is asked for; read a file where that is; else answer."""
+def answer_request(request: Json) -> Turn:
+    """Return a summary, a call of `read` or a final text, depending on the last instruction in the request."""
     said = json.dumps(request)
     marks = "Write that summary now", "Please read ", "line of a file", "was left out here", "Done."
     last = max(marks, key=said.rfind)
@@ -72,20 +72,20 @@ def spoken(request: Json) -> Turn:
 
 
 async def talk(session: Session, turns: int, first: int = 1) -> None:
-    """Have a file read in each of so many turns."""
+    """Ask the model to read one file in each of `turns` turns."""
     for number in range(first, first + turns):
         answer = await session.ask(f"Please read f{number}.")
         assert (answer.status, answer.text) == ("complete", "Done."), answer.error
 
 
 @asynccontextmanager
-async def windowed(
+async def runtime_with_windows(
     compaction: Compaction = USUAL,
     /,
     pools: Mapping[str, PoolSettings] | None = None,
     **servers: tuple[LoopbackServer, int | None],
 ) -> AsyncIterator[Runtime]:
-    """Run the servers, each with the context window that its backend is said to have."""
+    """Run the servers, each with the context window that its backend declares."""
     hosts = {name: server for name, (server, _) in servers.items()}
     with anyio.fail_after(60):
         async with serve(*hosts.values()):
@@ -102,7 +102,7 @@ async def windowed(
 
 @pytest.mark.requirement("REQ-915-026", "REQ-915-028", "PROMISE-1", "PROMISE-2", "PROMISE-14")
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
-async def test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepted(name: str) -> None:
+async def test_compact_shortens_the_history_and_the_next_request_is_accepted(name: str) -> None:
     server = host(name)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[read])
@@ -117,9 +117,10 @@ async def test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepte
         (event,) = [event for event in log(runtime, session) if isinstance(event, Compacted)]
     assert server.refusals == []
     assert (event.start, event.stop) == (0, 6)
-    assert blocks(asked)[: len(before)] == before  # so the provider's cache was read
+    assert blocks(asked)[: len(before)] == before  # so that the request reads the provider's cache
     assert asked["tools"] == bodies(server)[0]["tools"]
-    assert asked.get("tool_choice") == ("none" if name == "openai_chat" else None)  # it would miss the cache
+    # another value would miss the cache
+    assert asked.get("tool_choice") == ("none" if name == "openai_chat" else None)
     assert "hist_tool_1 was long" in history[0].text
     assert "read: hist_tool_2." in history[0].text
     assert all(item.completion is not None for item in ledger.interactions())
@@ -131,9 +132,9 @@ async def test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepte
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3")
 @pytest.mark.parametrize("name", DIALECTS)
-async def test_a_request_that_was_too_long_is_made_again_with_a_shorter_history(name: str) -> None:
+async def test_a_request_that_was_too_long_is_retried_with_a_shorter_history(name: str) -> None:
     server = host(name, 4500)
-    async with windowed(a=(server, None)) as runtime:
+    async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 9)
         shrunk = [event for event in log(runtime, session) if isinstance(event, ResultsTrimmed | Compacted)]
@@ -146,9 +147,11 @@ async def test_a_request_that_was_too_long_is_made_again_with_a_shorter_history(
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
-async def test_room_is_made_before_the_window_is_full_and_no_request_is_too_long(name: str) -> None:
+async def test_compaction_before_the_window_is_full_avoids_too_long_requests(name: str) -> None:
     server = host(name, 6000)
-    async with windowed(Compaction(threshold=0.6, large_result_bytes=100_000), a=(server, 6000)) as runtime:
+    async with runtime_with_windows(
+        Compaction(threshold=0.6, large_result_bytes=100_000), a=(server, 6000)
+    ) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 14)
         events = log(runtime, session)
@@ -173,11 +176,11 @@ async def scan(path: str) -> list[str | Media]:
     ],
     ids=["long results", "files, which are taken to have a size"],
 )
-async def test_marks_alone_are_enough_where_they_save_as_much_as_is_needed(
+async def test_marks_alone_suffice_if_they_save_enough(
     name: str, window: int, reads: Tool[Any, Any], told: str
 ) -> None:
     server = host(name, window if reads is read else None)
-    async with windowed(
+    async with runtime_with_windows(
         Compaction(threshold=0.6, large_result_bytes=1000, keep_turns=1), a=(server, window)
     ) as runtime:
         session = await runtime.open("a", tools=[reads])
@@ -188,9 +191,11 @@ async def test_marks_alone_are_enough_where_they_save_as_much_as_is_needed(
     assert told in str(bodies(server)[-1])
 
 
-async def test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger() -> None:
+async def test_a_switch_to_a_smaller_window_compacts_on_the_larger_one() -> None:
     large, small = host("anthropic"), host("openai_chat", 3500)
-    async with windowed(Compaction(keep_turns=1), large=(large, 200_000), small=(small, 3500)) as runtime:
+    async with runtime_with_windows(
+        Compaction(keep_turns=1), large=(large, 200_000), small=(small, 3500)
+    ) as runtime:
         session = await runtime.open("large", tools=[read])
         await talk(session, 6)
         asked = large.received
@@ -206,10 +211,10 @@ async def test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larg
     assert large.refusals == []
 
 
-async def test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_those_before() -> None:
-    """The request for the summary has as many messages as the one that was refused, and is not that one again."""
+async def test_a_long_message_is_sent_after_a_summary_of_the_earlier_ones() -> None:
+    """The request for the summary has as many messages as the rejected one, but is a different request."""
     server = host("openai_chat", 3000)
-    async with windowed(a=(server, None)) as runtime:
+    async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a")
         answers = [await session.ask(f"{number}: " + "word " * 1500) for number in (1, 2)]
         history = await session.history()
@@ -219,10 +224,10 @@ async def test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_tho
     assert history[1].text.startswith("2: word")
 
 
-async def test_what_is_still_too_long_is_made_shorter_again() -> None:
-    """Four turns and a long question: with two turns kept it is too long, and so with one."""
+async def test_a_history_that_is_still_too_long_is_shortened_again() -> None:
+    """Four turns and a long question are too long even if only one earlier turn is kept."""
     server = host("openai_chat", 3500)
-    async with windowed(Compaction(keep_turns=2), a=(server, None)) as runtime:
+    async with runtime_with_windows(Compaction(keep_turns=2), a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         for _ in range(4):
             await session.ask("word " * 500)
@@ -230,17 +235,19 @@ async def test_what_is_still_too_long_is_made_shorter_again() -> None:
         said = (await session.history())[1].text
         summaries = [event for event in log(runtime, session) if isinstance(event, Compacted)]
     assert (answer.status, len(answer.attempts)) == ("complete", 1), answer.error
-    assert said.startswith("Please read f1. word")  # no turn was kept but this one
+    assert said.startswith("Please read f1. word")  # only this turn was kept
     assert len(summaries) == 2
     assert server.refusals == []
 
 
 @pytest.mark.parametrize("by", [None, "third"])
-async def test_who_answered_last_makes_room_for_one_that_cannot(by: str | None) -> None:
-    """Nobody knows the windows. Of the smaller one's, half of the history is too long for a summary."""
+async def test_the_previous_backend_compacts_for_one_that_cannot(by: str | None) -> None:
+    """The windows are unknown. Half of the history is too long for a summary by the smaller backend."""
     large, small, third = host("anthropic"), host("openai_chat", 3500), host("mistral")
     made = Compaction(keep_turns=1, summarizer=by)
-    async with windowed(made, large=(large, None), small=(small, None), third=(third, None)) as runtime:
+    async with runtime_with_windows(
+        made, large=(large, None), small=(small, None), third=(third, None)
+    ) as runtime:
         session = await runtime.open("large", tools=[read])
         for _ in range(3):
             await session.ask("word " * 3000)
@@ -256,7 +263,7 @@ async def test_who_answered_last_makes_room_for_one_that_cannot(by: str | None) 
     assert large.refusals == third.refusals == []
 
 
-async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
+async def test_if_no_summary_can_be_written_results_are_marked() -> None:
     server = host("openai_chat")
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[read])
@@ -288,9 +295,9 @@ async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
     ],
     ids=["tool", "longer", "blank", "thought"],
 )
-async def test_what_is_no_summary_stands_for_nothing(name: str, turn: Turn, why: str) -> None:
+async def test_an_answer_that_is_no_summary_is_not_used_as_one(name: str, turn: Turn, why: str) -> None:
     def said(request: Json) -> Turn:
-        usual = spoken(request)
+        usual = answer_request(request)
         return turn if "hist_tool_1 was long" in str(usual) else usual
 
     server = strict_host(name, Script(said), host=name)
@@ -302,17 +309,16 @@ async def test_what_is_no_summary_stands_for_nothing(name: str, turn: Turn, why:
         assert why in made.error
         await talk(session, 1, first=4)
         assert (await session.history())[0].text == "Please read f1."
-        assert len((await session.ledger()).interactions()) == 4  # what it called is no call of the session
+        # calls in an unusable summary are not recorded
+        assert len((await session.ledger()).interactions()) == 4
     assert server.refusals == []
 
 
-async def test_a_summary_that_a_filter_cut_stands_for_nothing_and_one_at_its_limit_says_that_it_is_cut() -> (
-    None
-):
+async def test_a_filtered_summary_is_discarded_and_a_cut_one_is_marked() -> None:
     cut = iter(["content_filter", "length"])
 
     def said(request: Json) -> Turn:
-        usual = spoken(request)
+        usual = answer_request(request)
         is_summary = "hist_tool_1 was long" in str(usual)
         return Turn(Say("The user had"), stop=next(cut)) if is_summary else usual
 
@@ -325,10 +331,10 @@ async def test_a_summary_that_a_filter_cut_stands_for_nothing_and_one_at_its_lim
         assert "The user had [It was cut here.]" in (await session.history())[0].text
 
 
-async def test_no_room_is_made_by_summaries_of_next_to_nothing() -> None:
-    """The system prompt alone is near the threshold: a summary of each turn before the next would save nothing."""
+async def test_a_history_with_little_to_summarise_is_not_compacted() -> None:
+    """The system prompt alone almost reaches the threshold, so summarising each previous turn would save nothing."""
     server = host("openai_chat")
-    async with windowed(Compaction(threshold=0.6), a=(server, 6000)) as runtime:
+    async with runtime_with_windows(Compaction(threshold=0.6), a=(server, 6000)) as runtime:
         session = await runtime.open("a", system="A rule. " * 1800)
         for _ in range(6):
             assert not (await session.preview("a")).compacts
@@ -336,7 +342,7 @@ async def test_no_room_is_made_by_summaries_of_next_to_nothing() -> None:
     assert len(server.requests) == 6
 
 
-async def test_if_who_answered_last_is_gone_who_is_asked_writes_the_summary() -> None:
+async def test_the_current_backend_summarises_if_the_previous_one_is_gone() -> None:
     storage, one, two = MemoryStorage(), host("openai_chat"), host("anthropic")
     async with hosting(one=one, storage=storage) as runtime:
         await talk(await runtime.open("one", tools=[read], id="trip"), 3)
@@ -346,9 +352,9 @@ async def test_if_who_answered_last_is_gone_who_is_asked_writes_the_summary() ->
     assert len(two.requests) == 1
 
 
-async def test_a_window_that_nothing_helps_ends_the_ask_with_its_reason_and_the_session_goes_on() -> None:
+async def test_an_ask_that_no_compaction_helps_fails_with_its_reason() -> None:
     server = host("openai_chat", 1200)
-    async with windowed(a=(server, None)) as runtime:
+    async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("word " * 2000, check=False)
         assert answer.status == "failed"
@@ -357,11 +363,11 @@ async def test_a_window_that_nothing_helps_ends_the_ask_with_its_reason_and_the_
         assert answer.attempts[-1].cause.kind == "overflow"
 
 
-async def test_a_message_larger_than_the_window_is_left_behind_by_a_fork_or_by_a_switch_to_a_larger_one() -> (
-    None
-):
+async def test_a_fork_or_a_larger_window_leaves_an_oversized_message_behind() -> None:
     small, large = host("openai_chat", 1200), host("anthropic")
-    async with windowed(Compaction(keep_turns=0), small=(small, None), large=(large, None)) as runtime:
+    async with runtime_with_windows(
+        Compaction(keep_turns=0), small=(small, None), large=(large, None)
+    ) as runtime:
         session = await runtime.open("small", tools=[read])
         await talk(session, 1)
         seq = len(log(runtime, session))
@@ -378,7 +384,7 @@ async def test_a_message_larger_than_the_window_is_left_behind_by_a_fork_or_by_a
     assert small.refusals == large.refusals == []
 
 
-async def test_a_request_that_is_too_long_even_when_made_shorter_is_another_members() -> None:
+async def test_a_pool_fails_over_if_a_shortened_request_is_still_too_long() -> None:
     too_long = Status(
         400, message="This model's maximum context length is 100 tokens.", code="context_length_exceeded"
     )
@@ -393,7 +399,7 @@ async def test_a_request_that_is_too_long_even_when_made_shorter_is_another_memb
     assert (answer.status, answer.binding.backend) == ("complete", "b"), answer.error
 
 
-async def test_a_compaction_waits_for_the_ask_in_flight_and_one_with_nothing_to_do_says_so() -> None:
+async def test_a_compaction_waits_for_the_running_ask() -> None:
     server, began, go = host("openai_chat"), anyio.Event(), anyio.Event()
 
     @tool(name="read")
@@ -429,9 +435,11 @@ async def test_a_compaction_waits_for_the_ask_in_flight_and_one_with_nothing_to_
         assert ends == ["complete"] * 3
 
 
-async def test_a_summary_counts_in_the_asks_usage_and_its_turn_in_its_attempts() -> None:
+async def test_a_summary_counts_in_the_usage_and_attempts_of_its_ask() -> None:
     server = host("openai_chat", 6000)
-    async with windowed(Compaction(threshold=0.6, large_result_bytes=100_000), a=(server, 6000)) as runtime:
+    async with runtime_with_windows(
+        Compaction(threshold=0.6, large_result_bytes=100_000), a=(server, 6000)
+    ) as runtime:
         session = await runtime.open("a", tools=[read])
         answers = [await session.ask(f"Please read f{number}.") for number in range(8)]
         told = [event async for event in session.events(follow=False)]
@@ -442,13 +450,13 @@ async def test_a_summary_counts_in_the_asks_usage_and_its_turn_in_its_attempts()
     assert "compacted" in {event.type for event in told}
 
 
-async def test_a_compaction_is_cancelled_at_any_moment_of_it() -> None:
+async def test_a_compaction_can_be_cancelled_at_any_moment() -> None:
     for steps in range(0, 60, 5):
         server, came = host("openai_chat"), list[CompactionResult]()
         async with hosting(a=server) as runtime:
             session = await runtime.open("a", tools=[read])
             await talk(session, 3)
-            server.faults = {server.received: Stall()}  # the model never answers a request for a summary
+            server.faults = {server.received: Stall()}  # a request for a summary gets no answer
 
             async def compact(session: Session, came: list[CompactionResult]) -> None:
                 came.append(await session.compact())
@@ -463,7 +471,7 @@ async def test_a_compaction_is_cancelled_at_any_moment_of_it() -> None:
         assert [made.messages for made in came] == [0], steps
 
 
-async def test_a_compaction_that_is_cancelled_leaves_the_history_as_it_was() -> None:
+async def test_a_cancelled_compaction_leaves_the_history_unchanged() -> None:
     server = host("openai_chat")
     async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[read])
@@ -487,7 +495,7 @@ async def test_a_compaction_that_is_cancelled_leaves_the_history_as_it_was() -> 
 
 
 @pytest.mark.parametrize("outcome", [kind for kind in get_args(Outcome) if "usage" in kind.__struct_fields__])
-def test_what_a_step_used_counts_in_a_turn_that_is_cancelled_meanwhile(
+def test_a_cancelled_turn_includes_the_usage_of_its_last_step(
     outcome: Any,
 ) -> None:  # Any: a step's outcome, by its class
     used = Usage(7, 1)
@@ -498,12 +506,12 @@ def test_what_a_step_used_counts_in_a_turn_that_is_cancelled_meanwhile(
 
 
 @pytest.mark.requirement("REQ-915-026")
-async def test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_makes_room() -> None:
+async def test_corrections_are_counted_across_a_compaction() -> None:
     no = Turn(Say("no"))
     first = openai(*[Turn(Say("Done."))] * 4, no, Turn(Say("A summary.")), faults={5: Status(401)})
     second = openai(no, no, Turn(Say("never")))
     pools = {"both": PoolSettings(members=("a", "b"))}
-    async with windowed(pools=pools, a=(first, None), b=(second, 1_500)) as runtime:
+    async with runtime_with_windows(pools=pools, a=(first, None), b=(second, 1_500)) as runtime:
         session = await runtime.open("both")
         for _ in range(4):
             await session.ask("Word after word. " * 100)
@@ -517,8 +525,8 @@ async def test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_make
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-14")
 @pytest.mark.parametrize("name", DIALECTS)
-async def test_one_long_turn_makes_room_of_the_results_that_its_model_has_had(name: str) -> None:
-    """Nothing stands before the first ask, and none of its results is long: they come to more than the window."""
+async def test_a_long_turn_compacts_the_results_that_its_model_has_seen(name: str) -> None:
+    """The first ask has no history to summarise, and only the sum of its short results exceeds the window."""
 
     def said(request: Json) -> Turn:
         text = json.dumps(request)
@@ -528,7 +536,7 @@ async def test_one_long_turn_makes_room_of_the_results_that_its_model_has_had(na
 
     server = strict_host(name, Script(said), host=name)
     server.faults = window(name, 4500)
-    async with windowed(a=(server, None)) as runtime:
+    async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("Read them all.")
         marked = [event for event in log(runtime, session) if isinstance(event, ResultsTrimmed)]
@@ -536,13 +544,13 @@ async def test_one_long_turn_makes_room_of_the_results_that_its_model_has_had(na
     assert (answer.status, answer.text) == ("complete", "Done."), answer.error
     assert server.refusals == []
     assert [item.call_id for item in interactions if item.completion is None] == []
-    assert len(interactions) == 9  # none was read again
+    assert len(interactions) == 9  # no file was read twice
     assert marked
     assert {why for event in marked for _, why in event.results} == {"old"}
 
 
-async def test_one_long_turn_makes_room_as_often_as_its_window_is_full() -> None:
-    """Three times at most for one request, and thirty files are more than three windows."""
+async def test_a_long_turn_compacts_each_time_its_window_is_full() -> None:
+    """One request may compact three times at most, and thirty files fill more than three windows."""
 
     def said(request: Json) -> Turn:
         text = json.dumps(request)
@@ -551,7 +559,7 @@ async def test_one_long_turn_makes_room_as_often_as_its_window_is_full() -> None
 
     server = openai(faults=window("openai_chat", 4500))
     server.script = Script(said)
-    async with windowed(a=(server, None)) as runtime:
+    async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("Read them all.", max_rounds=40)
         marked = [event for event in log(runtime, session) if isinstance(event, ResultsTrimmed)]

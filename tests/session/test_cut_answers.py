@@ -1,5 +1,6 @@
-"""An answer that is not whole, in a session: the caller is told so, no tool runs without its arguments, and the
-conversation goes on. What an answer holds beside its words is counted, told and logged.
+"""Incomplete answers: the result reports them, no tool runs with partial arguments, and the session continues.
+
+Content of an answer that the history cannot hold is reported, logged and counted.
 """
 
 import pytest
@@ -29,7 +30,7 @@ REASONS = {
 @pytest.mark.alternating
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", REASONS)
-async def test_a_call_that_was_cut_runs_no_tool_and_the_session_goes_on(name: str, is_streamed: bool) -> None:
+async def test_a_cut_call_runs_no_tool_and_the_session_continues(name: str, is_streamed: bool) -> None:
     ran: list[str] = []
 
     @tool
@@ -46,6 +47,21 @@ async def test_a_call_that_was_cut_runs_no_tool_and_the_session_goes_on(name: st
     assert (first.status, first.text, second.text) == ("complete", "One done.", "More.")
     assert (first.incomplete, dict(first.dropped), second.dropped) == (None, {"cut_call": 1}, ())
     assert ran == ["a"]
+    assert host.refusals == []
+
+
+@asynccontextmanager
+async def session_of_turn(
+    name: str, turn: Turn, *, is_streamed: bool = True
+) -> AsyncIterator[tuple[Runtime, Session]]:
+    host = strict_host(name, Script([turn, Turn(Say("More."))]))
+    async with serve(host):
+        settings = backend(name, host).model_copy(update={"stream": is_streamed})
+        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
+            session = await runtime.open(name)
+            yield runtime, session
+            await assert_rebuilds(runtime, session)
+    assert host.refusals == []
 
 
 FILTERS = {
@@ -69,11 +85,10 @@ FILTERS = {
         ("anthropic", "pause_turn", "paused"),
     ],
 )
-async def test_an_answer_that_was_cut_says_so_and_the_next_one_does_not(
+async def test_only_the_result_of_a_cut_answer_reports_it_as_incomplete(
     name: str, reason: str, cut: str, is_streamed: bool
 ) -> None:
-    async with scripted(name, Turn(Say("I beg"), stop=reason), MORE, is_streamed=is_streamed) as (
-        _,
+    async with session_of_turn(name, Turn(Say("I beg"), stop=reason), MORE, is_streamed=is_streamed) as (
         _,
         session,
     ):
@@ -89,18 +104,18 @@ async def test_an_answer_that_was_cut_says_so_and_the_next_one_does_not(
 
 
 @pytest.mark.requirement("PROMISE-13")
-async def test_what_an_answer_held_and_the_history_does_not_is_told_logged_and_counted(
+async def test_dropped_content_is_reported_logged_and_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", logger="actors")
     cut = Turn(Say("I look."), Call("look", raw=""), stop="length")
-    async with scripted("openai_chat", cut, MORE) as (_, runtime, session):
+    async with session_of_turn("openai_chat", cut, MORE) as (_, runtime, session):
         events = await gathered(session, "Look it up.")
         quiet = await session.ask("Thanks.")
         (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]
         (provider,) = (
             runtime._backends.providers.made.values()
-        )  # no user sees it; the counters are for operators
+        )  # no public method returns it; the counters are for operators
         counters = await provider.ask(Counters())
     (said,) = [event for event in events if isinstance(event, MessageEvent)]
     last = events[-1]

@@ -1,4 +1,4 @@
-"""Tools without a body: a turn waits for its caller, and goes on as the same turn, whatever happened meanwhile."""
+"""Tools without a body: a turn waits for results from its caller and then continues, even after a restart."""
 
 import json
 from collections.abc import Callable
@@ -25,8 +25,8 @@ from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hostin
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
 TWO = Turn(Call("look", {"n": 1}), Call("look", {"n": 2}))
@@ -35,7 +35,7 @@ PUT_AWAY = pytest.mark.parametrize("put_away", ["kept", "passive", "logged"])
 
 
 def leave(session: Session, how: str) -> None:
-    """Leave a session that waits alone, put its actors away, or drop all but its log."""
+    """Leave a waiting session as it is, passivate it, or drop everything but its log."""
     lifecycle = session._lifecycle
     if how in ("passive", "logged"):
         assert lifecycle.passivate()
@@ -43,12 +43,14 @@ def leave(session: Session, how: str) -> None:
         lifecycle.evict()
 
 
-@MADE
+@SERVERS
 @PUT_AWAY
-async def test_a_turn_waits_for_its_caller_and_goes_on_as_the_same_turn(made: Made, put_away: str) -> None:
+async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
+    make_server: MakeServer, put_away: str
+) -> None:
     gate = Gate()
     gate.open("a")
-    server = made(Turn(Call("look", {"n": 1}), Call("work", {"name": "a"})), Turn(Say("21 C.")))
+    server = make_server(Turn(Call("look", {"n": 1}), Call("work", {"name": "a"})), Turn(Say("21 C.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
         asked = await session.ask("How warm is it?")
@@ -74,7 +76,7 @@ async def test_a_turn_waits_for_its_caller_and_goes_on_as_the_same_turn(made: Ma
 
 
 @PUT_AWAY
-async def test_half_of_the_results_are_taken_and_the_turn_waits_for_the_rest(put_away: str) -> None:
+async def test_some_of_the_results_are_recorded_and_the_turn_waits_for_the_rest(put_away: str) -> None:
     server = openai(TWO, Turn(Say("Both.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -91,7 +93,7 @@ async def test_half_of_the_results_are_taken_and_the_turn_waits_for_the_rest(put
 
 
 @pytest.mark.parametrize("ids", [["hist_tool_9"], [ONE, "hist_tool_9"], ["nonsense"]])
-async def test_an_id_that_was_never_handed_out_is_refused_and_nothing_of_it_is_recorded(
+async def test_a_result_for_an_unknown_id_is_rejected_and_nothing_is_recorded(
     ids: list[str],
 ) -> None:
     server = openai(TWO, Turn(Say("Both.")))
@@ -105,7 +107,7 @@ async def test_an_id_that_was_never_handed_out_is_refused_and_nothing_of_it_is_r
         assert (await session.ask(results={ONE: 1, OTHER: 2})).text == "Both."
 
 
-async def test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside() -> None:
+async def test_a_result_for_a_tool_with_a_body_is_rejected() -> None:
     gate = Gate()
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
@@ -119,7 +121,7 @@ async def test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside() -> 
         assert known.duplicates == ()
 
 
-async def test_results_that_come_twice_change_nothing_and_different_ones_are_kept_and_not_sent() -> None:
+async def test_a_repeated_result_changes_nothing_and_a_different_one_is_not_sent() -> None:
     server = openai(TWO, Turn(Say("Both.")), Turn(Say("Next.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -141,7 +143,7 @@ async def test_results_that_come_twice_change_nothing_and_different_ones_are_kep
     assert "second" not in json.dumps(bodies(server))
 
 
-async def test_of_two_results_that_race_one_goes_on_with_the_turn_and_the_other_is_a_duplicate() -> None:
+async def test_of_two_racing_results_one_resumes_the_turn() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")))
     outcomes: list[AskResult] = []
     async with hosting(a=server) as runtime:
@@ -167,7 +169,7 @@ async def test_of_two_results_that_race_one_goes_on_with_the_turn_and_the_other_
 
 
 @PUT_AWAY
-async def test_cancel_closes_the_calls_and_a_result_that_comes_after_it_is_late_and_not_lost(
+async def test_a_result_after_cancel_is_recorded_as_late(
     put_away: str,
 ) -> None:
     server = openai(TWO, Turn(Say("Next.")), Turn(Say("Last.")))
@@ -192,7 +194,7 @@ async def test_cancel_closes_the_calls_and_a_result_that_comes_after_it_is_late_
     assert next(iter(results(bodies(server)[-1]).values())) == "one"
 
 
-async def test_a_late_result_is_taken_however_many_reads_wait_for_the_journal(
+async def test_a_late_result_is_recorded_even_if_the_read_queue_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Next.")))
@@ -205,14 +207,14 @@ async def test_a_late_result_is_taken_however_many_reads_wait_for_the_journal(
         assert (await session.ask("Go on.")).text == "Next."
 
 
-async def test_a_result_for_a_tool_that_was_removed_meanwhile_is_late_and_not_unheard_of() -> None:
+async def test_a_result_for_a_removed_tool_is_recorded_as_late() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Next.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         await session.cancel()
         actors = session._lifecycle.activate()
-        actors.equipment.tools.clear()  # as if the host had removed it
+        actors.equipment.tools.clear()  # as if the program had removed the tool
         assert (await session.ask(results={ONE: "found"})).status == "late"
         known = (await session.ledger()).get(ONE)
         assert known is not None
@@ -220,7 +222,7 @@ async def test_a_result_for_a_tool_that_was_removed_meanwhile_is_late_and_not_un
         assert known.completion.content == "found"
 
 
-async def test_meanwhile_asks_queue_and_a_switch_is_held_until_the_turn_has_ended() -> None:
+async def test_a_waiting_turn_queues_asks_and_switches() -> None:
     server, other = openai(TWO, Turn(Say("Both."))), openai(Turn(Say("Here.")), Turn(Say("Here too.")))
     said: list[str] = []
     async with hosting(a=server, b=other) as runtime:
@@ -233,7 +235,7 @@ async def test_meanwhile_asks_queue_and_a_switch_is_held_until_the_turn_has_ende
                 said.append((await session.ask(words)).text)
 
             tasks.start_soon(ask, "Next?")
-            while session._lifecycle.passivate():  # until the ask has come in: then it keeps the actors
+            while session._lifecycle.passivate():  # until the queued ask keeps the actors alive
                 await anyio.lowlevel.checkpoint()
             answer = await session.ask(results={ONE: 1, OTHER: 2})
             assert (answer.text, answer.binding.backend) == ("Both.", "a")
@@ -242,7 +244,7 @@ async def test_meanwhile_asks_queue_and_a_switch_is_held_until_the_turn_has_ende
         assert (await session.switch("a")).status == "applied"
 
 
-async def test_the_asks_that_wait_behind_a_turn_that_waits_are_bounded() -> None:
+async def test_the_queue_behind_a_waiting_turn_is_bounded() -> None:
     server = openai(TWO, *(Turn(Say("x")) for _ in range(20)))
     refused = 0
     async with hosting(a=server) as runtime:
@@ -265,7 +267,7 @@ async def test_the_asks_that_wait_behind_a_turn_that_waits_are_bounded() -> None
     assert refused == 2
 
 
-async def test_the_stream_of_the_ask_ends_awaiting_and_another_goes_on_with_its_turn() -> None:
+async def test_the_ask_stream_ends_awaiting_and_a_second_one_continues() -> None:
     server = openai(TWO, Turn(Say("Both.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -291,7 +293,7 @@ async def test_the_stream_of_the_ask_ends_awaiting_and_another_goes_on_with_its_
 @pytest.mark.alternating
 @pytest.mark.parametrize("when", ["before", "half", "all"])
 @pytest.mark.parametrize("which", ["session", "ledger"])
-async def test_a_crash_of_the_actors_while_a_turn_waits_loses_nothing_of_it(when: str, which: str) -> None:
+async def test_a_crash_while_a_turn_waits_loses_nothing(when: str, which: str) -> None:
     server = openai(TWO, Turn(Say("Both.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -310,7 +312,7 @@ async def test_a_crash_of_the_actors_while_a_turn_waits_loses_nothing_of_it(when
 
 
 @PUT_AWAY
-async def test_a_session_that_is_closed_while_its_turn_waits_closes_that_first(put_away: str) -> None:
+async def test_closing_a_session_cancels_its_pending_calls_first(put_away: str) -> None:
     server = openai(TWO)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -323,7 +325,7 @@ async def test_a_session_that_is_closed_while_its_turn_waits_closes_that_first(p
         assert ends == [ONE, OTHER]
 
 
-async def test_at_the_limit_of_rounds_a_turn_that_waited_is_bounded_as_any() -> None:
+async def test_a_resumed_turn_stops_at_the_round_limit() -> None:
     def asks(request: dict[str, Any]) -> Turn:  # Any: a request body
         return Turn(Say("Enough.")) if request.get("tool_choice") == "none" else Turn(Call("look", {}))
 
@@ -332,9 +334,9 @@ async def test_at_the_limit_of_rounds_a_turn_that_waited_is_bounded_as_any() -> 
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         answer = await session.ask("Look, and look again.")
-        provided = 0
+        resumed = 0
         while answer.status == "awaiting":
-            provided += 1
-            assert answer.rounds == provided
+            resumed += 1
+            assert answer.rounds == resumed
             answer = await session.ask(results={answer.pending_calls[0].id: "nothing"})
-        assert (answer.text, answer.rounds, provided) == ("Enough.", 25, 24)
+        assert (answer.text, answer.rounds, resumed) == ("Enough.", 25, 24)

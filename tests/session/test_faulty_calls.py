@@ -1,4 +1,4 @@
-"""What a model may do to a tool call, through whole sessions: corrected in bounds, and every call answered once."""
+"""Faulty tool calls in complete sessions: corrections are bounded, and every call has one end."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ Json = dict[str, Any]  # Any: a request body
 FAMILIES = ("openai_chat", "anthropic", "openai_responses", "gemini", "bedrock")
 
 WRITTEN = ("openai_chat", "anthropic", "openai_responses", "bedrock")
-"""Families whose models write arguments as text; Gemini's come as objects."""
+"""Families whose models write arguments as text; Gemini sends objects."""
 
 BROKEN = {
     "half of it": '{"name": "a',
@@ -41,8 +41,8 @@ BROKEN = {
 }
 
 
-def working(runs: list[str]) -> AnyTool:
-    """A tool that notes what it was called with."""
+def recording_tool(runs: list[str]) -> AnyTool:
+    """Return a tool that records its arguments."""
 
     async def work(name: str) -> str:
         """Do a piece of work."""
@@ -53,7 +53,7 @@ def working(runs: list[str]) -> AnyTool:
 
 
 async def assert_answered_once(session: Session) -> list[str]:
-    """Every call of the history has an id of its own and one end; return the ends in order."""
+    """Check that the calls of the history have unique ids and one end each; return the ends in order."""
     made = [call.id for message in await session.history() for call in message.calls]
     assert len(set(made)) == len(made)
     ledger = await session.ledger()
@@ -61,8 +61,8 @@ async def assert_answered_once(session: Session) -> list[str]:
     return [known.status for known in ledger.interactions()]
 
 
-def refused(runtime: Runtime, session: Session) -> list[dict[str, Any]]:  # Any: JSON
-    """Return what the model was told of the calls that did not run."""
+def tool_errors(runtime: Runtime, session: Session) -> list[dict[str, Any]]:  # Any: JSON
+    """Return the errors of the rejected calls as the model sees them."""
     events = (event for event in log(runtime, session) if isinstance(event, Refused))
     return [json.loads(event.error.decode())["tool_error"] for event in events]
 
@@ -72,20 +72,20 @@ def refused(runtime: Runtime, session: Session) -> list[dict[str, Any]]:  # Any:
 @pytest.mark.requirement("U-05", "U-06")
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("how", BROKEN)
-async def test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once(name: str, how: str) -> None:
+async def test_arguments_that_are_no_object_run_no_tool_and_are_corrected_once(name: str, how: str) -> None:
     runs: list[str] = []
     turns = [Turn(Call("work", raw=BROKEN[how])), Turn(Call("work", {"name": "a"})), Turn(Say("Done."))]
     server = strict_server(name, turns)
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[working(runs)])
+        session = await runtime.open("a", tools=[recording_tool(runs)])
         answer = await session.ask("Do it.")
-        told = refused(runtime, session)
+        errors = tool_errors(runtime, session)
         ends = await assert_answered_once(session)
         counts = runtime.stats().backends["a"].tools
     assert (answer.status, answer.text, answer.rounds) == ("complete", "Done.", 3)
     assert runs == ["a"]
     kind = "invalid_arguments" if how == "nothing" else "malformed_arguments"
-    assert [error["kind"] for error in told] == [kind]
+    assert [error["kind"] for error in errors] == [kind]
     assert ends == ["error", "complete"]
     assert (counts.tool_calls_total, counts.tool_calls_invalid_args) == (2, 1)
     assert server.refusals == []
@@ -94,7 +94,7 @@ async def test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once
 @pytest.mark.alternating
 @pytest.mark.requirement("U-06")
 @pytest.mark.parametrize("how", BROKEN)
-async def test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_asked_for_words(
+async def test_a_model_that_keeps_writing_bad_arguments_loses_its_tools(
     how: str,
 ) -> None:
     runs: list[str] = []
@@ -109,7 +109,7 @@ async def test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_as
     server = openai()
     server.script = Script(stubborn)
     async with hosting(a=server, limits=RuntimeLimits(max_corrections=2)) as runtime:
-        session = await runtime.open("a", tools=[working(runs)])
+        session = await runtime.open("a", tools=[recording_tool(runs)])
         answer = await session.ask("Do it.")
         ends = await assert_answered_once(session)
     assert (answer.status, answer.text, server.received) == ("complete", "Then not.", 3)
@@ -117,16 +117,16 @@ async def test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_as
     assert server.refusals == []
 
 
-# ---- how calls come
+# ---- ids and pieces of calls
 
 
-async def worked(
+async def run_two_asks(
     server: LoopbackServer, *, limits: RuntimeLimits | None = None
 ) -> tuple[list[str], list[str]]:
-    """Ask for work twice; return what was run and how the calls ended, once the next ask was served."""
+    """Ask twice; return the arguments that ran, and how the calls ended."""
     runs: list[str] = []
     async with hosting(a=server, limits=limits) as runtime:
-        session = await runtime.open("a", tools=[working(runs)])
+        session = await runtime.open("a", tools=[recording_tool(runs)])
         asks = [await session.ask("Do it."), await session.ask("And again.")]
         ends = await assert_answered_once(session)
         assert [answer.status for answer in asks] == ["complete"] * 2
@@ -136,7 +136,7 @@ async def worked(
 
 A, B, C = (Call("work", {"name": name}) for name in "abc")
 SAME = tuple(Call("work", {"name": name}, id="toolu_same") for name in "abc")
-COMES: dict[str, Turn] = {
+STREAMED: dict[str, Turn] = {
     "one id for all": Turn(*SAME),
     "no ids": Turn(A, B, C, ids="blank"),
     "ids that begin anew": Turn(A, B, C, ids="restart"),
@@ -152,19 +152,19 @@ COMES: dict[str, Turn] = {
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-5", "REQ-915-005")
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("how", COMES)
-async def test_calls_run_once_each_under_ids_of_their_own_however_they_come(name: str, how: str) -> None:
-    server = strict_server(name, [COMES[how], Turn(Say("Done.")), COMES[how], Turn(Say("Done."))])
-    assert await worked(server) == (["a", "a", "b", "b", "c", "c"], ["complete"] * 6)
+@pytest.mark.parametrize("how", STREAMED)
+async def test_calls_run_once_under_unique_ids_however_they_are_streamed(name: str, how: str) -> None:
+    server = strict_server(name, [STREAMED[how], Turn(Say("Done.")), STREAMED[how], Turn(Say("Done."))])
+    assert await run_two_asks(server) == (["a", "a", "b", "b", "c", "c"], ["complete"] * 6)
 
 
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("name", FAMILIES)
-async def test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so(name: str) -> None:
+async def test_arguments_without_a_tool_name_run_no_tool_and_are_reported(name: str) -> None:
     runs: list[str] = []
     server = strict_server(name, [Turn(A, Call("", {"name": "b"})), Turn(Say("Done."))])
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[working(runs)])
+        session = await runtime.open("a", tools=[recording_tool(runs)])
         answer = await session.ask("Do it.")
         ended, _ = (event for event in log(runtime, session) if isinstance(event, RoundEnded))
         ends = await assert_answered_once(session)
@@ -183,26 +183,26 @@ async def test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so(nam
 @pytest.mark.requirement("PROMISE-9")
 @pytest.mark.parametrize(("most", "ran"), [(256, 200), (64, 64)])
 @pytest.mark.parametrize("name", FAMILIES)
-async def test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered(
+async def test_calls_beyond_the_limit_of_a_message_are_answered_with_errors(
     name: str, most: int, ran: int
 ) -> None:
     many = Turn(*(Call("work", {"name": f"{at:03}"}) for at in range(200)), fragment=64)
     server = strict_server(name, [many, Turn(Say("Done."))])
-    runs, ends = await worked(server, limits=RuntimeLimits(max_calls_per_message=most))
+    runs, ends = await run_two_asks(server, limits=RuntimeLimits(max_calls_per_message=most))
     assert runs == [f"{at:03}" for at in range(ran)]
     assert ends == ["complete"] * ran + ["error"] * (200 - ran)
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini", "bedrock"])
-async def test_calls_are_calls_whatever_the_reason_to_stop(name: str) -> None:
+async def test_calls_run_whatever_the_stop_reason(name: str) -> None:
     plain = {"openai_chat": "stop", "anthropic": "end_turn", "gemini": "STOP", "bedrock": "end_turn"}
     for reason in (plain[name], "a_new_reason"):
         server = strict_server(name, [Turn(A, stop=reason), Turn(Say("Done.")), Turn(Say("Done."))])
-        assert await worked(server) == (["a"], ["complete"])
+        assert await run_two_asks(server) == (["a"], ["complete"])
 
 
 CALLED = calls(fragment(0, "c1", "work", '{"name": "a"}'))
-BY_HAND = {
+RAW_STREAMS = {
     "a call behind the reason to stop": (
         openai_stream(chunk({"content": "."}), chunk({}, "stop"), CALLED),
         ["a"],
@@ -212,10 +212,10 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("how", BY_HAND)
-async def test_a_stream_that_ends_at_its_marker_is_whole_without_a_reason_and_with_a_call_behind_it(
+@pytest.mark.parametrize("how", RAW_STREAMS)
+async def test_a_stream_is_complete_at_its_end_marker(
     how: str,
 ) -> None:
-    stream, ran = BY_HAND[how]
+    stream, ran = RAW_STREAMS[how]
     server = openai(Turn(Say("Done.")), faults={0: Garbage(stream)})
-    assert await worked(server) == (ran, ["complete"] * len(ran))
+    assert await run_two_asks(server) == (ran, ["complete"] * len(ran))

@@ -1,6 +1,6 @@
-"""What a provider may do to an answer, through whole sessions: each ends once, typed, and the next ask is served.
+"""Faulty provider responses in complete sessions: each ask ends once with a typed cause, and the next is served.
 
-Statuses, errors inside a stream, streams that are written oddly or wrongly, and answers without end.
+Statuses, errors inside a stream, unusual or wrong encodings, and endless answers.
 """
 
 from typing import NamedTuple
@@ -34,24 +34,24 @@ over_families = pytest.mark.parametrize("name", FAMILIES)
 over_event_streams = pytest.mark.parametrize("name", EVENT_STREAMS)
 
 
-def saying(name: str, fault: InjectedFault, *, pieces: int | None = None) -> LoopbackServer:
-    """Return a strict server whose first answer meets a fault; its bytes come in pieces of this size."""
+def server_with_fault(name: str, fault: InjectedFault, *, pieces: int | None = None) -> LoopbackServer:
+    """Return a strict server whose first response has a fault, sent in pieces of `pieces` bytes."""
     return strict_server(name, lambda request: Turn(Say(TEXT)), faults={0: fault}, write_bytes=pieces)
 
 
-def ended(events: list[SessionEvent]) -> AskResult:
-    """Return how an ask ended: once, and with its last event."""
+def result_of(events: list[SessionEvent]) -> AskResult:
+    """Return the result of an ask after checking that its last event is its only terminal event."""
     ends = [event for event in events if event.type in ("complete", "error")]
     assert ends == [events[-1]]
     return ends[0].result
 
 
-async def asked(server: LoopbackServer, limits: BackendLimits = NO_RETRIES) -> AskResult:
-    """Ask a server of which the first answer is faulty, and see that the next ask is served."""
+async def ask_twice(server: LoopbackServer, limits: BackendLimits = NO_RETRIES) -> AskResult:
+    """Return the result of an ask whose response is faulty, after checking that the next ask is served."""
     async with hosting(a=server, backend=limits) as runtime:
         session = await runtime.open("a")
-        result = ended(await gathered(session, "How warm is it?"))
-        after = ended(await gathered(session, "And now?"))
+        result = result_of(await gathered(session, "How warm is it?"))
+        after = result_of(await gathered(session, "And now?"))
     assert (after.status, after.text) == ("complete", TEXT)
     assert server.refusals == []
     return result
@@ -64,9 +64,9 @@ class Row(NamedTuple):
 
 RETRIED = Row("transient", 2)
 ELSEWHERE = Row("config", 1)
-OURS = Row("transcript", 1)  # nothing else can be said here than what was, and that is not sent twice
-SPARED = "gemini", 429
-"""Its server asks for half a minute, which is more than an ask waits."""
+OURS = Row("transcript", 1)  # a known structural refusal would be rewritten; an unknown one is not sent again
+LONG_WAIT = "gemini", 429
+"""Gemini's server asks for half a minute, longer than an ask waits."""
 STATUSES = {
     400: OURS,
     401: ELSEWHERE,
@@ -89,14 +89,14 @@ STATUSES = {
 @pytest.mark.alternating
 @over_families
 @pytest.mark.parametrize("status", STATUSES)
-async def test_a_status_is_tried_again_or_not_as_its_row_says(name: str, status: int) -> None:
+async def test_the_status_of_a_response_decides_whether_it_is_retried(name: str, status: int) -> None:
     row = STATUSES[status]
-    if (name, status) == SPARED:
+    if (name, status) == LONG_WAIT:
         row = Row("rate_limit", 1)
     fault = Status(status, message="something unheard of", type="unheard_of", code="unheard_of")
     server = strict_server(name, [Turn(Say(TEXT))], faults={0: fault})
     async with hosting(a=server, backend=TWICE) as runtime:
-        result = ended(await gathered(await runtime.open("a"), "How warm is it?"))
+        result = result_of(await gathered(await runtime.open("a"), "How warm is it?"))
         counted = runtime.stats().backends["a"].tools.tool_api_400_total
     first = result.attempts[0]
     assert first.cause is not None
@@ -107,16 +107,17 @@ async def test_a_status_is_tried_again_or_not_as_its_row_says(name: str, status:
     assert server.refusals == []
 
 
-REPORTED = [(name, status) for name in FAMILIES for status in (429, 500, 503) if (name, status) != SPARED]
-"""Gemini is left alone for as long as it asks for, so a second ask would not be served."""
+REPORTED = [(name, status) for name in FAMILIES for status in (429, 500, 503) if (name, status) != LONG_WAIT]
+"""Gemini is left out of 429: its backend would wait too long to serve a second ask."""
 
 
 @pytest.mark.alternating
 @pytest.mark.parametrize(("name", "status"), REPORTED)
-async def test_an_error_inside_a_stream_of_status_200_is_what_the_status_is(name: str, status: int) -> None:
-    message = "Please try again in 10ms." if status == 429 else None  # OpenAI's own says a second
-    plain = await asked(saying(name, Status(status, message=message)), TWICE)
-    inside = await asked(saying(name, ErrorInStream(0, status, message)), TWICE)
+async def test_an_error_event_is_classified_like_its_status(name: str, status: int) -> None:
+    # the default message of OpenAI asks for a second
+    message = "Please try again in 10ms." if status == 429 else None
+    plain = await ask_twice(server_with_fault(name, Status(status, message=message)), TWICE)
+    inside = await ask_twice(server_with_fault(name, ErrorInStream(0, status, message)), TWICE)
     causes = [result.attempts[0].cause for result in (plain, inside)]
     assert causes[0] is not None
     assert causes[1] is not None
@@ -125,20 +126,20 @@ async def test_an_error_inside_a_stream_of_status_200_is_what_the_status_is(name
 
 
 @over_families
-async def test_an_error_inside_a_stream_behind_words_is_not_tried_again(name: str) -> None:
+async def test_an_error_event_after_text_is_not_retried(name: str) -> None:
     server = strict_server(name, lambda request: Turn(Say(TEXT * 20)), faults={0: ErrorInStream(12, 500)})
     async with hosting(a=server, backend=TWICE) as runtime:
         session = await runtime.open("a")
-        result = ended(await gathered(session, "How warm is it?"))
+        result = result_of(await gathered(session, "How warm is it?"))
         assert (result.status, server.received) == ("failed", 1)
         assert (await session.history())[-1].text.startswith(TEXT[:5])
         assert (await session.ask("And now?")).status == "complete"
 
 
 LATE = 10_000
-"""Behind the last event, however many there are."""
+"""An event number after the last event of any stream."""
 
-ODD: dict[str, InjectedFault] = {
+UNUSUAL: dict[str, InjectedFault] = {
     "lines end in CR": Reframed("\r"),
     "lines end in CRLF": Reframed("\r\n"),
     "no blank line at the end": Reframed(unfinished=True),
@@ -160,20 +161,20 @@ ODD: dict[str, InjectedFault] = {
 @pytest.mark.sampled(3)
 @pytest.mark.alternating
 @over_event_streams
-@pytest.mark.parametrize("how", ODD)
-async def test_a_stream_that_is_written_oddly_is_read_as_any_other(
+@pytest.mark.parametrize("how", UNUSUAL)
+async def test_an_unusual_but_valid_stream_is_read_normally(
     name: str, how: str, anyio_backend_name: str
 ) -> None:
-    """Byte by byte in one family, as what they share reads the lines; a cut answer of each is a test of its own."""
+    """One family sends single bytes, because all share the line reader; cut answers are tested elsewhere."""
     pieces = 1 if (name, anyio_backend_name) == ("openai_chat", "asyncio") else 31
-    result = await asked(saying(name, ODD[how], pieces=pieces))
+    result = await ask_twice(server_with_fault(name, UNUSUAL[how], pieces=pieces))
     assert (result.status, result.text) == ("complete", TEXT)
 
 
 @pytest.mark.alternating
 @over_event_streams
-async def test_a_flood_of_comments_in_a_stream_is_passed_over(name: str) -> None:
-    result = await asked(saying(name, MalformedEvent(1, b": ping\n\n" * 200_000)))
+async def test_a_flood_of_comments_in_a_stream_is_skipped(name: str) -> None:
+    result = await ask_twice(server_with_fault(name, MalformedEvent(1, b": ping\n\n" * 200_000)))
     assert (result.status, result.text) == ("complete", TEXT)
 
 
@@ -188,26 +189,24 @@ WRONG: dict[str, InjectedFault] = {
 @pytest.mark.alternating
 @over_event_streams
 @pytest.mark.parametrize("how", WRONG)
-async def test_a_stream_that_cannot_be_read_is_a_typed_failure_and_is_tried_again(
-    name: str, how: str
-) -> None:
-    result = await asked(saying(name, WRONG[how]), TWICE)
+async def test_an_unreadable_stream_is_a_transient_failure_and_is_retried(name: str, how: str) -> None:
+    result = await ask_twice(server_with_fault(name, WRONG[how]), TWICE)
     tried, served = result.attempts
     assert tried.cause is not None
     assert (tried.cause.kind, tried.status, served.status) == ("transient", "retried", "complete")
     assert result.text == TEXT
 
 
-# ---- answers without end
+# ---- endless answers
 
 BOUNDED = BackendLimits(attempts=4, answer_bytes=64 * 1024)
 SAYS_NOTHING = Flood(1, b": still thinking\n\n" * 50)
 
 
 @over_event_streams
-async def test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again(name: str) -> None:
-    server = saying(name, SAYS_NOTHING)
-    result = await asked(server, BOUNDED)
+async def test_an_endless_answer_is_aborted_at_the_size_limit_and_not_retried(name: str) -> None:
+    server = server_with_fault(name, SAYS_NOTHING)
+    result = await ask_twice(server, BOUNDED)
     assert result.attempts[0].cause is not None
     assert (result.status, result.attempts[0].cause.kind) == ("failed", "too_long")
     assert "larger than 65536 bytes" in result.error
@@ -215,21 +214,23 @@ async def test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_a
 
 
 @over_families
-async def test_a_body_without_end_is_given_up_at_its_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = saying(name, Flood(0, b'{"x":"' + b"x" * 4096))
+async def test_an_endless_body_is_aborted_at_the_size_limit(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = server_with_fault(name, Flood(0, b'{"x":"' + b"x" * 4096))
     monkeypatch.setattr(server, "_streams", lambda request, parsed: False)
-    result = await asked(server, BOUNDED)
+    result = await ask_twice(server, BOUNDED)
     assert result.attempts[0].cause is not None
     assert (result.status, result.attempts[0].cause.kind) == ("failed", "too_long")
 
 
-async def test_words_without_end_stay_as_far_as_they_came_and_nobody_else_is_asked() -> None:
+async def test_an_endless_text_is_kept_up_to_the_limit_without_failover() -> None:
     word = b'data: {"choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}\n\n'
     talks, spare = openai(faults={0: Flood(1, word)}), openai()
     pools = {"both": PoolSettings(members=("a", "b"), policy="failover")}
     async with hosting(pools=pools, a=talks, b=spare, backend=BOUNDED) as runtime:
         session = await runtime.open("both")
-        result = ended(await gathered(session, "Tell me."))
+        result = result_of(await gathered(session, "Tell me."))
         kept = (await session.history())[-1].text
         assert (result.status, talks.received, spare.received) == ("failed", 1, 0)
         assert kept.startswith("word word ")
@@ -237,7 +238,7 @@ async def test_words_without_end_stay_as_far_as_they_came_and_nobody_else_is_ask
         assert (await session.ask("And now?")).status == "complete"
 
 
-async def test_another_backend_answers_where_one_does_not_end_and_nothing_was_shown() -> None:
+async def test_an_endless_answer_without_output_fails_over() -> None:
     endless, spare = openai(faults={0: SAYS_NOTHING}), openai(Turn(Say(TEXT)))
     pools = {"both": PoolSettings(members=("a", "b"), policy="failover")}
     async with hosting(pools=pools, a=endless, b=spare, backend=BOUNDED) as runtime:
@@ -247,7 +248,7 @@ async def test_another_backend_answers_where_one_does_not_end_and_nothing_was_sh
     assert result.attempts[0].cause.kind == "too_long"
 
 
-async def test_an_answer_of_just_its_size_is_whole() -> None:
+async def test_an_answer_of_exactly_the_size_limit_is_complete() -> None:
     long = openai(Turn(Say("x" * 600), fragment=600))
     async with hosting(a=long, backend=BackendLimits(attempts=1, answer_bytes=2048)) as runtime:
         session = await runtime.open("a")

@@ -1,4 +1,4 @@
-"""Feedback pays: a model that heeds what it is told of a wrong call makes it right at once, whatever was wrong."""
+"""Error messages for wrong calls: a model that follows them corrects any fault in one attempt."""
 
 import json
 import re
@@ -28,8 +28,8 @@ FAULTS = {
 }
 
 
-class Heeding:
-    """A model that makes one wrong call, and then goes by nothing but what it was told of it."""
+class ObedientModel:
+    """A model that makes one wrong call, and then corrects it using only the error message."""
 
     def __init__(self, first: Call) -> None:
         self.call, self.calls = first, 0
@@ -39,12 +39,12 @@ class Heeding:
         if said and "tool_error" not in said[-1]:
             return Turn(Say(said[-1]))
         if said:
-            self.call = self.corrected(json.loads(said[-1][said[-1].index("{") :])["tool_error"])
+            self.call = self.correct(json.loads(said[-1][said[-1].index("{") :])["tool_error"])
         self.calls += 1
         return Turn(self.call)
 
-    def corrected(self, error: dict[str, Any]) -> Call:  # Any: JSON
-        """Return the call with what the error names mended, and all else as it was."""
+    def correct(self, error: dict[str, Any]) -> Call:  # Any: JSON
+        """Return the call with the fields that the error names corrected, and everything else unchanged."""
         name, arguments = self.call.name, dict(self.call.arguments)
         if hint := re.search(r"Did you mean (\w+)\?", error["message"]):
             name = hint[1]
@@ -68,13 +68,13 @@ async def weather(city: str, days: int, unit: Literal["C", "F"] = "C") -> str:
 
 @pytest.mark.sampled(2)
 @pytest.mark.alternating
-@pytest.mark.parametrize("made", [OpenAIServer, AnthropicServer])
+@pytest.mark.parametrize("make_server", [OpenAIServer, AnthropicServer])
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_model_that_heeds_the_feedback_needs_one_correction_per_fault(
-    made: Callable[..., LoopbackServer], fault: str
+async def test_a_model_that_follows_the_error_corrects_a_fault_in_one_attempt(
+    make_server: Callable[..., LoopbackServer], fault: str
 ) -> None:
-    model = Heeding(FAULTS[fault])
-    server = made(model)
+    model = ObedientModel(FAULTS[fault])
+    server = make_server(model)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[weather])
         answer = await session.ask("How will it be?")

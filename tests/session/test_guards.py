@@ -1,4 +1,4 @@
-"""Guards: a model that goes in circles is told so or stopped, tool by tool, and in its turn alone."""
+"""Guards against loops: a model that repeats itself is warned or stopped, per tool and within one turn."""
 
 import json
 from collections.abc import Callable
@@ -18,20 +18,20 @@ from tests.runtime_support import anthropic, assert_paired, bodies, hosting, ope
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 NOTED = f"[{NOTE}]"
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
 
 
-def put_away(session: Session) -> None:
-    """Drop all of a session that waits but its log."""
+def evict(session: Session) -> None:
+    """Drop everything of a waiting session but its log."""
     assert session._lifecycle.passivate()
     session._lifecycle.evict()
 
 
-class Desk:
-    """Two tools that count how often they ran: one answers the same for the same city, one something new."""
+class CountingTools:
+    """Tools that record their runs. One returns the same result for the same city, another a new one each time."""
 
     def __init__(self) -> None:
         self.runs: list[str] = []
@@ -50,7 +50,7 @@ class Desk:
 
         @tool
         async def stock(part: str) -> dict[str, int]:
-            """How many of a part there are."""
+            """Number of parts in stock."""
             if part == "none":
                 raise LookupError("no such part")
             return {"left": 3}
@@ -58,26 +58,26 @@ class Desk:
         self.tools: list[Tool[..., Any]] = [weather, progress, stock]  # Any: any function
 
 
-def again(*calls: Call, times: int) -> list[Turn]:
+def repeat(*calls: Call, times: int) -> list[Turn]:
     return [Turn(*calls)] * times
 
 
-def said(server: LoopbackServer) -> list[str]:
+def last_results(server: LoopbackServer) -> list[str]:
     """Return the results of the last request, in call order."""
     return list(results(bodies(server)[-1]).values())
 
 
-@MADE
-async def test_a_tool_called_wrongly_too_often_is_gone_for_the_turn_and_the_others_go_on(made: Made) -> None:
-    desk, wrong = Desk(), Call("weather", {"town": "Oslo"})
+@SERVERS
+async def test_a_tool_called_wrongly_too_often_is_disabled_for_the_turn(make_server: MakeServer) -> None:
+    desk, wrong = CountingTools(), Call("weather", {"town": "Oslo"})
     script = [Turn(wrong, Call("progress", {"job": str(number)})) for number in range(3)]
     good = Turn(Call("weather", {"city": "Oslo"}), Call("progress", {"job": "last"}))
-    server = made(*script, good, Turn(Say("Done.")), good, Turn(Say("Next.")))
+    server = make_server(*script, good, Turn(Say("Done.")), good, Turn(Say("Next.")))
     async with hosting(a=server, limits=RuntimeLimits(max_tool_corrections=3)) as runtime:
         session = await runtime.open("a", tools=desk.tools)
         assert (await session.ask("Do it.")).text == "Done."
         assert desk.runs == ["0", "1", "2", "last"]
-        *_, refused, went_on = said(server)
+        *_, refused, went_on = last_results(server)
         assert "not available any more in this turn" in refused
         assert went_on == '{"done":40}'
         assert (await session.ask("And?")).text == "Next."
@@ -85,8 +85,8 @@ async def test_a_tool_called_wrongly_too_often_is_gone_for_the_turn_and_the_othe
     assert server.refusals == []
 
 
-async def test_ten_wrong_calls_of_one_message_are_one_fault() -> None:
-    desk = Desk()
+async def test_ten_wrong_calls_in_one_message_count_as_one_fault() -> None:
+    desk = CountingTools()
     server = openai(
         Turn(*[Call("weather", {"town": str(number)}) for number in range(10)]),
         Turn(Call("weather", {"city": "Oslo"})),
@@ -98,42 +98,42 @@ async def test_ten_wrong_calls_of_one_message_are_one_fault() -> None:
     assert desk.runs == ["Oslo"]
 
 
-@MADE
-async def test_a_repeated_call_runs_and_its_result_says_that_it_is_the_same(made: Made) -> None:
-    desk = Desk()
+@SERVERS
+async def test_the_result_of_a_repeated_call_notes_the_repetition(make_server: MakeServer) -> None:
+    desk = CountingTools()
     calls = [
         {"city": "Oslo", "unit": "F"},
         {"unit": "F", "city": "Oslo"},
         {"city": "Oslo", "unit": "F"},
         {"city": "Oslo", "unit": "F"},
     ]
-    server = made(*[Turn(Call("weather", each)) for each in calls], Turn(Say("Done.")))
+    server = make_server(*[Turn(Call("weather", each)) for each in calls], Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=desk.tools)
         assert (await session.ask("How warm is it?")).text == "Done."
     assert server.refusals == []
     plain = "Oslo: 21 F"
-    assert said(server) == [plain, plain, f"{plain}\n\n{NOTED}", f"{plain}\n\n{NOTED}"]
+    assert last_results(server) == [plain, plain, f"{plain}\n\n{NOTED}", f"{plain}\n\n{NOTED}"]
     assert desk.runs == ["Oslo"] * 4
 
 
-async def test_values_and_errors_are_noted_too_and_stay_readable() -> None:
+async def test_notes_on_values_and_errors_keep_them_readable() -> None:
     server = openai(
-        *again(Call("stock", {"part": "bolt"}), Call("stock", {"part": "none"}), times=3), Turn(Say("Done."))
+        *repeat(Call("stock", {"part": "bolt"}), Call("stock", {"part": "none"}), times=3), Turn(Say("Done."))
     )
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=Desk().tools)
+        session = await runtime.open("a", tools=CountingTools().tools)
         await session.ask("How many?")
-    value, error = said(server)[-2:]
+    value, error = last_results(server)[-2:]
     assert json.loads(value) == {"result": {"left": 3}, "note": NOTE}
     assert error.endswith(NOTED)
-    assert error.startswith(said(server)[1])
+    assert error.startswith(last_results(server)[1])
 
 
-async def test_what_changes_is_no_repetition_and_neither_is_one_message_that_calls_often() -> None:
-    desk = Desk()
+async def test_changing_results_and_calls_of_one_message_are_no_repetition() -> None:
+    desk = CountingTools()
     server = openai(
-        *again(Call("progress", {"job": "a"}), times=4),
+        *repeat(Call("progress", {"job": "a"}), times=4),
         Turn(*[Call("weather", {"city": "Oslo"})] * 5),
         Turn(Call("weather", {"city": "Oslo"})),
         Turn(Say("Done.")),
@@ -146,19 +146,19 @@ async def test_what_changes_is_no_repetition_and_neither_is_one_message_that_cal
 
 
 @pytest.mark.alternating
-@MADE
+@SERVERS
 @pytest.mark.parametrize(("repeats", "rounds"), [("allow", 6), ("warn", 6), ("stop", 4)])
-async def test_the_policy_says_what_is_done_about_repetitions(
-    made: Made, repeats: Repeats, rounds: int
+async def test_on_repeat_allows_warns_or_stops(
+    make_server: MakeServer, repeats: Repeats, rounds: int
 ) -> None:
     def stubborn(request: dict[str, Any]) -> Turn:  # Any: a request body
         off = request.get("tool_choice") in ("none", {"type": "none"})
         return Turn(Say("That is all.")) if off else Turn(Call("weather", {"city": "Oslo"}))
 
-    server = made()
+    server = make_server()
     server.script = OpenAIServer(stubborn).script
     async with hosting(a=server, limits=RuntimeLimits(max_rounds=6)) as runtime:
-        session = await runtime.open("a", tools=Desk().tools, on_repeat=repeats)
+        session = await runtime.open("a", tools=CountingTools().tools, on_repeat=repeats)
         answer = await session.ask("How warm is it?")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "That is all.", rounds)
     assert server.refusals == []
@@ -166,7 +166,7 @@ async def test_the_policy_says_what_is_done_about_repetitions(
     assert all(body.get("tools") for body in bodies(server))
 
 
-async def test_a_policy_that_does_not_exist_is_refused_in_one_line() -> None:
+async def test_an_unknown_on_repeat_policy_is_a_config_error() -> None:
     async with hosting(a=openai()) as runtime:
         wrong: Any = "never"
         with pytest.raises(ConfigError, match=r"^on_repeat= takes 'allow', 'warn' or 'stop', not 'never'$"):
@@ -174,8 +174,8 @@ async def test_a_policy_that_does_not_exist_is_refused_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("repeats", ["warn", "stop"])
-async def test_a_turn_that_waited_is_guarded_by_what_its_log_says(repeats: Repeats) -> None:
-    desk = Desk()
+async def test_the_guards_of_a_resumed_turn_use_its_log(repeats: Repeats) -> None:
+    desk = CountingTools()
     both = Turn(Call("weather", {"city": "Oslo"}), Call("look", {"n": 1}), Call("weather", {"town": "x"}))
     server = openai(both, both, both, Turn(Say("Done.")))
     async with hosting(a=server, limits=RuntimeLimits(max_tool_corrections=2)) as runtime:
@@ -183,23 +183,23 @@ async def test_a_turn_that_waited_is_guarded_by_what_its_log_says(repeats: Repea
         answer = await session.ask("Do it.")
         for number in (2, 5, 8):
             assert answer.status == "awaiting"
-            put_away(session)
+            evict(session)
             answer = await session.ask(results={CallId(f"hist_tool_{number}"): number})
         assert (answer.status, answer.rounds) == ("complete", 4)
     assert server.refusals == []
     assert desk.runs == ["Oslo", "Oslo"]
-    assert [("not available any more" in each) for each in said(server)[-3:]] == [True, False, True]
+    assert [("not available any more" in each) for each in last_results(server)[-3:]] == [True, False, True]
     assert_paired(bodies(server)[-1])
 
 
-async def test_results_that_the_caller_passes_count_as_repetitions() -> None:
-    server = openai(*again(Call("look", {"n": 1}), times=3), Turn(Say("That is all.")))
+async def test_results_from_the_caller_count_as_repetitions() -> None:
+    server = openai(*repeat(Call("look", {"n": 1}), times=3), Turn(Say("That is all.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK], on_repeat="stop")
         answer = await session.ask("Do it.")
         for number in (1, 2, 3):
-            put_away(session)
+            evict(session)
             answer = await session.ask(results={CallId(f"hist_tool_{number}"): "nothing"})
         assert (answer.text, answer.rounds) == ("That is all.", 4)
     assert [body.get("tool_choice") for body in bodies(server)] == [None, None, None, "none"]
-    assert said(server) == ["nothing"] * 3
+    assert last_results(server) == ["nothing"] * 3

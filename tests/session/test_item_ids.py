@@ -1,4 +1,4 @@
-"""`replay_item_ids`: the items of an answer go back to Responses with their ids, all from its reasoning on, or none."""
+"""`replay_item_ids`: Responses items are sent back with the ids of their answer, or without any."""
 
 import json
 import tomllib
@@ -50,24 +50,24 @@ def weather(city: str) -> str:
     return f"{city}: 4 C"
 
 
-def named(messages: list[Message], seed: int) -> list[Message]:
-    """The messages as a host tells them that names its items: each in front of what it is the id of."""
-    return [_named(message, seed + at) for at, message in enumerate(messages)]
+def with_item_ids(messages: list[Message], seed: int) -> list[Message]:
+    """Return the messages with an id item before each block, as a host that assigns item ids reports them."""
+    return [_with_item_ids(message, seed + at) for at, message in enumerate(messages)]
 
 
-def _named(message: Message, seed: int) -> Message:
+def _with_item_ids(message: Message, seed: int) -> Message:
     blocks: list[Block] = []
     for at, block in enumerate(message.blocks):
         if message.role == "assistant" and isinstance(block, (Text, ToolCall)) and (seed + at) % 5:
             kind = "fc" if isinstance(block, ToolCall) else "msg"
-            number = 3 * seed + (at if seed % 4 else 0)  # now and then the same id comes twice
-            blocks.append(_mark(f"{kind}_{number}"))
+            number = 3 * seed + (at if seed % 4 else 0)  # an id sometimes occurs twice
+            blocks.append(_item_id(f"{kind}_{number}"))
         blocks.append(block)
     return replace(message, blocks=tuple(blocks))
 
 
-def ids(body: dict[str, Any]) -> list[tuple[str, bool]]:
-    """Each item of the model's that a request holds, and whether it has an id; the host checks which."""
+def model_items(body: dict[str, Any]) -> list[tuple[str, bool]]:
+    """Return the type of each of the model's items in a request, and whether the item has an id."""
     return [
         (item["type"], "id" in item)
         for item in body["input"]
@@ -76,73 +76,73 @@ def ids(body: dict[str, Any]) -> list[tuple[str, bool]]:
 
 
 FIRST = 150
-"""Seed from which few histories are enough to have some with ids among them."""
+"""The first seed of a range in which some histories have item ids."""
 
 
-def test_no_generated_history_is_refused_with_ids() -> None:
+def test_no_generated_history_with_item_ids_is_refused() -> None:
     with_ids = 0
     for seed in range(FIRST, FIRST + share(1500)):
         messages, ledger = history(seed)
-        rendered = render(History(named(messages, seed), ledger), ledger, NAMED, binding=ME)
+        rendered = render(History(with_item_ids(messages, seed), ledger), ledger, NAMED, binding=ME)
         body = adapter(NAMED).request(rendered._segments, Settings(model="m"), rendered._facts).body
         assert check(body, NAMED) == [], seed
         assert validate(body, "openai_responses", mode="strict", settings=HOST) is None, seed
-        with_ids += any(has for kind, has in ids(json.loads(body)) if kind != "reasoning")
+        with_ids += any(has for kind, has in model_items(json.loads(body)) if kind != "reasoning")
     assert with_ids > share(1500) // 150
 
 
-def test_what_stands_behind_reasoning_without_an_id_has_none_either() -> None:
+def test_items_after_reasoning_without_an_id_have_no_id() -> None:
     search = '{"type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}'
     own = ProviderBlock("web_search_call", ProviderState("part", quote(search), ME))
-    assert _sent([_thought("rs_1"), own, _mark("msg_1"), Text("Found.")]) == [
+    assert _sent_items([_reasoning("rs_1"), own, _item_id("msg_1"), Text("Found.")]) == [
         ("reasoning", None),
         ("web_search_call", None),
         ("message", None),
     ]
 
 
-def test_an_id_goes_out_once() -> None:
+def test_an_item_id_is_sent_only_once() -> None:
     said: list[Block] = [
-        *(_thought("rs_1"), _mark("msg_1"), Text("One.")),
-        *(_thought("rs_2"), _mark("msg_1"), Text("Two.")),
+        *(_reasoning("rs_1"), _item_id("msg_1"), Text("One.")),
+        *(_reasoning("rs_2"), _item_id("msg_1"), Text("Two.")),
     ]
-    assert [item_id for _, item_id in _sent(said)] == ["rs_1", "msg_1", None, None]
+    assert [item_id for _, item_id in _sent_items(said)] == ["rs_1", "msg_1", None, None]
 
 
 @pytest.mark.parametrize(("item_id", "refused"), [("msg_1", True), ("item 1", False)])
-def test_reasoning_behind_an_id_that_cannot_go_goes_all_the_same(item_id: str, refused: bool) -> None:
+def test_reasoning_after_an_id_that_cannot_be_sent_is_still_sent(item_id: str, refused: bool) -> None:
     said: list[Block] = [
-        *(_thought("rs_1"), _mark(item_id), Text("One.")),
-        *(_thought("rs_2"), _mark("msg_2"), Text("Two.")),
+        *(_reasoning("rs_1"), _item_id(item_id), Text("One.")),
+        *(_reasoning("rs_2"), _item_id("msg_2"), Text("Two.")),
     ]
     kinds = ["reasoning", "message", "reasoning", "message"]
     ids = [None] * 4 if refused else [None, None, "rs_2", "msg_2"]
-    assert _sent(said, without_ids=refused) == list(zip(kinds, ids, strict=True))
+    assert _sent_items(said, without_ids=refused) == list(zip(kinds, ids, strict=True))
 
 
-def test_behind_an_item_without_an_id_no_other_of_the_answer_has_one() -> None:
+def test_items_after_an_item_without_an_id_have_no_id() -> None:
     said: list[Block] = [
-        _thought("rs_1"),
-        _mark("msg_1"),
+        _reasoning("rs_1"),
+        _item_id("msg_1"),
         Text("One."),
         Text("Two."),
-        _mark("msg_3"),
+        _item_id("msg_3"),
         Text("Three."),
     ]
-    assert [item_id for _, item_id in _sent(said)] == ["rs_1", "msg_1", None, None]
+    assert [item_id for _, item_id in _sent_items(said)] == ["rs_1", "msg_1", None, None]
 
 
-def _thought(item_id: str) -> Thinking:
+def _reasoning(item_id: str) -> Thinking:
     item = f'{{"type":"reasoning","id":"{item_id}","summary":[],"encrypted_content":"ZQ=="}}'
     return Thinking("", ProviderState("reasoning_item", quote(item), ME))
 
 
-def _mark(item_id: str) -> Thinking:
+def _item_id(item_id: str) -> Thinking:
     return Thinking("", ProviderState("item", quote(item_id), ME))
 
 
-def _sent(said: list[Block], *, without_ids: bool = False) -> list[tuple[str, str | None]]:
-    """The kinds and ids of what goes back of an answer, in a lane whose ids were refused or not."""
+def _sent_items(said: list[Block], *, without_ids: bool = False) -> list[tuple[str, str | None]]:
+    """Return the kinds and ids of the items sent for an answer, in a lane that may have lost its ids."""
     lane = empty_lane(NAMED)
     lane = replace(lane, _state=lane._state._replace(without_ids=without_ids))
     asked = Message("user", (Text("Go."),))
@@ -155,35 +155,35 @@ def _sent(said: list[Block], *, without_ids: bool = False) -> list[tuple[str, st
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("knob", ["all", "none"])
-async def test_items_go_back_with_the_ids_they_came_with_or_all_without(tmp_path: Path, knob: str) -> None:
+@pytest.mark.parametrize("setting", ["all", "none"])
+async def test_items_are_sent_back_with_all_ids_or_none(tmp_path: Path, setting: str) -> None:
     server = ResponsesServer(list(TURNS), settings=ResponsesSettings(ResponsesProfile(prefix_bound=True)))
-    await _talk(server, tmp_path, knob)
+    await _talk(server, tmp_path, setting)
     assert server.refusals == []
     sent = bodies(server)[2]
-    went = dict.fromkeys(ids(sent))
-    assert set(went) == {(kind, knob == "all") for kind in ("reasoning", "message", "function_call")}
+    went = dict.fromkeys(model_items(sent))
+    assert set(went) == {(kind, setting == "all") for kind in ("reasoning", "message", "function_call")}
 
 
 @pytest.mark.anyio
-async def test_a_host_that_looks_for_ids_in_vain_gets_none_from_then_on(tmp_path: Path) -> None:
+async def test_a_host_that_rejects_item_ids_receives_none_from_then_on(tmp_path: Path) -> None:
     server = ResponsesServer(list(TURNS), settings=LOOKS_UP)
     began = await _talk(server, tmp_path, "all")
     assert [(event.reason, event.plain) for event in began] == [("thinking", False)]
     assert [refusal.rule for refusal in server.refusals] == ["OAR-05"]
     _, refused, *later = bodies(server)
-    assert any(has for _, has in ids(refused))
-    assert not any(has for body in later for _, has in ids(body))
-    assert ("reasoning", False) in ids(later[-1])  # what was thought since goes back, without its id
+    assert any(has for _, has in model_items(refused))
+    assert not any(has for body in later for _, has in model_items(body))
+    assert ("reasoning", False) in model_items(later[-1])  # later reasoning is sent without its id
 
 
-async def _talk(server: ResponsesServer, folder: Path, knob: str) -> list[EpochBegan]:
+async def _talk(server: ResponsesServer, folder: Path, setting: str) -> list[EpochBegan]:
     """Ask three times; return the epochs that began."""
     path = folder / "actors.toml"
     with anyio.fail_after(60):
         async with serve(server):
             path.write_text(
-                f'{ACTORS_TOML.replace("all", knob)}\n[backends.host]\nkind = "openai_responses"\nmodel = "m"\n'
+                f'{ACTORS_TOML.replace("all", setting)}\n[backends.host]\nkind = "openai_responses"\nmodel = "m"\n'
                 f'dialect = "named"\nbase_url = "{server.endpoint}"\n'
             )
             async with Runtime(path, environ={}) as runtime:

@@ -1,4 +1,4 @@
-"""A tool may return an image: each provider is shown it where it can be, and the log holds it like any result."""
+"""Media in tool results: each provider receives an image in its own form, and the log keeps the image in the result."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -49,8 +49,8 @@ async def photos() -> Sequence[object]:
     return ["Two photos:", IMAGE, Media("image/png", PIXEL), "from Oslo."]
 
 
-def answers(body: Json) -> list[Any]:  # Any: the content of a result, in any form
-    """The content of each tool result of a body, in order."""
+def result_contents(body: Json) -> list[Any]:  # Any: the content of a result, in any form
+    """Return the content of each tool result of a body, in order."""
     if "input" in body:
         return [item["output"] for item in body["input"] if item["type"] == "function_call_output"]
     found = []
@@ -62,8 +62,8 @@ def answers(body: Json) -> list[Any]:  # Any: the content of a result, in any fo
     return found
 
 
-def after_the_results(body: Json) -> list[Any]:  # Any: the parts of a message
-    """What the user message directly behind the results of a Chat Completions body holds."""
+def parts_after_results(body: Json) -> list[Any]:  # Any: the parts of a message
+    """Return the parts of the user message that follows the results in a Chat Completions body."""
     roles = [message["role"] for message in body["messages"]]
     at = len(roles) - roles[::-1].index("tool")
     assert roles[at] == "user"
@@ -74,21 +74,21 @@ def after_the_results(body: Json) -> list[Any]:  # Any: the parts of a message
 def assert_claude_sees(body: Json) -> None:
     picture = {"type": "image", "source": SOURCE}
     words = {"type": "text", "text": "Two photos:\nfrom Oslo."}
-    assert answers(body) == [[picture], [words, picture, picture]]
+    assert result_contents(body) == [[picture], [words, picture, picture]]
 
 
 def assert_responses_sees(body: Json) -> None:
     picture = {"type": "input_image", "detail": "auto", "image_url": DATA_URL}
     words = {"type": "input_text", "text": "Two photos:\nfrom Oslo."}
-    assert answers(body) == [[picture], [words, picture, picture]]
+    assert result_contents(body) == [[picture], [words, picture, picture]]
 
 
 def assert_chat_sees(body: Json) -> None:
-    """Its results hold text alone: they say what follows them."""
-    first, second = answers(body)
+    """Check that the results are text that announces the attachments, and that these follow."""
+    first, second = result_contents(body)
     assert first == FOLLOWS
     assert second.startswith("Two photos:\nfrom Oslo.\n[Attachment 2")
-    parts = after_the_results(body)
+    parts = parts_after_results(body)
     assert [part["type"] for part in parts] == ["text", "image_url"] * 3
     assert parts[1]["image_url"]["url"] == DATA_URL
     assert_paired(body)
@@ -104,11 +104,11 @@ SEES = {anthropic: assert_claude_sees, openai: assert_chat_sees, responses: asse
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3")
-@pytest.mark.parametrize(("made", "other"), list(permutations(SEES, 2)))
-async def test_an_image_that_a_tool_returns_is_shown_to_each_family(
-    made: Callable[..., LoopbackServer], other: Callable[..., LoopbackServer]
+@pytest.mark.parametrize(("make_server", "other"), list(permutations(SEES, 2)))
+async def test_an_image_in_a_result_is_shown_to_every_family(
+    make_server: Callable[..., LoopbackServer], other: Callable[..., LoopbackServer]
 ) -> None:
-    one, two = made(*WORK, Turn(Say("Still nice."))), other(Turn(Say("Yes.")))
+    one, two = make_server(*WORK, Turn(Say("Still nice."))), other(Turn(Say("Yes.")))
     async with hosting(one=one, two=two) as runtime:
         session = await runtime.open("one", tools=[camera, photos])
         for target, said in (("one", "Nice."), ("two", "Yes."), ("one", "Still nice.")):
@@ -117,15 +117,15 @@ async def test_an_image_that_a_tool_returns_is_shown_to_each_family(
         events = [event for event in log(runtime, session) if isinstance(event, Returned)]
         assert sorted((event.media for event in events), key=len) == [(IMAGE,), (IMAGE, IMAGE)]
     assert one.refusals == two.refusals == []
-    for server, make in ((one, made), (two, other)):
+    for server, make in ((one, make_server), (two, other)):
         SEES[make](bodies(server)[-1])
 
 
-# ---- the pure face
+# ---- pure functions
 
 
-def exchanged(content: object) -> list[Json]:
-    """An Anthropic transcript with a result of this content."""
+def transcript_with_result(content: object) -> list[Json]:
+    """Return an Anthropic transcript with a tool result of this content."""
     return [
         {"role": "user", "content": "Look."},
         {
@@ -136,8 +136,8 @@ def exchanged(content: object) -> list[Json]:
     ]
 
 
-def converted(transcript: object, old: str, new: str) -> Json:
-    """A transcript as it is written for another dialect, which accepts it."""
+def convert(transcript: object, old: str, new: str) -> Json:
+    """Convert a transcript to another dialect, whose rules accept it."""
     body = encode(render(*from_wire(transcript, old), dialect(new)), model="m")
     assert check(body, dialect(new)) == []
     assert validate(body, new, mode="strict", settings=TRUSTING.get(new)) is None
@@ -149,9 +149,9 @@ CONTENT = [{"type": "text", "text": "seen"}, {"type": "image", "source": SOURCE}
 
 
 @pytest.mark.parametrize("there", PROFILES)
-def test_an_image_survives_from_one_family_to_another_and_back(there: str) -> None:
-    away = converted(exchanged(CONTENT), "anthropic", there)
-    back = json.dumps(converted(away, there, "anthropic"))
+def test_an_image_survives_conversion_to_any_dialect_and_back(there: str) -> None:
+    away = convert(transcript_with_result(CONTENT), "anthropic", there)
+    back = json.dumps(convert(away, there, "anthropic"))
     assert back.count("seen") == 1
     assert back.count(PIXEL) == (
         "image" in dialect(there).media.result_kinds | dialect(there).media.user_kinds
@@ -159,21 +159,22 @@ def test_an_image_survives_from_one_family_to_another_and_back(there: str) -> No
 
 
 @pytest.mark.parametrize("there", [name for name, profile in PROFILES.items() if profile.media.result_kinds])
-def test_a_family_whose_results_hold_images_gives_them_back_in_the_result(there: str) -> None:
-    away = converted(exchanged(CONTENT), "anthropic", there)
-    back = converted(away, there, "anthropic")["messages"]
+def test_an_image_stays_in_the_result_if_the_dialect_supports_it(there: str) -> None:
+    away = convert(transcript_with_result(CONTENT), "anthropic", there)
+    back = convert(away, there, "anthropic")["messages"]
     assert back[-1]["content"][0]["content"] == CONTENT
 
 
-def test_where_results_are_text_the_image_follows_them() -> None:
-    *_, answer, follow = converted(exchanged(CONTENT), "anthropic", "openai_chat")["messages"]
+def test_an_image_follows_results_that_are_text_only() -> None:
+    *_, answer, follow = convert(transcript_with_result(CONTENT), "anthropic", "openai_chat")["messages"]
     assert (answer["role"], answer["content"]) == ("tool", f"seen\n{FOLLOWS}")
     assert [part["type"] for part in follow["content"]] == ["text", "image_url"]
 
 
-def test_gemini_before_its_third_generation_is_shown_the_image_behind_the_response() -> None:
+def test_gemini_2_receives_the_image_after_the_response() -> None:
     old, new = (
-        converted(exchanged(CONTENT), "anthropic", name)["contents"] for name in ("gemini_2", "gemini")
+        convert(transcript_with_result(CONTENT), "anthropic", name)["contents"]
+        for name in ("gemini_2", "gemini")
     )
     response, *behind = old[-1]["parts"]
     assert "parts" not in response["functionResponse"]
@@ -189,7 +190,7 @@ def test_gemini_before_its_third_generation_is_shown_the_image_behind_the_respon
     ]
 
 
-def test_bedrock_writes_a_document_of_a_result_with_its_name_and_no_text_for_none() -> None:
+def test_bedrock_names_documents_in_results_and_omits_empty_text() -> None:
     image, document = Media("image/png", PIXEL), Media("application/pdf", "aGk=")
     said = [
         Message("user", [Text("Look.")]),
@@ -203,13 +204,13 @@ def test_bedrock_writes_a_document_of_a_result_with_its_name_and_no_text_for_non
     assert content[0] == {"image": {"format": "png", "source": {"bytes": PIXEL}}}
 
 
-def test_a_result_without_media_is_written_as_ever() -> None:
-    messages = converted(exchanged("seen"), "anthropic", "anthropic")["messages"]
+def test_a_text_result_is_written_unchanged() -> None:
+    messages = convert(transcript_with_result("seen"), "anthropic", "anthropic")["messages"]
     assert messages[-1]["content"][0]["content"] == "seen"
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_what_is_rendered_piece_by_piece_is_what_is_rendered_at_once(name: str) -> None:
+def test_incremental_rendering_equals_rendering_at_once(name: str) -> None:
     target = dialect(name)
     said = [
         Message("user", [Text("Look.")]),

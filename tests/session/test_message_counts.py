@@ -1,4 +1,4 @@
-"""The messages that actors exchange for an ask, counted where the kernel handles them."""
+"""The number of messages that actors exchange for an ask, counted by the kernel."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,11 +37,11 @@ def look(name: str) -> str:
 
 
 @contextmanager
-def handled(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> Iterator[list[str]]:
+def collect_messages(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> Iterator[list[str]]:
     """Collect the types of the messages that actors handle in the block, in order.
 
     Raises:
-        AssertionError: The kernel counted other messages than these.
+        AssertionError: The kernel counted a different number of messages.
     """
     messages: list[str] = []
     handle = Cell.handle
@@ -63,7 +63,7 @@ async def test_a_plain_ask_takes_seven_messages(monkeypatch: pytest.MonkeyPatch)
     async with hosting(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a")
         for text in ("One.", "Two."):
-            with handled(monkeypatch, runtime) as messages:
+            with collect_messages(monkeypatch, runtime) as messages:
                 assert (await session.ask("Go on.")).text == text
             assert messages == PLAIN
             assert len(messages) == 7
@@ -74,20 +74,20 @@ async def test_an_ask_with_a_tool_takes_sixteen_messages(monkeypatch: pytest.Mon
     async with hosting(a=openai(calls, Turn(Say("One.")), calls, Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a", tools=[look])
         for text in ("One.", "Two."):
-            with handled(monkeypatch, runtime) as messages:
+            with collect_messages(monkeypatch, runtime) as messages:
                 assert (await session.ask("Look.")).text == text
             assert messages == WITH_A_TOOL
             assert len(messages) == 16
 
 
-async def test_a_result_that_came_in_between_asks_costs_one_more_render(
+async def test_a_result_between_asks_costs_one_more_render(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with hosting(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a")
         await session.ask("Go on.")
         await session._refs.ledger.ask(Record((Returned(CallId("late")),)))
-        with handled(monkeypatch, runtime) as messages:
+        with collect_messages(monkeypatch, runtime) as messages:
             assert (await session.ask("Go on.")).text == "Two."
     assert messages == ["Submit", "Render", "SealResults", *PLAIN[1:]]
 
@@ -105,7 +105,7 @@ async def test_the_session_keeps_the_newest_snapshot_of_its_ledger() -> None:
         assert await view.query() == second.ledger
 
 
-async def test_a_sent_lane_counts_at_once_in_what_the_session_holds() -> None:
+async def test_the_sessions_memory_use_includes_a_lane_once_it_is_sent() -> None:
     calls = Turn(Say("Wait."), Call("look", {"name": "a"}))
     async with hosting(a=openai(calls, Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a", tools=[look])
@@ -116,12 +116,12 @@ async def test_a_sent_lane_counts_at_once_in_what_the_session_holds() -> None:
             assert counted == sum(lane.size for lane in lanes.values()) > 0
 
 
-async def test_an_ask_with_held_changes_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_ask_with_queued_changes_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate()
     working = Turn(Call("work", {"name": "a"}))
     async with hosting(a=openai(working, Turn(Say("One."))), b=openai()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        with handled(monkeypatch, runtime) as messages:
+        with collect_messages(monkeypatch, runtime) as messages:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.ask, "Work.")
                 await gate.started("a")
@@ -137,7 +137,7 @@ async def test_an_ask_with_held_changes_is_settled_once(monkeypatch: pytest.Monk
     assert messages == ["Submit", *REQUEST, *batch, *REQUEST, *end]
 
 
-async def test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied(
+async def test_a_switch_just_before_the_end_of_an_ask_is_applied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settle, contexts = HeldChanges.settle, list[Context[Any]]()  # Any: as above
@@ -158,7 +158,7 @@ async def test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied(
             tasks.start_soon(session.ask, "Go on.")
             await has_settled.wait()
             tasks.start_soon(session.switch, "b")
-            await until_queued(contexts[0], 2)  # the switch, and then `Finished`
+            await until_queued(contexts[0], 2)  # the switch, then `Finished`
             contexts[0].release()
         assert session.target == "b"
         held = [type(event) for event in log(runtime, session)[-2:]]
@@ -166,6 +166,6 @@ async def test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied(
 
 
 async def until_queued(context: Context[Any], count: int) -> None:  # Any: actors of every protocol
-    """Wait until so many messages are in the mailbox of an actor."""
+    """Wait until `count` messages are in an actor's mailbox."""
     while context.ref.waiting < count:
         await anyio.lowlevel.checkpoint()

@@ -1,6 +1,6 @@
-"""However a session is asked, its calls go one way: through its own scheduler, and back as results and nothing else.
+"""Every kind of ask runs its calls on the session's own scheduler, and only results are sent back.
 
-That the command line's modes come to the same, event for event and byte for byte, is in `tests/cli/test_modes.py`.
+`tests/cli/test_modes.py` compares the modes of the command line event by event and byte by byte.
 """
 
 import json
@@ -43,21 +43,21 @@ DONE = Turn(Say("Both cost 120."))
 
 
 @pytest.mark.requirement("REQ-915-030", "REQ-915-029")
-async def test_every_session_has_a_scheduler_of_its_own_that_runs_all_its_batches_however_it_is_asked(
+async def test_every_batch_of_a_session_runs_on_its_own_scheduler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ran: list[tuple[SchedulerActor, tuple[str, ...]]] = []
     receive = SchedulerActor.receive
 
-    def received(self: SchedulerActor, command: SchedulerCommand) -> None:
+    def receive_and_note(self: SchedulerActor, command: SchedulerCommand) -> None:
         if isinstance(command, RunBatch):
             ran.append((self, tuple(call.name for call in command.calls)))
         receive(self, command)
 
-    monkeypatch.setattr(SchedulerActor, "receive", received)
+    monkeypatch.setattr(SchedulerActor, "receive", receive_and_note)
 
-    async def used(session: Session) -> SchedulerActor:
-        """Have a session run calls in every way; return its one scheduler."""
+    async def run_every_way(session: Session) -> SchedulerActor:
+        """Run calls in every way that a session offers; return the only scheduler involved."""
         ran.clear()
         await session.ask("Prices?")
         await gathered(session, "Prices?")
@@ -72,7 +72,7 @@ async def test_every_session_has_a_scheduler_of_its_own_that_runs_all_its_batche
         c=openai(Turn(Call("helper", {"task": "Find the prices."})), DONE),
     ) as runtime:
         first, second = [await runtime.open("a", tools=[price]) for _ in range(2)]
-        schedulers = [await used(first), await used(second)]
+        schedulers = [await run_every_way(first), await run_every_way(second)]
         assert schedulers[0] is not schedulers[1]
         ran.clear()
         helper = subagent("helper", "Helps.", target="b", tools=[price])
@@ -82,7 +82,7 @@ async def test_every_session_has_a_scheduler_of_its_own_that_runs_all_its_batche
 
 
 @pytest.mark.requirement("REQ-915-045", "REQ-915-029")
-async def test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_subagent() -> None:
+async def test_a_turn_of_five_calls_is_equal_in_a_session_and_a_subagent() -> None:
     @tool(approval="deny")
     async def book(hotel: str) -> str:
         """Book a hotel."""
@@ -117,25 +117,25 @@ async def test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_suba
 
 
 def _requests(server: LoopbackServer) -> list[dict[str, Any]]:  # Any: JSON values
-    """Return what a server was sent, but for the key of the session's caches."""
+    """Return the request bodies without the key of the session's cache."""
     bodies = [json.loads(exchange.body) for exchange in server.requests]
     return [{name: value for name, value in body.items() if name != "prompt_cache_key"} for body in bodies]
 
 
 def _comparable(log: Sequence[LogEvent]) -> list[LogEvent]:
-    """Return a log without what is each session's own, and the ends of calls that ran together by their order."""
+    """Return a log without session-specific events, with the ends of concurrent calls in the order of their ids."""
     kept = [event for event in log if not isinstance(event, Opened | Closed)]
     return sorted(kept, key=lambda event: event.call_id if isinstance(event, Returned | Failed) else "")
 
 
 @pytest.mark.requirement("REQ-915-032")
 @pytest.mark.parametrize(
-    "made", [OpenAIServer, AnthropicServer, ResponsesServer, GeminiServer, BedrockServer]
+    "make_server", [OpenAIServer, AnthropicServer, ResponsesServer, GeminiServer, BedrockServer]
 )
-async def test_what_is_fed_back_are_results_one_for_each_call_and_no_call(
-    made: Callable[..., LoopbackServer],
+async def test_only_results_are_sent_back_one_for_each_call(
+    make_server: Callable[..., LoopbackServer],
 ) -> None:
-    server = made([CALLING, DONE])
+    server = make_server([CALLING, DONE])
     with anyio.fail_after(30):
         async with hosting(a=server) as runtime:
             await (await runtime.open("a", tools=[price])).ask("Prices?")
@@ -147,13 +147,13 @@ async def test_what_is_fed_back_are_results_one_for_each_call_and_no_call(
 
 
 def _items(body: dict[str, Any]) -> list[dict[str, Any]]:  # Any: JSON values
-    """Return what a body says, message by message."""
+    """Return the messages or items of a body, without the system prompt."""
     items: list[dict[str, Any]] = body.get("messages") or body.get("input") or body["contents"]
     return [item for item in items if item.get("role") != "system"]
 
 
 def _kinds(item: dict[str, Any]) -> list[str]:  # Any: JSON values
-    """Return which of a message's parts are calls and which results, whatever its dialect."""
+    """Return the kinds of a message's parts, `call` or `result`, in any dialect."""
     if item.get("role") == "tool" or item.get("type") == "function_call_output":
         return ["result"]
     if item.get("type") == "function_call":

@@ -1,4 +1,4 @@
-"""An ask that waits behind a turn which waits for an approval is bounded: in number, and by its `total` in time."""
+"""Limits of asks queued behind a waiting turn: their number, and their `timeout`."""
 
 import gc
 from functools import partial
@@ -26,13 +26,13 @@ async def pay() -> str:
     return "paid"
 
 
-def times_running(session: Session) -> int:
-    """Return how many asks of a session are kept with their time in the queue."""
+def queued_timers(session: Session) -> int:
+    """Return the number of a session's queued asks whose time in the queue is limited."""
     found = [each for each in gc.get_objects() if type(each) is QueueLimits and each._session == session.id]
     return sum(len(each._children) for each in found)
 
 
-async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total() -> None:
+async def test_an_ask_behind_a_pending_approval_is_bounded_by_its_timeout() -> None:
     server = openai(Turn(Call("pay")), Turn(Say("Paid.")), Turn(Say("Hi.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[pay])
@@ -44,7 +44,7 @@ async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its
             async for _ in session.stream_text("And now?", timeout=0.05):
                 pass
         assert (runtime.stats().asks_waiting, runtime.stats().asks["refused"]) == (0, 2)
-        assert times_running(session) == 0
+        assert queued_timers(session) == 0
         assert (
             await session.ask(approvals={waits.pending_calls[0].id: ApprovalDecision("allow")})
         ).text == "Paid."
@@ -52,7 +52,7 @@ async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its
     assert "And now?" not in str(bodies(server))
 
 
-async def test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded_too() -> None:
+async def test_an_ask_queued_before_its_turn_waits_is_bounded_too() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"}), Call("look")), Turn(Say("Found.")))
     refused = list[QueueFull]()
@@ -75,12 +75,12 @@ async def test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded
         await session.cancel()
 
 
-def has_a_queue_limit() -> bool:
-    """Return whether the time of an ask in a queue counts now."""
+def has_queue_timer() -> bool:
+    """Return True if the time of a queued ask is running."""
     return any("queue limit" in (task.name or "") for task in anyio.get_running_tasks())
 
 
-async def test_time_in_the_queue_does_not_count_once_the_turn_goes_on() -> None:
+async def test_time_in_the_queue_is_not_limited_once_the_turn_continues() -> None:
     gate = Gate()
     server = openai(
         Turn(Call("look")), Turn(Call("work", {"name": "a"})), Turn(Say("Found.")), Turn(Say("Hi."))
@@ -96,10 +96,10 @@ async def test_time_in_the_queue_does_not_count_once_the_turn_goes_on() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(second, session)
             await anyio.wait_all_tasks_blocked()
-            assert has_a_queue_limit()
-            assert times_running(session) == 1
+            assert has_queue_timer()
+            assert queued_timers(session) == 1
             tasks.start_soon(partial(session.ask, results={waits.pending_calls[0].id: "found"}))
             await gate.started("a")
-            assert not has_a_queue_limit()
+            assert not has_queue_timer()
             gate.open("a")
     assert [result.text for result in results] == ["Hi."]

@@ -1,7 +1,7 @@
-"""A transcript that is refused for its structure: what is kept, logged and shown of it names the calls of the history.
+"""Structural refusals: the kept, logged and reported details name the calls of the history.
 
-The refusals are real: by a strict server of Mistral behind a dialect that an operator got wrong, and by the judge, of
-what a writer with a mistake wrote.
+The refusals are real. A strict Mistral server refuses the requests of a dialect with a mistake, and the judge refuses
+the bytes of an encoder with a mistake.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,7 +23,7 @@ from actors.strict.server import LoopbackServer, serve
 from actors.testing import Call, OpenAIServer, Say, Script, Turn
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, backend_at, gathered, hosting, openai, recorded
-from tests.session.test_cancel import shielded
+from tests.session.test_cancel import shielded_tool
 from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
@@ -32,14 +32,14 @@ ALMOST = {
     "base": "mistral",
     "ids": {"style": "openai", "pattern": "[a-zA-Z0-9_-]+", "max_len": 40},
 }
-"""What an operator might write who has not heard of Mistral's nine letters."""
+"""A custom dialect that ignores Mistral's ids of nine letters."""
 
 
 @asynccontextmanager
-async def mistaken(
+async def session_with_wrong_dialect(
     *tools: Tool[..., Any],  # Any: any function
 ) -> AsyncIterator[tuple[Runtime, Session, LoopbackServer]]:
-    """Yield a session on a good backend, whose other one, `almost`, refuses what it is sent."""
+    """Yield a session on a working backend, with a second backend `almost` that refuses every request."""
     good, strict = OpenAIServer([Turn(Call("work", {"name": "a"}))]), strict_host("mistral", Script([]))
     async with serve(good, strict):
         almost = backend_at(strict, fields={"dialect": "almost"})
@@ -51,11 +51,11 @@ async def mistaken(
 
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040", "PROMISE-13")
-async def test_a_refusal_by_a_provider_names_the_calls_of_the_history_and_what_was_done_for_them(
+async def test_a_refusal_by_a_provider_names_calls_and_synthetic_results(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
-    async with mistaken(shielded(begun, released)) as (runtime, session, strict):
+    async with session_with_wrong_dialect(shielded_tool(begun, released)) as (runtime, session, strict):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Work.")
             await begun.wait()
@@ -96,10 +96,11 @@ async def test_a_refusal_by_a_provider_names_the_calls_of_the_history_and_what_w
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
 @pytest.mark.parametrize(
-    ("made", "writer", "rule"), [(openai, OpenAIChatWriter, "OAC-01"), (anthropic, AnthropicWriter, "ANT-01")]
+    ("make_server", "writer", "rule"),
+    [(openai, OpenAIChatWriter, "OAC-01"), (anthropic, AnthropicWriter, "ANT-01")],
 )
 async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
-    made: Callable[..., LoopbackServer],
+    make_server: Callable[..., LoopbackServer],
     writer: type[OpenAIChatWriter | AnthropicWriter],
     rule: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -107,7 +108,7 @@ async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
 ) -> None:
     real = writer.result
 
-    def forgetful(
+    def write_once(
         self: Any,  # Any: either writer
         call_id: str,
         name: str,
@@ -118,10 +119,12 @@ async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
         if json != quote("b is done"):
             real(self, call_id, name, json, failed, media)
 
-    monkeypatch.setattr(writer, "result", forgetful)
+    monkeypatch.setattr(writer, "result", write_once)
     gate = Gate()
     gate.open("a", "b")
-    server = made(Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Rewritten.")))
+    server = make_server(
+        Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Rewritten."))
+    )
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do both.")

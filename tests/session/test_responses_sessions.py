@@ -1,4 +1,4 @@
-"""A session on OpenAI Responses: its reasoning stays valid through switches, cancels and a refusal."""
+"""Sessions on OpenAI Responses: reasoning stays valid across switches, cancels and a refusal."""
 
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ from tests.runtime_support import Gate, Json, anthropic, bodies, hosting, log, o
 pytestmark = pytest.mark.anyio
 
 BOUND = ResponsesSettings(ResponsesProfile(prefix_bound=True))
-"""The strictest host: encrypted reasoning is valid only behind the exact prefix it was made for."""
+"""The strictest host: encrypted reasoning is valid only after the exact prefix of its generation."""
 CALLS = (Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 UNVERIFIED = "The encrypted content for item rs_1 could not be verified."
 
@@ -42,7 +42,7 @@ def reasoning(body: Json) -> list[str]:
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-11", "REQ-915-001", "REQ-915-041")
 @pytest.mark.parametrize("other", [anthropic, openai])
-async def test_reasoning_stays_valid_from_here_to_another_provider_and_back(other: object) -> None:
+async def test_reasoning_stays_valid_across_a_switch_and_back(other: object) -> None:
     gate = Gate()
     gate.open("a", "b")
     here = responses(
@@ -69,7 +69,7 @@ async def test_reasoning_stays_valid_from_here_to_another_provider_and_back(othe
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-13")
-async def test_reasoning_of_a_relay_that_names_no_items_goes_back_as_it_came_and_no_item_is_named() -> None:
+async def test_reasoning_without_item_ids_is_sent_back_unchanged() -> None:
     gate = Gate()
     gate.open("a", "b")
     profile = ResponsesProfile(prefix_bound=True, names_items=False)
@@ -100,9 +100,7 @@ async def test_reasoning_of_a_relay_that_names_no_items_goes_back_as_it_came_and
         ),
     ],
 )
-async def test_reasoning_that_is_refused_is_left_out_of_the_one_other_try(
-    code: str | None, message: str
-) -> None:
+async def test_refused_reasoning_is_left_out_of_the_retry(code: str | None, message: str) -> None:
     gate = Gate()
     gate.open("a", "b")
     refusal = Status(400, code=code, type="invalid_request_error", message=message)
@@ -119,7 +117,7 @@ async def test_reasoning_that_is_refused_is_left_out_of_the_one_other_try(
     assert here.refusals == []
 
 
-async def test_an_answer_cut_by_its_limit_keeps_its_words_and_no_cut_call() -> None:
+async def test_a_cut_answer_keeps_its_text_and_no_cut_call() -> None:
     gate = Gate()
     here = responses(Turn(Say("So."), Call("work", raw='{"na'), stop="max_output_tokens"), Turn(Say("Fine.")))
     async with hosting(here=here) as runtime:
@@ -130,11 +128,11 @@ async def test_an_answer_cut_by_its_limit_keeps_its_words_and_no_cut_call() -> N
 
 
 def image(size: int) -> Builtin:
-    """Return a generated image whose data has so many characters."""
+    """Return a generated image whose data has `size` characters."""
     return Builtin({"type": "image_generation_call", "status": "completed", "result": "A" * size})
 
 
-async def test_an_answer_with_an_image_of_more_than_a_mebibyte_in_its_last_events_is_read_whole() -> None:
+async def test_an_image_of_over_a_mebibyte_in_the_last_events_is_read() -> None:
     server = responses(Turn(image(1_200_000), Say("Here it is.")), Turn(Say("A cat.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
@@ -150,7 +148,7 @@ async def test_an_answer_with_an_image_of_more_than_a_mebibyte_in_its_last_event
     assert server.refusals == []
 
 
-async def test_an_answer_whose_last_event_exceeds_the_bound_of_an_answer_fails_and_names_the_bound() -> None:
+async def test_an_answer_over_the_size_limit_fails_and_names_the_limit() -> None:
     limits = BackendLimits(attempts=1, answer_bytes=1_000_000)
     async with hosting(a=responses(Turn(image(300_000), Say("Here."))), backend=limits) as runtime:
         session = await runtime.open("a")

@@ -1,4 +1,4 @@
-"""Sessions that go back to an earlier turn: what their models are shown then, and what is kept of the rest."""
+"""`rewind`: the history that models see after it, and the records that remain."""
 
 import json
 from contextlib import closing
@@ -36,7 +36,7 @@ ONE = CallId("hist_tool_1")
 
 
 async def talk(session: Session, *words: str) -> list[AskResult]:
-    """Say one after the other."""
+    """Send the messages one after another."""
     return [await session.ask(each) for each in words]
 
 
@@ -44,18 +44,18 @@ async def texts(session: Session) -> list[str]:
     return [message.text for message in await session.history() if message.text]
 
 
-def echo(count: int = 20) -> LoopbackServer:
-    """Return a server whose model counts its answers."""
+def numbered_answers(count: int = 20) -> LoopbackServer:
+    """Return a server whose model numbers its answers."""
     return openai(*[Turn(Say(f"Answer {number}.")) for number in range(1, count + 1)])
 
 
 def sent(server: LoopbackServer) -> list[str]:
-    """Return the words of the last request's messages."""
+    """Return the messages of the last request as JSON."""
     return [json.dumps(message) for message in bodies(server)[-1]["messages"]]
 
 
-async def waiting(session: Session, count: int) -> None:
-    """Wait until an ask of the session is in flight, and so many wait behind it."""
+async def wait_for_queue(session: Session, count: int) -> None:
+    """Wait until an ask of the session is running and `count` others are queued."""
     while True:
         actors = session._lifecycle.actors
         if actors is not None and session.busy and len(actors.pending.waiting) == count:
@@ -77,7 +77,7 @@ async def test_later_messages_leave_the_history_and_every_lane_begins_an_epoch()
         assert (first.turn, last.turn) == (1, 3)
         used, known = session._lifecycle.activate().state.used, await session.ledger()
         assert await session.rewind(to=first.turn) == 5
-        assert await session.rewind(to=first.turn) == 0  # going there twice is going once
+        assert await session.rewind(to=first.turn) == 0  # a second rewind to the same turn does nothing
         assert await texts(session) == ["First?", "Done."]
         assert await session.ledger() == known
         assert session._lifecycle.activate().state.used == used
@@ -102,7 +102,7 @@ async def test_later_messages_leave_the_history_and_every_lane_begins_an_epoch()
         assert "First?" in str(sent(server))
 
 
-async def test_a_rewind_waits_as_an_ask_does_and_is_shown_to_every_reader() -> None:
+async def test_a_rewind_is_queued_like_an_ask_and_shown_to_subscribers() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 4)
     async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
@@ -117,11 +117,11 @@ async def test_a_rewind_waits_as_an_ask_does_and_is_shown_to_every_reader() -> N
         tasks.start_soon(session.ask, "First?")
         await gate.started("a")
         tasks.start_soon(session.ask, "Second?")
-        await waiting(session, 1)
+        await wait_for_queue(session, 1)
         async with anyio.create_task_group() as leaving:
             leaving.start_soon(session.rewind, 0)
-            await waiting(session, 2)
-            leaving.cancel_scope.cancel()  # who leaves does not take it back
+            await wait_for_queue(session, 2)
+            leaving.cancel_scope.cancel()  # cancelling the caller does not cancel the rewind
         gate.open("a")
         assert (await session.ask("Third?")).turn == 3
         assert await texts(session) == ["Third?", "Done."]
@@ -129,7 +129,7 @@ async def test_a_rewind_waits_as_an_ask_does_and_is_shown_to_every_reader() -> N
     assert [(event.to, event.turn) for event in shown] == [(0, 2)]
 
 
-async def test_a_rewind_is_refused_where_no_more_asks_are_taken() -> None:
+async def test_a_rewind_is_rejected_if_the_queue_is_full() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
     limits = RuntimeLimits(max_queued_asks=1)
@@ -138,14 +138,14 @@ async def test_a_rewind_is_refused_where_no_more_asks_are_taken() -> None:
         tasks.start_soon(session.ask, "First?")
         await gate.started("a")
         tasks.start_soon(session.rewind, 0)
-        await waiting(session, 1)
+        await wait_for_queue(session, 1)
         with pytest.raises(QueueFull):
             await session.rewind(0)
         gate.open("a")
 
 
-async def test_where_a_history_cannot_go_back_to_is_said_in_one_line() -> None:
-    async with hosting(a=echo()) as runtime:
+async def test_a_rewind_to_an_impossible_turn_raises_a_short_error() -> None:
+    async with hosting(a=numbered_answers()) as runtime:
         session = await runtime.open("a")
         await talk(session, "First?", "Second?", "Third?", "Fourth?")
         await session.rewind(to=3)
@@ -156,12 +156,12 @@ async def test_where_a_history_cannot_go_back_to_is_said_in_one_line() -> None:
                 await session.rewind(to=place)
         for wrong in (-1, True, "1", 1.0, None):
             with pytest.raises(ConfigError, match="takes the number of a turn"):
-                await session.rewind(to=wrong)  # type: ignore[arg-type]  # that is the point
+                await session.rewind(to=wrong)  # type: ignore[arg-type]  # the mistake under test
         assert await texts(session) == before
         assert fifth.turn == 5
 
 
-async def test_a_turn_that_became_a_summary_is_no_place_and_what_follows_it_is() -> None:
+async def test_a_rewind_cannot_reach_summarised_turns_but_later_ones() -> None:
     def spoken(request: object) -> Turn:
         return Turn(Say("In short." if "Write that summary now" in str(request) else "An answer. " * 30))
 
@@ -179,10 +179,10 @@ async def test_a_turn_that_became_a_summary_is_no_place_and_what_follows_it_is()
         assert await session.rewind(to=0) == 3
         (answer,) = await talk(session, "Anew?")
         assert len(sent(server)) == 1
-        assert answer.turn == 6  # the summary was a turn too
+        assert answer.turn == 6  # the summary took a turn number
 
 
-async def test_a_turn_that_waits_for_its_caller_is_cancelled_first() -> None:
+async def test_a_rewind_cancels_a_waiting_turn_first() -> None:
     gate = Gate()
     both = Turn(Call("look", {"n": 1}), Call("work", {"name": "a"}))
     server = openai(both, Turn(Say("Done.")), Turn(Say("Done.")))
@@ -199,8 +199,8 @@ async def test_a_turn_that_waits_for_its_caller_is_cancelled_first() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "How warm?")
             await gate.started("a")
-            tasks.start_soon(rewind)  # it waits when the turn begins to
-            await waiting(session, 1)
+            tasks.start_soon(rewind)  # waits until the turn awaits its caller
+            await wait_for_queue(session, 1)
             gate.open("a")
             while not session.pending:
                 await anyio.lowlevel.checkpoint()
@@ -213,7 +213,7 @@ async def test_a_turn_that_waits_for_its_caller_is_cancelled_first() -> None:
         assert runtime.stats().asks_waiting == 0
         assert await session.cancel()
         assert await session.rewind(0) == 2
-        late = await session.ask(results={ONE: "21 C."})  # kept, and shown to nobody
+        late = await session.ask(results={ONE: "21 C."})  # recorded, but not part of the history
         assert late.status == "late"
         await talk(session, "And now?")
         known = (await session.ledger()).get(ONE)
@@ -224,7 +224,7 @@ async def test_a_turn_that_waits_for_its_caller_is_cancelled_first() -> None:
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.usefixtures("short_graces")
-async def test_what_a_tool_brings_late_of_a_turn_that_was_taken_back_is_kept_and_not_shown() -> None:
+async def test_a_late_result_of_a_rewound_turn_is_kept_and_not_sent() -> None:
     begun, released = anyio.Event(), anyio.Event()
 
     async def work(name: str) -> str:
@@ -240,7 +240,7 @@ async def test_what_a_tool_brings_late_of_a_turn_that_was_taken_back_is_kept_and
         tasks.start_soon(session.ask, "Work.")
         await begun.wait()
         await session.cancel()
-        await talk(session, "Go on.")  # what stands for the result is sealed with this
+        await talk(session, "Go on.")  # seals the synthetic result
         assert await session.rewind(0) > 0
         released.set()
         assert (await recorded(session, ONE)).late is not None
@@ -248,19 +248,19 @@ async def test_what_a_tool_brings_late_of_a_turn_that_was_taken_back_is_kept_and
     assert "came late" not in str(sent(server))
 
 
-async def test_a_budget_that_is_used_up_keeps_nobody_from_going_back() -> None:
-    async with hosting(a=echo()) as runtime:
+async def test_a_rewind_works_when_the_budget_is_used_up() -> None:
+    async with hosting(a=numbered_answers()) as runtime:
         session = await runtime.open("a", budget=Budget(rounds=1))
         await talk(session, "First?")
         with pytest.raises(OverBudget):
             await session.ask("Second?")
         assert await session.rewind(0) == 2
-        with pytest.raises(OverBudget):  # what was used is used
+        with pytest.raises(OverBudget):  # a rewind does not restore the budget
             await session.ask("Second?")
 
 
 @pytest.mark.parametrize("which", ["session", "renderer"])
-async def test_a_rewind_that_waits_outlives_a_crash(which: str) -> None:
+async def test_a_queued_rewind_survives_a_crash(which: str) -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 3)
     async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
@@ -273,7 +273,7 @@ async def test_a_rewind_that_waits_outlives_a_crash(which: str) -> None:
             done.append(await session.rewind(0))
 
         tasks.start_soon(rewind)
-        await waiting(session, 1)
+        await wait_for_queue(session, 1)
         await crash(session, which)
         while not done:
             await anyio.lowlevel.checkpoint()
@@ -283,7 +283,7 @@ async def test_a_rewind_that_waits_outlives_a_crash(which: str) -> None:
 
 
 @pytest.mark.parametrize("which", ["session", "renderer"])
-async def test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_begins_to_wait(
+async def test_a_queued_rewind_is_rejected_after_a_crash_into_a_waiting_turn(
     which: str,
 ) -> None:
     storage = Held(TurnPaused)
@@ -300,7 +300,7 @@ async def test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_beg
             refused.append(str(caught.value))
 
         tasks.start_soon(rewind)
-        await waiting(session, 1)
+        await wait_for_queue(session, 1)
         await crash(session, which)
         storage.freed.set()
         with anyio.fail_after(60):
@@ -313,17 +313,17 @@ async def test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_beg
 
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-6")
-async def test_a_session_that_was_rewound_is_resumed_forked_and_carried_as_it_is(tmp_path: Path) -> None:
-    server = echo()
+async def test_a_rewound_session_is_resumed_forked_and_imported_unchanged(tmp_path: Path) -> None:
+    server = numbered_answers()
 
-    async def asked(runtime: Runtime, name: str) -> list[str]:
-        """Return what is sent when a session of that name goes on."""
+    async def sent_after_resume(runtime: Runtime, name: str) -> list[str]:
+        """Return the messages that the resumed session sends for its next ask."""
         session = await runtime.resume(name)
         await session.rewind(1)
         await talk(session, "On?")
         with pytest.raises(ConfigError):
             await session.rewind(3)
-        await session.rewind(2)  # it ended where turn 2 did before, and does again
+        await session.rewind(2)  # possible, because the new turn ended where turn 2 had ended
         return sent(server)
 
     def kept() -> Storage:
@@ -349,8 +349,8 @@ async def test_a_session_that_was_rewound_is_resumed_forked_and_carried_as_it_is
         assert await texts(moved) == ["First?", "Answer 1."]
 
 
-async def test_a_rewind_that_has_nothing_to_do_writes_nothing_though_the_tools_are_others() -> None:
-    async with hosting(a=echo()) as runtime:
+async def test_a_rewind_without_effect_writes_nothing_even_if_tools_changed() -> None:
+    async with hosting(a=numbered_answers()) as runtime:
         session = await runtime.open("a", id="trip", tools=[LOOK])
         await talk(session, "First?")
         resumed = await runtime.resume(await runtime.journal.fork("trip", id="other"))  # without tools
@@ -364,10 +364,10 @@ async def test_a_rewind_that_has_nothing_to_do_writes_nothing_though_the_tools_a
 
 
 @pytest.mark.parametrize("in_doubt", [False, True])
-async def test_a_rewind_of_which_nobody_knows_whether_it_was_written_can_be_made_again(
+async def test_a_rewind_can_be_repeated_after_a_journal_failure(
     in_doubt: bool,
 ) -> None:
-    server, storage = echo(), Outage(in_doubt=in_doubt)
+    server, storage = numbered_answers(), Outage(in_doubt=in_doubt)
     async with hosting(a=server, storage=storage) as runtime:
         session = await runtime.open("a")
         await talk(session, "First?", "Second?")
@@ -389,7 +389,7 @@ REFUSAL = Status(
 )
 
 
-async def test_an_ask_that_fails_for_what_was_said_says_that_one_can_go_back() -> None:
+async def test_an_error_caused_by_the_history_suggests_a_rewind() -> None:
     server = openai(Turn(Say("Fine.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
@@ -403,7 +403,7 @@ async def test_an_ask_that_fails_for_what_was_said_says_that_one_can_go_back() -
         assert (await session.ask("Third?")).status == "complete"
 
 
-async def test_the_turn_to_go_back_to_is_none_that_an_earlier_rewind_took_away() -> None:
+async def test_a_suggested_rewind_skips_turns_that_were_rewound() -> None:
     server = openai(Turn(Say("Fine.")), Turn(Say("Fine.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")

@@ -1,4 +1,4 @@
-"""`session.events`: the same for every reader, from any place on, and nothing is left of one that goes."""
+"""`session.events`: equal for all subscribers, resumable at any event, and free of leftovers."""
 
 import gc
 from contextlib import aclosing
@@ -28,7 +28,7 @@ def look(name: str) -> str:
 TURNS = (Turn(Think("Hm. " * 30), Say("Wait. " * 30), Call("look", {"name": "a"})), Turn(Say("Done. " * 30)))
 
 
-async def so_far(session: Session, after: int = 0) -> list[SessionEvent]:
+async def events_so_far(session: Session, after: int = 0) -> list[SessionEvent]:
     return [event async for event in session.events(after=after, follow=False)]
 
 
@@ -36,14 +36,14 @@ def is_durable(event: SessionEvent) -> bool:
     return getattr(event, "seq", None) is not None
 
 
-def assert_nobody_reads(runtime: Runtime) -> None:
+def assert_no_subscriber(runtime: Runtime) -> None:
     gc.collect()
-    assert runtime._host is not None  # the test judges what no user can see
+    assert runtime._host is not None  # internal state, which no public method returns
     assert not runtime._host.readers.following
 
 
 @pytest.mark.requirement("U-03", "PROMISE-8")
-async def test_two_readers_that_come_early_and_one_that_comes_late_see_the_same() -> None:
+async def test_early_and_late_subscribers_receive_the_same_events() -> None:
     seen: dict[str, list[SessionEvent]] = {"one": [], "two": []}
     async with hosting(a=anthropic(*TURNS, *TURNS)) as runtime:
         session = await runtime.open("a", tools=[look])
@@ -58,10 +58,10 @@ async def test_two_readers_that_come_early_and_one_that_comes_late_see_the_same(
             await anyio.wait_all_tasks_blocked()
             stream = await gathered(session, "Do it.")
             await session.ask("And?")
-            late = await so_far(session)
+            late = await events_so_far(session)
             await session.close()
-        whole = await so_far(session)
-        assert_nobody_reads(runtime)
+        whole = await events_so_far(session)
+        assert_no_subscriber(runtime)
     assert seen["one"] == seen["two"]
     durable = [event_json(event) for event in seen["one"] if is_durable(event)]
     assert durable == [event_json(event) for event in whole]
@@ -72,22 +72,22 @@ async def test_two_readers_that_come_early_and_one_that_comes_late_see_the_same(
 
 
 @pytest.mark.requirement("U-03")
-async def test_a_reader_cut_off_at_any_event_reads_on_and_has_missed_nothing() -> None:
+async def test_a_subscriber_resumes_at_any_event_without_a_gap() -> None:
     async with hosting(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[look])
         await session.ask("Do it.")
-        whole = await so_far(session)
+        whole = await events_so_far(session)
         for cut in range(len(whole) + 1):
             place = 0
             for event in whole[:cut]:
                 if not getattr(event, "more", False):
                     place = getattr(event, "seq", 0)
             before = [event for event in whole[:cut] if getattr(event, "seq", 0) <= place]
-            assert before + await so_far(session, after=place) == whole
+            assert before + await events_so_far(session, after=place) == whole
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
-async def test_a_slow_reader_is_told_to_resync_and_has_lost_deltas_only(
+async def test_a_slow_subscriber_receives_resync_and_misses_only_deltas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(readers, "BUFFER", 8)
@@ -98,21 +98,21 @@ async def test_a_slow_reader_is_told_to_resync_and_has_lost_deltas_only(
         assert (await session.ask("Do it.")).status == "complete"
         await session.close()
         seen = [first, *[event async for event in events]]
-        whole = await so_far(session)
-    told = [event for event in seen if isinstance(event, ResyncEvent)]
-    assert told
-    assert [event for event in seen if is_durable(event) and event not in told] == whole
+        whole = await events_so_far(session)
+    resyncs = [event for event in seen if isinstance(event, ResyncEvent)]
+    assert resyncs
+    assert [event for event in seen if is_durable(event) and event not in resyncs] == whole
     assert len([event for event in seen if not is_durable(event)]) <= 8
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes() -> None:
+async def test_a_subscriber_that_joins_mid_answer_receives_the_rest_live() -> None:
     words = Turn(Say("word " * 900))
     async with hosting(a=openai(words, faults={0: Stall(after_bytes=60_000)})) as runtime:
         session = await runtime.open("a")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
-            while (await so_far(session))[-1].type != "request_sent":
+            while (await events_so_far(session))[-1].type != "request_sent":
                 await anyio.lowlevel.checkpoint()
             with anyio.fail_after(20):
                 async with aclosing(session.events()) as events:
@@ -120,42 +120,42 @@ async def test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_i
                         if event.type == "text":
                             break
             await session.cancel()
-        assert_nobody_reads(runtime)
+        assert_no_subscriber(runtime)
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_an_idle_session_is_read_without_waking_it_and_one_that_ended_too() -> None:
+async def test_reading_an_idle_or_closed_session_does_not_activate_it() -> None:
     async with hosting(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[look])
         await session.ask("Do it.")
-        assert session._lifecycle.passivate()  # as when many others are used
-        before = await so_far(session)
+        assert session._lifecycle.passivate()  # as if other sessions needed its place
+        before = await events_so_far(session)
         assert session._lifecycle.passivate()
         assert len(before) > 10
         await session.close()
-        assert (await so_far(session))[: len(before)] == before
+        assert (await events_so_far(session))[: len(before)] == before
 
 
 @pytest.mark.parametrize("after", [-1, 99, "3"])
 @pytest.mark.requirement("U-03")
-async def test_a_number_that_the_log_does_not_have_is_a_typed_error(after: int) -> None:
+async def test_an_unknown_sequence_number_raises_unknown_seq(after: int) -> None:
     async with hosting(a=openai(Turn(Say("ok")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(UnknownSeq, match=f"{after}"):
-            await so_far(session, after=after)
-        assert await so_far(session, after=1) == []
-        assert_nobody_reads(runtime)
+            await events_so_far(session, after=after)
+        assert await events_so_far(session, after=1) == []
+        assert_no_subscriber(runtime)
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-12")
-async def test_readers_are_told_when_the_runtime_is_left_and_nothing_is_left_of_those_that_go() -> None:
+async def test_leaving_the_runtime_ends_subscriptions() -> None:
     ends: list[str] = []
     server = openai(Turn(Say("ok")))
     async with anyio.create_task_group() as tasks, hosting(a=server) as runtime:
         session = await runtime.open("a")
         async for _ in session.events():
             break
-        assert_nobody_reads(runtime)
+        assert_no_subscriber(runtime)
 
         async def read() -> None:
             try:
@@ -168,14 +168,14 @@ async def test_readers_are_told_when_the_runtime_is_left_and_nothing_is_left_of_
             going.start_soon(read)
             await anyio.wait_all_tasks_blocked()
             going.cancel_scope.cancel()
-        assert_nobody_reads(runtime)
+        assert_no_subscriber(runtime)
         tasks.start_soon(read)
         await anyio.wait_all_tasks_blocked()
     assert ends == ["told"]
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_reader_that_gives_up_waiting_may_wait_again() -> None:
+async def test_a_subscriber_may_wait_again_after_a_timeout() -> None:
     async with hosting(a=openai(Turn(Say("ok")))) as runtime:
         session = await runtime.open("a")
         events = session.events(after=1)
@@ -186,7 +186,7 @@ async def test_a_reader_that_gives_up_waiting_may_wait_again() -> None:
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_tool_may_not_read_its_own_session() -> None:
+async def test_a_tool_may_not_read_the_events_of_its_own_session() -> None:
     refused: list[str] = []
     async with hosting(a=openai(Turn(Call("peek", {})), Turn(Say("ok")))) as runtime:
 
@@ -194,7 +194,7 @@ async def test_a_tool_may_not_read_its_own_session() -> None:
         async def peek() -> str:
             """Read the events."""
             try:
-                await so_far(runtime.session("s"))
+                await events_so_far(runtime.session("s"))
             except ReentrantCall as error:
                 refused.append(str(error))
             return "no"
@@ -205,12 +205,12 @@ async def test_a_tool_may_not_read_its_own_session() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_session_that_nobody_reads_costs_no_reader() -> None:
+async def test_a_session_without_subscribers_has_no_subscriber_state() -> None:
     gate = Gate()
     gate.open("a")
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("ok")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         unused = session.events()
         assert (await session.ask("Do it.")).status == "complete"
-        assert_nobody_reads(runtime)
+        assert_no_subscriber(runtime)
         await unused.aclose()

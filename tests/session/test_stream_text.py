@@ -1,4 +1,4 @@
-"""`stream_text` yields the text of an answer, raises if the ask fails, and stops no turn when it is left."""
+"""`stream_text` yields the text of an answer, raises if the ask fails, and leaves the turn running if it is closed."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -20,10 +20,10 @@ from tests.runtime_support import Gate, anthropic, hosting, openai
 pytestmark = pytest.mark.anyio
 
 WORK = Turn(Think("Let me see. "), Say("One moment. " * 4), Call("work", {"name": "a"}))
-WHO: ContextVar[str] = ContextVar("who", default="nobody")
+CALLER: ContextVar[str] = ContextVar("who", default="nobody")
 
 
-async def gathered(text: AsyncIterator[str]) -> list[str]:
+async def gather(text: AsyncIterator[str]) -> list[str]:
     return [piece async for piece in text]
 
 
@@ -32,49 +32,49 @@ async def gather_into(pieces: list[str], text: AsyncIterator[str]) -> None:
         pieces.append(piece)
 
 
-@pytest.mark.parametrize("made", [openai, anthropic])
-async def test_the_text_of_all_rounds_arrives_in_pieces_and_thinking_does_not(made: type) -> None:
+@pytest.mark.parametrize("make_server", [openai, anthropic])
+async def test_the_text_of_all_rounds_arrives_in_pieces_without_thinking(make_server: type) -> None:
     gate = Gate()
     gate.open("a")
-    async with hosting(a=made(WORK, Turn(Say("It is done. " * 4)))) as runtime:
+    async with hosting(a=make_server(WORK, Turn(Say("It is done. " * 4)))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         text = session.stream_text("Do it.")
-        pieces = await gathered(text)
+        pieces = await gather(text)
     assert "".join(pieces) == "One moment. " * 4 + "\n\n" + "It is done. " * 4
     assert len(pieces) > 4
     assert text.result is not None
     assert (text.result.status, text.result.text) == ("complete", "It is done. " * 4)
 
 
-async def test_the_text_of_an_ask_that_results_continue_is_what_comes_after_them() -> None:
+async def test_the_stream_of_a_continuation_contains_only_its_own_text() -> None:
     look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
     turns = Turn(Say("One moment. " * 4), Call("look", {})), Turn(Say("It is there. " * 4))
     async with hosting(a=openai(*turns)) as runtime:
         session = await runtime.open("a", tools=[look])
         asked = session.stream_text("Where is it?")
-        assert "".join(await gathered(asked)) == "One moment. " * 4
+        assert "".join(await gather(asked)) == "One moment. " * 4
         assert asked.result is not None
         assert asked.result.status == "awaiting"
         rest = session.stream_text(results={call.id: "there" for call in asked.result.pending_calls})
         assert session.pending  # nothing is recorded before the first step
-        assert "".join(await gathered(rest)) == "It is there. " * 4
+        assert "".join(await gather(rest)) == "It is there. " * 4
         assert rest.result is not None
         assert rest.result.status == "complete"
 
 
-async def test_a_reader_that_is_too_slow_misses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_reader_misses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BUFFER", 2)
     async with hosting(a=openai(Turn(Say("word " * 200)))) as runtime:
         session = await runtime.open("a")
         text = session.stream_text("Talk.")
         pieces = [await anext(text)]
-        while session.busy:  # noqa: ASYNC110  nobody tells
+        while session.busy:  # noqa: ASYNC110  the session reports no end here
             await anyio.sleep(0.001)
-        pieces += await gathered(text)
+        pieces += await gather(text)
     assert "".join(pieces) == "word " * 200
 
 
-async def test_a_failed_ask_raises_after_the_text_that_came_before() -> None:
+async def test_a_failed_ask_raises_after_the_text_that_preceded_it() -> None:
     server = OpenAIServer([WORK], faults={1: Status(401, message="Incorrect API key provided.")})
     gate, pieces = Gate(), list[str]()
     gate.open("a")
@@ -85,41 +85,41 @@ async def test_a_failed_ask_raises_after_the_text_that_came_before() -> None:
             await gather_into(pieces, text)
         assert "".join(pieces) == "One moment. " * 4
         assert raised.value.result.status == "failed"
-        assert await gathered(text) == []
+        assert await gather(text) == []
 
 
-async def test_an_answer_that_breaks_off_and_is_given_by_another_backend_is_set_apart() -> None:
+async def test_the_text_of_a_second_backend_follows_a_blank_line() -> None:
     broken = OpenAIServer([Turn(Say("Half of it. " * 90))], faults={0: Disconnect(after_bytes=1500)})
     pool = PoolSettings(members=("a", "b"), failover_after_output=True)
     async with hosting(a=broken, b=openai(Turn(Say("All of it."))), pools={"both": pool}) as runtime:
         session = await runtime.open("both")
-        told = "".join(await gathered(session.stream_text("Say it.")))
+        told = "".join(await gather(session.stream_text("Say it.")))
     half, _, whole = told.rpartition("\n\n")
     assert whole == "All of it."
     assert half
     assert ("Half of it. " * 90).startswith(half)
 
 
-async def left(session: Session) -> None:
+async def break_off(session: Session) -> None:
     async for _ in session.stream_text("Do it."):
         break
 
 
-async def closed(session: Session) -> None:
+async def close_early(session: Session) -> None:
     async with aclosing(session.stream_text("Do it.")) as text:
         await anext(text)
 
 
-async def cancelled(session: Session) -> None:
+async def cancel_reading(session: Session) -> None:
     text = session.stream_text("Do it.")
     await anext(text)
     with anyio.move_on_after(0.01) as scope:
-        await gathered(text)
+        await gather(text)
     assert scope.cancelled_caught
 
 
-@pytest.mark.parametrize("leave", [left, closed, cancelled])
-async def test_leaving_the_text_does_not_stop_the_turn(leave: object) -> None:
+@pytest.mark.parametrize("leave", [break_off, close_early, cancel_reading])
+async def test_closing_the_text_stream_does_not_stop_the_turn(leave: object) -> None:
     assert callable(leave)
     gate = Gate()
     async with hosting(a=openai(WORK, Turn(Say("Done.")))) as runtime:
@@ -134,14 +134,14 @@ async def test_leaving_the_text_does_not_stop_the_turn(leave: object) -> None:
                 break
 
 
-async def test_a_turn_that_is_cancelled_ends_the_text_and_says_so() -> None:
+async def test_a_cancelled_turn_ends_the_text_with_a_cancelled_result() -> None:
     gate = Gate()
     async with hosting(a=openai(WORK)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         text, pieces = session.stream_text("Do it."), list[str]()
 
         async def read() -> None:
-            pieces.extend(await gathered(text))
+            pieces.extend(await gather(text))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
@@ -152,18 +152,18 @@ async def test_a_turn_that_is_cancelled_ends_the_text_and_says_so() -> None:
     assert text.result.status == "cancelled"
 
 
-async def test_a_text_that_is_closed_before_it_begins_asks_nothing() -> None:
+async def test_a_text_stream_closed_before_it_starts_asks_nothing() -> None:
     server = openai(Turn(Say("Hi.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         text = session.stream_text("Hello.")
         await text.aclose()
-        assert await gathered(text) == []
+        assert await gather(text) == []
         assert not session.busy
     assert server.requests == []
 
 
-async def test_settings_are_checked_at_once_and_what_refuses_the_ask_is_raised_in_the_loop() -> None:
+async def test_bad_settings_raise_at_once_and_rejected_asks_in_the_loop() -> None:
     async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="rounds"):
@@ -173,10 +173,10 @@ async def test_settings_are_checked_at_once_and_what_refuses_the_ask_is_raised_i
         text = session.stream_text([])
         with pytest.raises(SessionError, match="empty list"):
             await anext(text)
-        assert await gathered(text) == []
+        assert await gather(text) == []
 
 
-async def test_a_text_beyond_the_asks_that_may_wait_is_busy() -> None:
+async def test_a_text_stream_beyond_the_queue_limit_raises_queue_full() -> None:
     gate = Gate()
     async with hosting(a=openai(WORK, *[Turn(Say("Done."))] * 9)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -189,25 +189,25 @@ async def test_a_text_beyond_the_asks_that_may_wait_is_busy() -> None:
             gate.open("a")
 
 
-async def test_tools_see_the_context_variables_of_the_call() -> None:
+async def test_tools_see_the_context_variables_of_the_caller() -> None:
     seen = list[str]()
 
     @tool
     async def who() -> str:
-        """Say who asks."""
-        seen.append(WHO.get())
-        return WHO.get()
+        """Return the caller's context variable."""
+        seen.append(CALLER.get())
+        return CALLER.get()
 
     async with hosting(a=openai(Turn(Call("who")), Turn(Say("You.")))) as runtime:
         session = await runtime.open("a", tools=[who])
-        token = WHO.set("me")
+        token = CALLER.set("me")
         text = session.stream_text("Who am I?")
-        WHO.reset(token)
-        assert await gathered(text) == ["You."]
+        CALLER.reset(token)
+        assert await gather(text) == ["You."]
     assert seen == ["me"]
 
 
-async def test_another_thread_is_refused_at_once() -> None:
+async def test_a_text_stream_from_another_thread_is_rejected_at_once() -> None:
     async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
 
@@ -218,7 +218,7 @@ async def test_another_thread_is_refused_at_once() -> None:
         await anyio.to_thread.run_sync(elsewhere)
 
 
-async def test_a_session_that_is_closed_ends_the_text() -> None:
+async def test_closing_the_session_ends_the_text() -> None:
     stalled = OpenAIServer([Turn(Say("One moment. " * 90))], faults={0: Stall(after_bytes=1500)})
     async with hosting(a=stalled) as runtime:
         session = await runtime.open("a")
@@ -226,7 +226,7 @@ async def test_a_session_that_is_closed_ends_the_text() -> None:
         pieces = [await anext(text)]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.close)
-            pieces += await gathered(text)
+            pieces += await gather(text)
     assert text.result is not None
     assert text.result.status == "cancelled"
     assert ("One moment. " * 90).startswith("".join(pieces))

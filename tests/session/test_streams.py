@@ -1,4 +1,4 @@
-"""An ask's stream: what it says, in which order, what may be missing, and that it ends exactly once."""
+"""The stream of an ask: its events, their order, which may be dropped, and its single terminal event."""
 
 import anyio
 import anyio.lowlevel
@@ -36,13 +36,13 @@ TURNS = (
 )
 
 
-def durable(events: list[SessionEvent]) -> list[int]:
+def sequence_numbers(events: list[SessionEvent]) -> list[int]:
     return [seq for event in events if (seq := getattr(event, "seq", None)) is not None]
 
 
 def assert_sound(events: list[SessionEvent]) -> None:
-    """Durable events are numbered upwards, and the last event and no other is terminal."""
-    seqs = durable(events)
+    """Check that durable events have ascending numbers, and that the only terminal event is the last one."""
+    seqs = sequence_numbers(events)
     assert seqs == sorted(seqs)
     shown = [e for e in events if isinstance(e, DurableEvent) and not isinstance(e, ToolCallEvent)]
     together = [event.seq for event in shown][:-1]
@@ -51,12 +51,12 @@ def assert_sound(events: list[SessionEvent]) -> None:
     assert isinstance(events[-1], CompleteEvent | ErrorEvent)
 
 
-@pytest.mark.parametrize("made", [openai, anthropic])
+@pytest.mark.parametrize("make_server", [openai, anthropic])
 @pytest.mark.requirement("U-01", "U-02", "U-03")
-async def test_a_stream_tells_text_thinking_calls_and_results_in_order_and_ends_once(made: type) -> None:
+async def test_a_stream_yields_all_events_in_order_and_ends_once(make_server: type) -> None:
     gate = Gate()
     gate.open("a", "b")
-    async with hosting(a=made(*TURNS)) as runtime:
+    async with hosting(a=make_server(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         events = await gathered(session, "Do it.")
         assert_sound(events)
@@ -89,7 +89,7 @@ async def test_a_stream_tells_text_thinking_calls_and_results_in_order_and_ends_
 
 
 @pytest.mark.requirement("PROMISE-6", "U-02")
-async def test_a_durable_event_is_in_the_log_at_its_number_before_it_is_shown() -> None:
+async def test_a_durable_event_is_in_the_log_before_it_is_shown() -> None:
     gate = Gate()
     gate.open("a", "b")
     kinds: dict[str, type[LogEvent]] = {
@@ -118,7 +118,7 @@ async def test_a_durable_event_is_in_the_log_at_its_number_before_it_is_shown() 
     "faults", [{0: SERVER_ERROR}, {0: Disconnect()}, {0: Disconnect(after_bytes=500)}, {1: SERVER_ERROR}]
 )
 @pytest.mark.requirement("U-02")
-async def test_a_stream_that_fails_ends_with_one_error(faults: dict[int, object]) -> None:
+async def test_a_failed_stream_ends_with_one_error_event(faults: dict[int, object]) -> None:
     gate = Gate()
     gate.open("a", "b")
     async with hosting(a=openai(*TURNS, faults=faults)) as runtime:
@@ -131,7 +131,7 @@ async def test_a_stream_that_fails_ends_with_one_error(faults: dict[int, object]
 
 
 @pytest.mark.requirement("U-02")
-async def test_a_cancelled_stream_ends_with_one_complete_that_says_so() -> None:
+async def test_a_cancelled_stream_ends_with_one_complete_event() -> None:
     async with hosting(a=openai(*TURNS, faults={0: Stall(after_bytes=900)})) as runtime:
         session = await runtime.open("a")
         events: list[SessionEvent] = []
@@ -146,18 +146,18 @@ async def test_a_cancelled_stream_ends_with_one_complete_that_says_so() -> None:
 
 
 @pytest.mark.requirement("U-01")
-async def test_text_arrives_while_the_answer_is_still_being_written() -> None:
+async def test_text_arrives_before_the_answer_is_complete() -> None:
     async with hosting(a=openai(Turn(Say("x" * 4000)), faults={0: Stall(after_bytes=6000)})) as runtime:
         session = await runtime.open("a")
         async with session.stream("Do it.") as events:
             async for event in events:
                 if event.type == "text":
-                    break  # the server has not said more, and never will
+                    break  # the server has not sent the rest, and never will
         await session.cancel()
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
-async def test_a_reader_that_does_not_read_is_told_to_resync_and_slows_nobody(
+async def test_a_stalled_subscriber_receives_resync_and_delays_no_ask(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams, "BUFFER", 4)
@@ -177,7 +177,7 @@ async def test_a_reader_that_does_not_read_is_told_to_resync_and_slows_nobody(
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_deltas_may_be_dropped_for_a_slow_reader_and_the_message_is_whole(
+async def test_a_slow_subscriber_may_miss_deltas_but_not_the_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams, "BUFFER", 16)
@@ -208,7 +208,7 @@ async def test_leaving_a_stream_early_does_not_stop_the_turn() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_an_ask_whose_caller_is_cancelled_goes_on() -> None:
+async def test_an_ask_continues_after_its_caller_is_cancelled() -> None:
     gate = Gate()
     server = openai(*TURNS)
     async with hosting(a=server) as runtime:
@@ -223,7 +223,7 @@ async def test_an_ask_whose_caller_is_cancelled_goes_on() -> None:
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_an_ask_beyond_those_that_may_wait_is_refused_as_busy_and_none_is_lost() -> None:
+async def test_an_ask_beyond_the_queue_limit_is_rejected_and_none_is_lost() -> None:
     gate = Gate()
     server = openai(TURNS[0])
     async with hosting(a=server) as runtime:
@@ -238,7 +238,7 @@ async def test_an_ask_beyond_those_that_may_wait_is_refused_as_busy_and_none_is_
             await gate.started("a", "b")
             for number in range(8):
                 async with session.stream(f"waits {number}"):
-                    pass  # it is accepted, and nobody reads it
+                    pass  # accepted without a reader
             with pytest.raises(QueueFull, match="8 asks waiting"):
                 await session.ask("one too many")
             gate.open("a", "b")
@@ -249,7 +249,7 @@ async def test_an_ask_beyond_those_that_may_wait_is_refused_as_busy_and_none_is_
     assert server.refusals == []
 
 
-async def test_the_streams_of_two_sessions_do_not_mix() -> None:
+async def test_the_streams_of_different_sessions_do_not_mix() -> None:
     def echo(request: dict[str, object]) -> Turn:
         messages = request["messages"]
         assert isinstance(messages, list)
@@ -287,7 +287,7 @@ async def test_an_empty_message_is_accepted_by_every_family() -> None:
 
 
 @pytest.mark.requirement("U-14")
-async def test_a_reader_has_seen_the_text_and_the_calls_while_their_tools_still_run() -> None:
+async def test_text_and_calls_are_shown_while_the_tools_still_run() -> None:
     gate, seen = Gate(), list[str]()
     async with hosting(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])

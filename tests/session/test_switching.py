@@ -1,4 +1,4 @@
-"""A switch moves the next turn and never the one in flight, and the caller is told which it was."""
+"""Switching: a switch affects the next turn and never the running one, and reports which of the two applies."""
 
 from collections.abc import Callable
 
@@ -35,21 +35,23 @@ from tests.sampling import LOOPS
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., LoopbackServer]
+MakeServer = Callable[..., LoopbackServer]
 FAMILIES = pytest.mark.parametrize(("old", "new"), [(openai, anthropic), (anthropic, openai)])
 WORK = (Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Done.")))
 
 
-class Nonsense(Command, frozen=True):
-    """A command that no actor knows."""
+class UnknownCommand(Command, frozen=True):
+    """A command that no actor handles."""
 
 
-def statuses(events: list[SessionEvent]) -> list[str]:
+def event_types(events: list[SessionEvent]) -> list[str]:
     return [event.type for event in events]
 
 
-async def ask_and(session: Session, gate: Gate, *targets: str) -> tuple[list[SessionEvent], list[object]]:
-    """Ask, ask for these switches while the tools run, let the tools return; give events and outcomes."""
+async def ask_and_switch(
+    session: Session, gate: Gate, *targets: str
+) -> tuple[list[SessionEvent], list[object]]:
+    """Ask, switch while the tools run, then let the tools return; return the events and the outcomes."""
     async with session.stream("Do it.") as events:
         await gate.started("a", "b")
         outcomes: list[object] = [await session.switch(target) for target in targets]
@@ -59,7 +61,7 @@ async def ask_and(session: Session, gate: Gate, *targets: str) -> tuple[list[Ses
 
 @FAMILIES
 @pytest.mark.requirement("REQ-915-001", "REQ-915-003", "REQ-915-041")
-async def test_a_switch_between_turns_is_applied_to_the_next_request(old: Made, new: Made) -> None:
+async def test_a_switch_between_turns_applies_to_the_next_request(old: MakeServer, new: MakeServer) -> None:
     gate = Gate()
     gate.open("a", "b")
     one, two = old(*WORK), new(Turn(Say("Here.")))
@@ -78,16 +80,16 @@ async def test_a_switch_between_turns_is_applied_to_the_next_request(old: Made, 
 
 @FAMILIES
 @pytest.mark.requirement("REQ-915-002", "REQ-915-050", "PROMISE-5", "PROMISE-11")
-async def test_a_switch_during_a_turn_waits_for_its_end_and_says_so(old: Made, new: Made) -> None:
+async def test_a_switch_during_a_turn_is_queued_until_its_end(old: MakeServer, new: MakeServer) -> None:
     gate = Gate()
     one, two = old(*WORK), new(Turn(Say("Here.")))
     async with hosting(old=one, new=two) as runtime:
         session = await runtime.open("old", tools=[gate.tool])
-        events, outcomes = await ask_and(session, gate, "new")
+        events, outcomes = await ask_and_switch(session, gate, "new")
         assert outcomes == [SwitchOutcome("new", "queued", 1)]
         assert (one.received, two.received) == (2, 0)
-        told = statuses(events)
-        assert told.index("switch_queued") < told.index("turn_ended") < told.index("switch_applied")
+        shown = event_types(events)
+        assert shown.index("switch_queued") < shown.index("turn_ended") < shown.index("switch_applied")
         assert [event.type for event in events][-1] == "complete"
         seqs = {e.type: e.seq for e in events if isinstance(e, DurableEvent)}
         stored = log(runtime, session)
@@ -99,15 +101,15 @@ async def test_a_switch_during_a_turn_waits_for_its_end_and_says_so(old: Made, n
 
 
 @pytest.mark.requirement("REQ-915-050", "PROMISE-5")
-async def test_of_several_switches_during_a_turn_the_latest_wins_and_the_others_are_told() -> None:
+async def test_the_latest_of_several_queued_switches_wins() -> None:
     gate = Gate()
     one, two, three = openai(*WORK), anthropic(), openai()
     async with hosting(a=one, b=two, c=three) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        events, outcomes = await ask_and(session, gate, "b", "c")
+        events, outcomes = await ask_and_switch(session, gate, "b", "c")
         assert outcomes == [SwitchOutcome("b", "queued", 1), SwitchOutcome("c", "queued", 1)]
-        told = [(e.type, getattr(e, "target", "")) for e in events if "switch" in e.type]
-        assert told == [
+        shown = [(e.type, getattr(e, "target", "")) for e in events if "switch" in e.type]
+        assert shown == [
             ("switch_queued", "b"),
             ("switch_superseded", "b"),
             ("switch_queued", "c"),
@@ -119,7 +121,7 @@ async def test_of_several_switches_during_a_turn_the_latest_wins_and_the_others_
 
 
 @pytest.mark.requirement("REQ-915-050")
-async def test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held() -> None:
+async def test_a_switch_after_a_crash_supersedes_the_queued_one() -> None:
     gate = Gate()
     one, two, three = openai(*WORK), anthropic(), openai()
     async with hosting(a=one, b=two, c=three) as runtime:
@@ -127,7 +129,7 @@ async def test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held() -
         async with session.stream("Do it."):
             await gate.started("a", "b")
             assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
-            await session._refs.ledger.send(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
+            await session._refs.ledger.send(UnknownCommand())  # type: ignore[arg-type]  # crashes the actor
             assert await session.switch("c") == SwitchOutcome("c", "applied")
         with anyio.fail_after(5):
             assert (await session.ask("And?")).binding.backend == "c"
@@ -136,7 +138,7 @@ async def test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held() -
         assert two.received == 0
 
 
-async def test_an_unknown_target_fails_at_once_and_changes_nothing() -> None:
+async def test_a_switch_to_an_unknown_target_fails_and_changes_nothing() -> None:
     gate = Gate()
     one, two = openai(*WORK), anthropic()
     async with hosting(a=one, b=two) as runtime:
@@ -153,12 +155,12 @@ async def test_an_unknown_target_fails_at_once_and_changes_nothing() -> None:
             with pytest.raises(UnknownTarget):
                 await session.switch("nowhere")
             gate.open("a", "b")
-            assert "switch_superseded" not in statuses([event async for event in events])
+            assert "switch_superseded" not in event_types([event async for event in events])
         assert (await session.ask("And?")).binding.backend == "b"
 
 
 @pytest.mark.requirement("REQ-915-002", "REQ-915-003", "PROMISE-5", "PROMISE-1")
-async def test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends(
+async def test_a_switch_at_any_moment_never_splits_a_turn(
     anyio_backend: str,
 ) -> None:
     for steps in spread(range(0, 90, 2), LOOPS.index(anyio_backend)):
@@ -172,7 +174,7 @@ async def test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends(
                     await anyio.lowlevel.checkpoint()
                 outcome = await session.switch("b")
                 seen = [event async for event in events]
-            assert statuses(seen).count("switch_applied") == (outcome.status == "queued")
+            assert event_types(seen).count("switch_applied") == (outcome.status == "queued")
             assert (one.received, two.received) == (2, 0)
             assert (await session.ask("And?")).binding.backend == "b"
             assert (one.received, two.received) == (2, 2)
@@ -180,7 +182,7 @@ async def test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends(
 
 
 @pytest.mark.requirement("REQ-915-003")
-async def test_a_switch_is_in_force_for_an_ask_that_was_already_waiting() -> None:
+async def test_a_switch_applies_to_an_ask_that_was_already_queued() -> None:
     gate = Gate()
     one, two = openai(*WORK), anthropic(Turn(Say("Here.")))
     async with hosting(a=one, b=two) as runtime:
@@ -189,12 +191,12 @@ async def test_a_switch_is_in_force_for_an_ask_that_was_already_waiting() -> Non
             await gate.started("a", "b")
             await session.switch("b")
             gate.open("a", "b")
-            assert [event async for event in first][-1].result.binding.backend == "a"  # type: ignore[union-attr]  # terminal
-            assert [event async for event in second][-1].result.binding.backend == "b"  # type: ignore[union-attr]  # terminal
+            assert [event async for event in first][-1].result.binding.backend == "a"  # type: ignore[union-attr]  # the terminal event
+            assert [event async for event in second][-1].result.binding.backend == "b"  # type: ignore[union-attr]  # the terminal event
 
 
 @pytest.mark.requirement("PROMISE-4")
-async def test_going_back_to_a_backend_continues_what_it_was_sent_before() -> None:
+async def test_switching_back_to_a_backend_extends_its_earlier_requests() -> None:
     gate = Gate()
     gate.open("a", "b")
     one, two = openai(*WORK, Turn(Say("again"))), anthropic(*WORK, Turn(Think("yes"), Say("again")))
@@ -208,7 +210,7 @@ async def test_going_back_to_a_backend_continues_what_it_was_sent_before() -> No
     assert_prefixes(two)
 
 
-async def test_a_preview_sends_nothing_and_keeps_nothing() -> None:
+async def test_a_preview_sends_and_records_nothing() -> None:
     gate = Gate()
     gate.open("a", "b")
     one, two = openai(*WORK), anthropic(Turn(Say("Here.")))
@@ -226,9 +228,11 @@ async def test_a_preview_sends_nothing_and_keeps_nothing() -> None:
     assert two.refusals == []
 
 
-@pytest.mark.parametrize("made", [openai, anthropic])
-async def test_a_preview_says_how_much_of_what_was_sent_stays(made: Callable[..., LoopbackServer]) -> None:
-    server = made(Turn(Say("Hello.")))
+@pytest.mark.parametrize("make_server", [openai, anthropic])
+async def test_a_preview_reports_how_many_sent_bytes_are_kept(
+    make_server: Callable[..., LoopbackServer],
+) -> None:
+    server = make_server(Turn(Say("Hello.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.preview("a")).kept == 0
@@ -242,7 +246,7 @@ async def test_a_preview_says_how_much_of_what_was_sent_stays(made: Callable[...
     assert b"Hello." in shown[preview.kept :]
 
 
-async def test_a_session_that_is_ended_while_a_held_switch_is_settled_does_not_crash(
+async def test_closing_a_session_while_a_queued_switch_settles_does_not_crash(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crashes: list[object] = []
@@ -256,25 +260,22 @@ async def test_a_session_that_is_ended_while_a_held_switch_is_settled_does_not_c
             gate.open("a", "b")
             async for event in events:
                 if isinstance(event, SwitchAppliedEvent):
-                    await runtime._system.stop(
-                        session._session
-                    )  # before what tells it that the ask has ended
+                    # before the session receives the end of the ask
+                    await runtime.system.stop(session._session)
                     break
     assert crashes == []
 
 
-async def test_a_switch_is_told_only_in_the_stream_of_the_ask_it_waited_for() -> None:
+async def test_a_switch_is_shown_only_in_the_stream_of_its_ask() -> None:
     gate = Gate()
     async with hosting(a=openai(*WORK), b=anthropic()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        await ask_and(session, gate, "b")
-        assert not [status for status in statuses(await gathered(session, "And?")) if "switch" in status]
+        await ask_and_switch(session, gate, "b")
+        assert not [status for status in event_types(await gathered(session, "And?")) if "switch" in status]
 
 
 @pytest.mark.requirement("REQ-915-050", "PROMISE-5")
-async def test_a_held_switch_whose_target_is_gone_at_the_boundary_has_failed_and_the_old_backend_stays() -> (
-    None
-):
+async def test_a_queued_switch_to_a_lost_target_fails_and_keeps_the_backend() -> None:
     gate, environ = Gate(), {"KEY": "secret"}
     one, two = openai(*WORK, Turn(Say("Here."))), anthropic()
     async with hosting(a=one, b=two, environ=environ, auth={"b": "KEY"}) as runtime:
@@ -288,7 +289,7 @@ async def test_a_held_switch_whose_target_is_gone_at_the_boundary_has_failed_and
         (failed,) = [e for e in seen if isinstance(e, SwitchFailedEvent)]
         assert "environment variable KEY" in failed.error
         assert seen[-1].type == "complete"
-        assert "switch_applied" not in statuses(seen)
+        assert "switch_applied" not in event_types(seen)
         assert log(runtime, session)[failed.seq - 1] == SwitchFailed("b", failed.error)
         assert (await session.ask("And?")).binding.backend == "a"
         assert two.received == 0
@@ -296,7 +297,7 @@ async def test_a_held_switch_whose_target_is_gone_at_the_boundary_has_failed_and
         assert await session.switch("b") == SwitchOutcome("b", "applied")
 
 
-async def test_a_held_switch_whose_target_is_gone_leaves_a_failover_to_the_pool() -> None:
+async def test_a_failed_queued_switch_leaves_the_failover_to_the_pool() -> None:
     gate, environ = Gate(), {"KEY": "secret"}
     one, two, three = openai(WORK[0], faults={1: Status(500)}), anthropic(), anthropic(Turn(Say("Here.")))
     pools = {"p": PoolSettings(members=("a", "c"))}
@@ -307,13 +308,13 @@ async def test_a_held_switch_whose_target_is_gone_leaves_a_failover_to_the_pool(
             await session.switch("b")
             del environ["KEY"]
             gate.open("a", "b")
-            told = statuses([event async for event in events])
-        assert told.index("switch_failed") < told.index("failover")
-        assert "switch_applied" not in told
+            shown = event_types([event async for event in events])
+        assert shown.index("switch_failed") < shown.index("failover")
+        assert "switch_applied" not in shown
         assert (one.received, two.received, three.received) == (2, 0, 1)
 
 
-def many(count: int) -> list[Tool[..., object]]:
+def many_tools(count: int) -> list[Tool[..., object]]:
     def work(**_: object) -> None:
         """Do nothing."""
 
@@ -323,24 +324,24 @@ def many(count: int) -> list[Tool[..., object]]:
 TOO_MANY = r"The session has 129 tools and backend 'a' takes at most 128 \(openai_chat\)"
 
 
-async def test_a_session_with_more_tools_than_a_backend_takes_is_not_opened_on_it() -> None:
+async def test_a_session_with_too_many_tools_for_a_backend_is_not_opened() -> None:
     one, two = openai(Turn(Say("Here."))), anthropic()
     pools = {"p": PoolSettings(members=("b", "a"))}
     async with hosting(a=one, b=two, pools=pools) as runtime:
         for target in ("a", "p"):
             with pytest.raises(ToolDefinitionError, match=TOO_MANY):
-                await runtime.open(target, tools=many(129), id="s")
+                await runtime.open(target, tools=many_tools(129), id="s")
         assert list(runtime.sessions) == []
-        session = await runtime.open("a", tools=many(128), id="s")
+        session = await runtime.open("a", tools=many_tools(128), id="s")
         assert (await session.ask("Go.")).status == "complete"
     assert one.refusals == []
 
 
-async def test_a_switch_to_a_backend_that_takes_fewer_tools_is_refused_and_changes_nothing() -> None:
+async def test_a_switch_to_a_backend_that_accepts_fewer_tools_is_rejected() -> None:
     one, two = openai(), anthropic(Turn(Say("Here.")))
     pools = {"p": PoolSettings(members=("b", "a"))}
     async with hosting(a=one, b=two, pools=pools) as runtime:
-        session = await runtime.open("b", tools=many(129))
+        session = await runtime.open("b", tools=many_tools(129))
         before = len(log(runtime, session))
         for target in ("a", "p"):
             with pytest.raises(ConfigError, match=TOO_MANY):

@@ -1,4 +1,4 @@
-"""Tools that a call changes are declared by the turn's next request, where their toolset says `within_turn`."""
+"""Toolsets with `within_turn`: the next request of the turn declares the tools that a call has changed."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -61,7 +61,7 @@ EACH = pytest.mark.parametrize("wire", SERVERS)
 
 
 class Debugger:
-    """A toolset whose tool `debug` puts others in place of itself."""
+    """A toolset whose tool `debug` replaces itself with other tools."""
 
     def __init__(self, *then: str) -> None:
         self.then = then or ("step", "stop")
@@ -70,11 +70,11 @@ class Debugger:
 
     async def debug(self) -> str:
         """Attach a debugger."""
-        self.offers = [self.made(name) for name in self.then]
+        self.offers = [self.control(name) for name in self.then]
         self._changed.set()
         return "attached"
 
-    def made(self, name: str) -> AnyTool:
+    def control(self, name: str) -> AnyTool:
         async def act() -> str:
             return f"did {name}"
 
@@ -96,8 +96,8 @@ class Debugger:
         return ToolSource(self.block, "debugger", **({"within_turn": True} | options))
 
 
-def declared(server: LoopbackServer) -> list[list[str]]:
-    """Return the names that each request declares, in any dialect."""
+def declared_names(server: LoopbackServer) -> list[list[str]]:
+    """Return the tool names that each request declares, in any dialect."""
     return [[_name(each) for each in _declarations(body)] for body in bodies(server)]
 
 
@@ -112,7 +112,7 @@ def _name(declaration: dict[str, Any]) -> str:  # Any: JSON
 
 
 @EACH
-async def test_tools_that_a_call_changed_are_declared_by_the_next_request_of_the_turn(wire: str) -> None:
+async def test_changed_tools_are_declared_by_the_next_request_of_the_turn(wire: str) -> None:
     """Case new-tools-in-the-turn."""
     thought = [] if wire == "chat" else [Think("It has stopped.")]
     server = SERVERS[wire](DEBUG, Turn(*thought, *STEP.parts), DONE, DONE)
@@ -126,35 +126,35 @@ async def test_tools_that_a_call_changed_are_declared_by_the_next_request_of_the
         assert configured == [("step", "stop")]
         began = [event.reason for event in log(runtime, session) if isinstance(event, EpochBegan)]
         assert began == (["configured"] if wire in ("anthropic", "responses") else [])
-    assert declared(server) == [["debug"], *[["step", "stop"]] * 3]
+    assert declared_names(server) == [["debug"], *[["step", "stop"]] * 3]
     assert server.refusals == []
 
 
 @pytest.mark.parametrize("wire", ["chat", "anthropic"])
-async def test_without_the_option_they_are_declared_by_the_next_ask(wire: str) -> None:
+async def test_without_the_option_changed_tools_are_declared_by_the_next_ask(wire: str) -> None:
     server = SERVERS[wire](DEBUG, DONE, DONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source(within_turn=False)])
         await session.ask("Debug it.")
         assert (await session.ask("Thanks.")).status == "complete"
-    assert declared(server) == [["debug"], ["debug"], ["step", "stop"]]
+    assert declared_names(server) == [["debug"], ["debug"], ["step", "stop"]]
     assert server.refusals == []
 
 
-async def test_a_toolset_without_the_option_waits_though_another_of_the_session_has_it() -> None:
+async def test_the_option_of_one_toolset_does_not_apply_to_another() -> None:
     server = openai(DEBUG, DONE, DONE)
     other = Debugger()
-    other.offers = [other.made("print")]
+    other.offers = [other.control("print")]
     async with hosting(a=server) as runtime:
         tools = [other.source(), Debugger().source(within_turn=False)]
         session = await runtime.open("a", tools=tools)
         await session.ask("Debug it.")
         assert (await session.ask("Thanks.")).status == "complete"
-    assert declared(server) == [*[["print", "debug"]] * 2, ["print", "step", "stop"]]
+    assert declared_names(server) == [*[["print", "debug"]] * 2, ["print", "step", "stop"]]
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "responses"])
-async def test_reasoning_that_is_bound_to_the_tools_keeps_them_until_the_next_ask_and_that_is_shown(
+async def test_reasoning_bound_to_the_tools_defers_the_change_to_the_next_ask(
     wire: str,
 ) -> None:
     server = SERVERS[wire](Turn(Think("First attach."), *DEBUG.parts), DONE, DONE)
@@ -168,34 +168,34 @@ async def test_reasoning_that_is_bound_to_the_tools_keeps_them_until_the_next_as
         assert len(held) == 1
         assert held[0].endswith("reasoned in this turn, and its reasoning is bound to the tools")
         assert (await session.ask("Thanks.")).status == "complete"
-    assert declared(server) == [["debug"], ["debug"], ["step", "stop"]]
+    assert declared_names(server) == [["debug"], ["debug"], ["step", "stop"]]
     assert server.refusals == []
 
 
 @EACH
-async def test_reasoning_of_asks_before_keeps_none(wire: str) -> None:
+async def test_reasoning_of_earlier_asks_does_not_defer_a_change(wire: str) -> None:
     thought = [] if wire == "chat" else [Think("A greeting.")]
     server = SERVERS[wire](Turn(*thought, Say("Hello.")), DEBUG, STEP, DONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         await session.ask("Hello?")
         assert (await session.ask("Debug it.")).status == "complete"
-    assert declared(server) == [["debug"], ["debug"], ["step", "stop"], ["step", "stop"]]
+    assert declared_names(server) == [["debug"], ["debug"], ["step", "stop"], ["step", "stop"]]
     assert server.refusals == []
 
 
 @pytest.mark.parametrize("wire", ["chat", "gemini"])
-async def test_reasoning_that_is_bound_to_no_tools_keeps_none(wire: str) -> None:
+async def test_reasoning_that_is_not_bound_to_tools_does_not_defer_a_change(wire: str) -> None:
     thinks = [Think("First attach.")] if wire == "gemini" else []
     server = SERVERS[wire](Turn(*thinks, *DEBUG.parts), STEP, DONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         assert (await session.ask("Debug it.")).status == "complete"
-    assert declared(server) == [["debug"], ["step", "stop"], ["step", "stop"]]
+    assert declared_names(server) == [["debug"], ["step", "stop"], ["step", "stop"]]
     assert server.refusals == []
 
 
-async def test_a_call_of_a_tool_that_is_gone_has_not_run_and_its_result_says_so() -> None:
+async def test_a_call_of_a_removed_tool_does_not_run_and_returns_an_error() -> None:
     server = openai(DEBUG, DEBUG, DONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
@@ -206,64 +206,64 @@ async def test_a_call_of_a_tool_that_is_gone_has_not_run_and_its_result_says_so(
 
 
 @pytest.mark.parametrize("wire", ["anthropic"])
-async def test_a_turn_that_may_call_nothing_any_more_is_declared_none(wire: str) -> None:
+async def test_at_the_round_limit_changed_tools_are_not_declared(wire: str) -> None:
     server = SERVERS[wire](DEBUG, DONE)
     source = Debugger().source()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[source])
         assert (await session.ask("Debug it.", max_rounds=2)).status == "complete"
-    assert declared(server) == [["debug"], ["debug"]]
+    assert declared_names(server) == [["debug"], ["debug"]]
     assert server.refusals == []
 
 
-async def test_a_tool_that_the_ask_forces_is_not_taken_away_within_it() -> None:
+async def test_a_forced_tool_is_not_removed_within_its_ask() -> None:
     server = openai(DEBUG, STEP, DONE, DONE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         assert (await session.ask("Debug it.", tool_choice=ToolChoice("debug"))).status == "complete"
         assert "did step" not in "".join(map(str, await session.history()))
         assert (await session.ask("Thanks.")).status == "complete"
-    assert declared(server) == [*[["debug"]] * 3, ["step", "stop"]]
+    assert declared_names(server) == [*[["debug"]] * 3, ["step", "stop"]]
     assert server.refusals == []
 
 
-async def test_more_tools_than_the_backend_takes_wait_and_the_turn_goes_on() -> None:
+async def test_more_tools_than_the_backend_accepts_are_deferred() -> None:
     server = openai(DEBUG, DONE)
     names = [f"step_{number}" for number in range(200)]
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger(*names).source()])
         assert (await session.ask("Debug it.")).status == "complete"
-    assert declared(server) == [["debug"], ["debug"]]
+    assert declared_names(server) == [["debug"], ["debug"]]
     assert server.refusals == []
 
 
 @pytest.mark.parametrize("to", SERVERS)
-async def test_who_serves_after_a_failover_declares_them_too(to: str) -> None:
+async def test_a_failover_backend_declares_the_changed_tools_too(to: str) -> None:
     one = openai(DEBUG, DONE, faults={1: SERVER_ERROR})
     two = SERVERS[to](STEP, DONE)
     pool = PoolSettings(members=("a", "b"))
     async with hosting(a=one, b=two, pools={"both": pool}) as runtime:
         session = await runtime.open("both", tools=[Debugger().source()])
         assert (await session.ask("Debug it.")).status == "complete"
-    assert declared(one) == [["debug"], ["step", "stop"]]
-    assert declared(two) == [["step", "stop"]] * 2
+    assert declared_names(one) == [["debug"], ["step", "stop"]]
+    assert declared_names(two) == [["step", "stop"]] * 2
     assert two.refusals == []
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "responses"])
-async def test_a_switch_behind_such_a_turn_changes_nothing_of_them(wire: str) -> None:
+async def test_a_switch_after_the_turn_keeps_the_changed_tools(wire: str) -> None:
     one, two = openai(DEBUG, DONE), SERVERS[wire](STEP, DONE)
     async with hosting(a=one, b=two) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         await session.ask("Debug it.")
         await session.switch("b")
         assert (await session.ask("On.")).status == "complete"
-    assert declared(two) == [["step", "stop"]] * 2
+    assert declared_names(two) == [["step", "stop"]] * 2
     assert (one.refusals, two.refusals) == ([], [])
 
 
 @EACH
-async def test_a_turn_that_waited_goes_on_in_another_runtime_with_what_its_log_says(wire: str) -> None:
+async def test_a_turn_resumed_by_another_runtime_uses_the_tools_in_its_log(wire: str) -> None:
     server = SERVERS[wire](DEBUG, Turn(Call("look", {})), DONE)
     debugger, storage = Debugger(), MemoryStorage()
     with anyio.fail_after(60):
@@ -278,12 +278,12 @@ async def test_a_turn_that_waited_goes_on_in_another_runtime_with_what_its_log_s
                 assert (await session.ask(results={waits.call.id: "found"})).status == "complete"
                 configured = [event for event in log(runtime, session) if isinstance(event, Configured)]
                 assert len(configured) == 1
-    assert declared(server) == [["look", "debug"], *[["look", "step", "stop"]] * 2]
+    assert declared_names(server) == [["look", "debug"], *[["look", "step", "stop"]] * 2]
     assert server.refusals == []
 
 
-class Slow(Debugger):
-    """One whose list follows the change only after a while, as that of a server does."""
+class SlowDebugger(Debugger):
+    """A debugger whose list of tools changes only after `read` is set, as that of a server does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -305,8 +305,8 @@ class Slow(Debugger):
         self._shown, self.is_changing = self.offers, False
 
 
-async def test_a_list_that_is_being_read_is_waited_for() -> None:
-    server, slow = openai(DEBUG, STEP, DONE), Slow()
+async def test_the_next_request_waits_for_a_list_that_is_being_read() -> None:
+    server, slow = openai(DEBUG, STEP, DONE), SlowDebugger()
     slow.offers[:] = [tool(slow.debug)]
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[slow.source()])
@@ -316,11 +316,11 @@ async def test_a_list_that_is_being_read_is_waited_for() -> None:
                 await anyio.lowlevel.checkpoint()
             await anyio.wait_all_tasks_blocked()
             slow.read.set()
-    assert declared(server) == [["debug"], *[["step", "stop"]] * 2]
+    assert declared_names(server) == [["debug"], *[["step", "stop"]] * 2]
 
 
 async def test_a_cancel_ends_the_wait_for_a_list() -> None:
-    server, slow = openai(DEBUG, DONE), Slow()
+    server, slow = openai(DEBUG, DONE), SlowDebugger()
     slow.offers[:] = [tool(slow.debug)]
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[slow.source(waiting=1e6)])
@@ -331,11 +331,11 @@ async def test_a_cancel_ends_the_wait_for_a_list() -> None:
             await anyio.wait_all_tasks_blocked()
             assert await session.cancel()
         assert (await session.ask("Again.")).status == "complete"
-    assert declared(server)[0] == ["debug"]
+    assert declared_names(server)[0] == ["debug"]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_tool_that_an_mcp_server_learns_in_a_call_is_declared_within_the_turn(
+async def test_a_tool_that_an_mcp_server_adds_in_a_call_is_declared_in_the_turn(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.tools.mcp.connection.Client", partial(Client, mode=mode))
@@ -348,17 +348,18 @@ async def test_a_tool_that_an_mcp_server_learns_in_a_call_is_declared_within_the
         session = await runtime.open("a", tools=[source])
         assert (await session.ask("Learn.")).status == "complete"
         assert "subtract was learnt" in "".join(map(str, await session.history()))
-    first, _, *others = declared(server)  # when the second is sent the server may have said it only just now
+    # the server may announce its new tool after the second request
+    first, _, *others = declared_names(server)
     assert [first, *others] == [["add", "learn"], *[["add", "learn", "subtract"]] * 2]
     assert server.refusals == []
 
 
-def test_a_file_has_the_option_too(tmp_path: Path) -> None:
+def test_a_file_can_set_within_turn(tmp_path: Path) -> None:
     for line, is_within in (("within_turn = true", True), ("", False)):
         (tmp_path / "actors.toml").write_text(f'[mcp.ref]\ncommand = "ref"\n{line}\n')
         assert configured_toolset(load(tmp_path / "actors.toml", {}), "ref").within_turn is is_within
 
 
-def test_the_option_is_a_yes_or_a_no() -> None:
+def test_within_turn_must_be_true_or_false() -> None:
     with pytest.raises(ToolDefinitionError, match="within_turn='yes'; it takes True or False"):
         Debugger().source(within_turn="yes")

@@ -1,7 +1,7 @@
-"""What is read of a session while its tools run: their calls are running, neither cancelled nor lost.
+"""Histories read while tools run: their calls are `running`, neither cancelled nor lost.
 
-A session that is opened on what was read closes those calls, since nobody will ever tell it how they ended; the session
-it was read from goes on as if nobody had looked.
+A session opened on such a history closes those calls, because it will never learn how they ended. The original
+session is not affected.
 """
 
 import json
@@ -25,8 +25,8 @@ from tests.runtime_support import Gate, anthropic, bodies, hosting, openai, resu
 
 pytestmark = pytest.mark.anyio
 
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
-Made = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
 BOTH = Turn(Say("Both."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 RUNNING = "[No result was recorded for this tool call: it is still running.]"
 UNKNOWN = RUNNING.replace(
@@ -34,8 +34,8 @@ UNKNOWN = RUNNING.replace(
 )
 
 
-async def half_done(session: Session, gate: Gate) -> None:
-    """Wait until `b` has returned and `a` runs."""
+async def wait_for_first_result(session: Session, gate: Gate) -> None:
+    """Wait until `b` has returned while `a` is running."""
     await gate.started("a", "b")
     gate.open("b")
     with anyio.fail_after(60):
@@ -44,15 +44,15 @@ async def half_done(session: Session, gate: Gate) -> None:
     assert [each.reason for each in known] == ["running", None]
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-13")
-async def test_a_history_and_a_preview_taken_while_a_tool_runs_say_that_it_runs(made: Made) -> None:
-    gate, server, other = Gate(), made(BOTH), anthropic()
+async def test_a_history_and_a_preview_show_running_calls(make_server: MakeServer) -> None:
+    gate, server, other = Gate(), make_server(BOTH), anthropic()
     async with hosting(a=server, b=other) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do both.")
-            await half_done(session, gate)
+            await wait_for_first_result(session, gate)
             history, ledger = await session.history(), await session.ledger()
             previews = [await session.preview("a"), await session.preview("b")]
             gate.open("a")
@@ -68,18 +68,18 @@ async def test_a_history_and_a_preview_taken_while_a_tool_runs_say_that_it_runs(
             assert check(encode(rendered, model="m"), dialect) == []
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-7", "PROMISE-13")
-async def test_a_session_opened_on_such_a_history_closes_the_call_and_the_first_one_goes_on(
-    made: Made,
+async def test_a_session_opened_on_a_running_history_closes_its_calls(
+    make_server: MakeServer,
 ) -> None:
     gate = Gate()
-    server, copy = made(BOTH, Turn(Say("Done.")), Turn(Say("More."))), made(Turn(Say("I see.")))
+    server, copy = make_server(BOTH, Turn(Say("Done.")), Turn(Say("More."))), make_server(Turn(Say("I see.")))
     async with hosting(a=server, b=copy) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do both.")
-            await half_done(session, gate)
+            await wait_for_first_result(session, gate)
             taken = await session.history()
             opened = await runtime.open("b", messages=taken, tools=[gate.tool])
             assert (await opened.ask("What now?")).text == "I see."
@@ -99,29 +99,29 @@ async def test_a_session_opened_on_such_a_history_closes_the_call_and_the_first_
     assert server.refusals == copy.refusals == []
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-13")
-async def test_at_no_moment_of_a_turn_is_a_call_said_to_be_lost(made: Made) -> None:
+async def test_no_call_is_shown_as_lost_during_a_turn(make_server: MakeServer) -> None:
     gate = Gate()
     gate.open("a", "b")
-    told: list[str] = []
-    async with hosting(a=made(BOTH)) as runtime:
+    reasons: list[str] = []
+    async with hosting(a=make_server(BOTH)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
 
         async def watch() -> None:
             while True:
-                told.extend(reason for _, reason in (await session.preview("a")).report.synthetic)
+                reasons.extend(reason for _, reason in (await session.preview("a")).report.synthetic)
                 await anyio.lowlevel.checkpoint()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
             assert (await session.ask("Do both.")).status == "complete"
             tasks.cancel_scope.cancel()
-    assert set(told) <= {"running"}
-    assert told
+    assert set(reasons) <= {"running"}
+    assert reasons
 
 
-def test_what_is_added_to_such_a_history_leaves_its_call_as_it_was() -> None:
+def test_appending_to_a_running_history_keeps_the_state_of_its_calls() -> None:
     calls = ToolCall("c1", "work", {}), ToolCall("c2", "work", {})
     taken = History([Message("assistant", calls), Message("tool", [ToolResult("c1", is_complete=False)])])
     longer = taken.append(

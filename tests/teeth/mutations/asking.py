@@ -2,10 +2,10 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-SETTINGS = "tests/session/asking/test_settings.py"
-OUTPUT = "tests/session/asking/test_output.py"
-SPENDING = "tests/session/asking/test_spending.py"
-TABLE = "tests/session/asking/test_settings_table.py"
+SETTINGS = "tests/session/test_settings.py"
+OUTPUT = "tests/session/test_output.py"
+SPENDING = "tests/session/test_spending.py"
+TABLE = "tests/session/test_settings_table.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -13,16 +13,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver._serve",
         "turns.turn(bounds, malformed=self.ask.tally.malformed)",
         "turns.turn(bounds)",
-        (
-            "tests/session/asking/test_output.py::test_who_takes_over_goes_on_counting_the_corrections_of_the_ask",
-        ),
+        ("tests/session/test_output.py::test_corrections_are_counted_across_a_failover",),
     ),
     Mutation(
         "output: a pause renews the correction limit",
         "actors/core/turn/turn.py:_TurnRules.__init__",
         'CloseStep("complete", "", **..., malformed=so_far.malformed)',
         'CloseStep("complete", "", **...)',
-        ("tests/session/test_after_a_wait.py::test_the_corrections_of_an_answer_are_counted_on",),
+        ("tests/session/test_resumed_asks.py::test_the_corrections_of_an_answer_are_counted_across_a_wait",),
     ),
     Mutation(
         "asking: settings of an ask are not in the log",
@@ -93,7 +91,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "class RequestSettings(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, "
         "forbid_unknown_fields=True): ...",
         "class RequestSettings(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True): ...",
-        (f"{TABLE}::test_the_log_stores_the_given_settings_alone_and_by_name",),
+        (f"{TABLE}::test_the_log_stores_only_the_given_settings_by_name",),
     ),
     Mutation(
         "output: an answer in the wrong format is accepted",
@@ -148,7 +146,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         if not isinstance(part, Text | Media):
             return Text(str(part))
         """,
-        ("tests/session/asking/test_parts.py",),
+        ("tests/session/test_message_parts.py",),
     ),
     Mutation(
         "spending: cached tokens are charged twice",

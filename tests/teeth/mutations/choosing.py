@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-CHOICE = ("tests/session/asking/test_choice.py",)
+CHOICE = ("tests/session/test_tool_choice.py",)
 STRICT = "tests/rules/test_rules.py::test_a_broken_request_is_refused_in_words_that_the_classifier_reads"
 SETTINGS = "actors/adapters/settings.py"
 CONFIGURATION = "actors/session/configuration.py"

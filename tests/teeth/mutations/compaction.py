@@ -10,7 +10,7 @@ RULES, COMPACTOR, DRIVER = (
 STATE, TURN = "actors/core/session/state.py", "actors/core/turn/turn.py"
 LANES = "actors/core/session/lanes.py"
 CORE, SESSIONS = "tests/core/test_compaction.py", "tests/session/test_compaction.py"
-ELSEWHERE = "tests/session/test_compaction_elsewhere.py"
+ELSEWHERE = "tests/session/test_stored_compaction.py"
 
 MUTATIONS = (
     Mutation(
@@ -19,7 +19,7 @@ MUTATIONS = (
         "self._shrinks = 0",
         "",
         (
-            f"{SESSIONS}::test_one_long_turn_makes_room_as_often_as_its_window_is_full",
+            f"{SESSIONS}::test_a_long_turn_compacts_each_time_its_window_is_full",
             "tests/core/test_turn.py::test_every_sequence_of_outcomes_follows_the_table",
         ),
     ),
@@ -28,21 +28,21 @@ MUTATIONS = (
         f"{COMPACTOR}:Compactor.after_overflow",
         "replace(summarised, results=(await self._shorten(short)).results) if short else summarised",
         "summarised",
-        (f"{SESSIONS}::test_one_long_turn_makes_room_of_the_results_that_its_model_has_had",),
+        (f"{SESSIONS}::test_a_long_turn_compacts_the_results_that_its_model_has_seen",),
     ),
     Mutation(
         "compaction: a result that the model has not seen becomes a mark",
         f"{RULES}:last_batch",
         "max((at for at, message in enumerate(messages) if message.calls), default=0)",
         "len(messages)",
-        (f"{SESSIONS}::test_one_long_turn_makes_room_of_the_results_that_its_model_has_had",),
+        (f"{SESSIONS}::test_a_long_turn_compacts_the_results_that_its_model_has_seen",),
     ),
     Mutation(
         "compaction: the summarizer backend need not exist",
         "actors/runtime/backends.py:RuntimeBackends.__init__",
         "(summarizer := self.compaction.summarizer) is not None",
         "(summarizer := self.compaction.summarizer) == 0",
-        (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
+        (f"{ELSEWHERE}::test_arguments_of_a_program_override_compaction_in_a_file",),
     ),
     Mutation(
         "compaction: a history is cut within a turn",
@@ -111,35 +111,35 @@ MUTATIONS = (
         f"{COMPACTOR}:Compactor._hold",
         "await self._ask.refs.renderer.send(Shrink(event))",
         "",
-        (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
+        (f"{SESSIONS}::test_marks_alone_suffice_if_they_save_enough",),
     ),
     Mutation(
         "compaction: a summary request turns tools off where this misses the cache",
         f"{COMPACTOR}:Compactor._choice",
         'None if is_marked else "none"',
         '"none"',
-        (f"{SESSIONS}::test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepted",),
+        (f"{SESSIONS}::test_compact_shortens_the_history_and_the_next_request_is_accepted",),
     ),
     Mutation(
         "compaction: without a summary nothing is trimmed",
         f"{COMPACTOR}:Compactor._summarise",
         "self._shortenable(known, old=bool(made.error), before=before)",
         "{}",
-        (f"{SESSIONS}::test_without_a_summary_marks_are_all_and_nothing_is_lost",),
+        (f"{SESSIONS}::test_if_no_summary_can_be_written_results_are_marked",),
     ),
     Mutation(
         "compaction: a summary is requested although marks suffice",
         f"{COMPACTOR}:Compactor.make_room",
         "short and self._tokens_left(known, short) <= tokens",
         "not known",
-        (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
+        (f"{SESSIONS}::test_marks_alone_suffice_if_they_save_enough",),
     ),
     Mutation(
         "compaction: a too long request ends its turn",
         f"{TURN}:_TurnRules.next",
         "self._shrinks < SHRINKS",
         "self._shrinks < 0",
-        (f"{SESSIONS}::test_a_request_that_was_too_long_is_made_again_with_a_shorter_history",),
+        (f"{SESSIONS}::test_a_request_that_was_too_long_is_retried_with_a_shorter_history",),
     ),
     Mutation(
         "compaction: a history is compacted endlessly",
@@ -153,28 +153,28 @@ MUTATIONS = (
         f"{COMPACTOR}:Compactor.after_overflow",
         "self._summarise_in_parts(0 if again else self._settings.keep_turns)",
         "self._summarise_in_parts(self._settings.keep_turns)",
-        (f"{SESSIONS}::test_what_is_still_too_long_is_made_shorter_again",),
+        (f"{SESSIONS}::test_a_history_that_is_still_too_long_is_shortened_again",),
     ),
     Mutation(
         "compaction: no other backend summarises for one that cannot",
         f"{DRIVER}:TurnDriver._may_make_room",
         "return self._was_helped",
         "return False",
-        (f"{SESSIONS}::test_who_answered_last_makes_room_for_one_that_cannot",),
+        (f"{SESSIONS}::test_the_previous_backend_compacts_for_one_that_cannot",),
     ),
     Mutation(
         "compaction: no compaction runs before a turn",
         "actors/provider/resolver.py:too_full",
         "expected_tokens(resolver, state, known, binding) < most",
         "most",
-        (f"{SESSIONS}::test_room_is_made_before_the_window_is_full_and_no_request_is_too_long",),
+        (f"{SESSIONS}::test_compaction_before_the_window_is_full_avoids_too_long_requests",),
     ),
     Mutation(
         "compaction: the smaller backend writes the summary",
         f"{DRIVER}:TurnDriver._writer",
         "resolver.member(measured.binding)",
         "member",
-        (f"{SESSIONS}::test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger",),
+        (f"{SESSIONS}::test_a_switch_to_a_smaller_window_compacts_on_the_larger_one",),
     ),
     Mutation(
         "compaction: an ask is assumed to begin with its turn",
@@ -202,17 +202,14 @@ MUTATIONS = (
         f"{COMPACTOR}:_summary_of",
         "message.calls",
         "message.calls and (not message.text)",
-        (f"{SESSIONS}::test_what_is_no_summary_stands_for_nothing",),
+        (f"{SESSIONS}::test_an_answer_that_is_no_summary_is_not_used_as_one",),
     ),
     Mutation(
         "compaction: a filtered summary counts as complete",
         f"{COMPACTOR}:_summary_of",
         "(*...,)",
         '(*..., "filter")',
-        (
-            f"{SESSIONS}"
-            "::test_a_summary_that_a_filter_cut_stands_for_nothing_and_one_at_its_limit_says_that_it_is_cut",
-        ),
+        (f"{SESSIONS}::test_a_filtered_summary_is_discarded_and_a_cut_one_is_marked",),
     ),
     Mutation(
         "compaction: a summary may be longer than its original",
@@ -221,7 +218,7 @@ MUTATIONS = (
         "False",
         (
             f"{CORE}::test_few_words_are_a_summary_of_anything_and_many_of_more_only",
-            f"{SESSIONS}::test_what_is_no_summary_stands_for_nothing",
+            f"{SESSIONS}::test_an_answer_that_is_no_summary_is_not_used_as_one",
         ),
     ),
     Mutation(
@@ -229,55 +226,55 @@ MUTATIONS = (
         "actors/provider/resolver.py:too_full",
         "possible_savings(state.history, known, settings, before, ratio) >= most * WORTH",
         "possible_savings(state.history, known, settings, before, ratio)",
-        (f"{SESSIONS}::test_no_room_is_made_by_summaries_of_next_to_nothing",),
+        (f"{SESSIONS}::test_a_history_with_little_to_summarise_is_not_compacted",),
     ),
     Mutation(
         "compaction: attachments of results are not counted",
         "actors/core/history/estimate.py:tokens_of_results",
         "media += len(answer[2])",
         "",
-        (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
+        (f"{SESSIONS}::test_marks_alone_suffice_if_they_save_enough",),
     ),
     Mutation(
         "compaction: the last backend writes the summary although it is gone",
         f"{DRIVER}:TurnDriver._writer",
         "return member",
         "return last",
-        (f"{SESSIONS}::test_if_who_answered_last_is_gone_who_is_asked_writes_the_summary",),
+        (f"{SESSIONS}::test_the_current_backend_summarises_if_the_previous_one_is_gone",),
     ),
     Mutation(
         "compaction: the context window of a price is ignored",
         "actors/provider/pricing.py:Pricing._window_given",
         "None if price is None else price.context",
         "None",
-        (f"{ELSEWHERE}::test_the_window_of_a_price_counts_where_the_backend_says_none",),
+        (f"{ELSEWHERE}::test_the_window_of_a_price_applies_if_the_backend_declares_none",),
     ),
     Mutation(
         "compaction: the settings of the file are ignored",
         "actors/runtime/backends.py:RuntimeBackends.__init__",
         "settings.compaction",
         "Compaction()",
-        (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
+        (f"{ELSEWHERE}::test_arguments_of_a_program_override_compaction_in_a_file",),
     ),
     Mutation(
         "compaction: a fork shows trimmed results in full",
         "actors/core/session/recovery.py:fork_log",
         "type(each) is not Closed",
         'type(each).__name__ not in ("Closed", "Shortened")',
-        (f"{ELSEWHERE}::test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was",),
+        (f"{ELSEWHERE}::test_forks_and_imports_show_a_compacted_history_unchanged",),
     ),
     Mutation(
         "compaction: the too long request is sent again as a summary request",
         f"{LANES}:Lanes._render_lane",
         "lane._state.cursor > history.length - aside",
         "lane._state.cursor > history.length",
-        (f"{SESSIONS}::test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_those_before",),
+        (f"{SESSIONS}::test_a_long_message_is_sent_after_a_summary_of_the_earlier_ones",),
     ),
     Mutation(
         "compaction: a cancel while a summary request is written has no effect",
         "actors/session/compactor.py:Compactor._exchange",
         "self._ask.cancelled",
         "False",
-        ("tests/session/test_compaction.py::test_a_compaction_is_cancelled_at_any_moment_of_it",),
+        ("tests/session/test_compaction.py::test_a_compaction_can_be_cancelled_at_any_moment",),
     ),
 )

@@ -12,8 +12,8 @@ MUTATIONS = (
         "self.pending.current",
         "self.pending",
         (
-            "tests/session/test_after_a_wait.py::"
-            "test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtime_and_the_turn_is_not",
+            "tests/session/test_resumed_asks.py::"
+            "test_leaving_the_runtime_drops_asks_queued_after_a_waiting_turn",
         ),
     ),
     Mutation(

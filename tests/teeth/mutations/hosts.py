@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 CLAUDE = "tests/adapters/test_claude_hosts.py"
 NAMED = "tests/config/test_named_hosts.py"
-OWN = "tests/session/test_own_host.py"
+OWN = "tests/session/test_openai_hosts.py"
 QUERIES = "tests/provider/test_queries.py"
 PRICES = "tests/core/test_list_prices.py"
 TOOLS = "tests/provider/test_tools_on_chat.py"
@@ -15,35 +15,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/config/providers.py:OwnHost.serves",
         'host.endswith(f".{self.domain}")',
         "host.endswith(self.domain)",
-        (f"{OWN}::test_openai_speaks_responses_at_its_own_hosts_and_chat_completions_elsewhere",),
+        (f"{OWN}::test_openai_uses_responses_at_its_own_hosts_and_chat_elsewhere",),
     ),
     Mutation(
         "hosts: an open turn continues in the current dialect",
         "actors/session/driver.py:TurnDriver._resume",
         "self._steps(member, self.ask.log.state.turns, binding.dialect)",
         "self._steps(member, self.ask.log.state.turns)",
-        (f"{OWN}::test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_changed",),
+        (f"{OWN}::test_an_open_turn_keeps_its_dialect_after_a_change_of_base_url",),
     ),
     Mutation(
         "hosts: an open turn continues in a dialect of another family",
         "actors/config/__init__.py:Config.speaking",
         "known is None or known.family not in spoken",
         "known is None",
-        (f"{OWN}::test_an_open_turn_fails_clearly_after_its_backend_became_one_of_another_family",),
+        (f"{OWN}::test_an_open_turn_fails_clearly_after_a_change_of_family",),
     ),
     Mutation(
         "hosts: answers of an open turn are read in the current dialect",
         "actors/provider/providers.py:Providers.provider",
         "config.dialect_of(binding)",
         "config.dialect_of(backend.binding)",
-        (f"{OWN}::test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_changed",),
+        (f"{OWN}::test_an_open_turn_keeps_its_dialect_after_a_change_of_base_url",),
     ),
     Mutation(
         "hosts: a session with an open turn is refused by the current limits of its target",
         "actors/runtime/opening.py:SessionOpener._resume",
         "self._tools_opened(opened, config, fits=state.pause is None)",
         "self._tools_opened(opened, config, fits=True)",
-        (f"{OWN}::test_an_open_turn_goes_on_where_a_new_one_could_not_begin",),
+        (f"{OWN}::test_an_open_turn_continues_where_a_new_turn_could_not_begin",),
     ),
     Mutation(
         "hosts: a pool uses a member without tool support",

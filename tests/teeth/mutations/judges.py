@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-FORMS = "tests/session/asking/test_output_forms.py"
+FORMS = "tests/session/test_output_types.py"
 ANSWERS = "tests/strict/test_answers.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -11,14 +11,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/converse.py:_answer",
         '{**..., "schema": schema.decode()}',
         '{**..., "schema": schema}',
-        ("tests/adapters/test_converse_encode.py", "tests/session/asking/test_output.py"),
+        ("tests/adapters/test_converse_encode.py", "tests/session/test_output.py"),
     ),
     Mutation(
         "output: every model on Bedrock accepts an answer schema",
         "actors/core/dialects/profiles.py:BEDROCK",
         'replace(_CLAUDE_LIKE, named_choice=False, cache="none", **...)',
         'replace(_CLAUDE_LIKE, named_choice=False, cache="none", schema_output=True, **...)',
-        ("tests/adapters/test_converse_encode.py", "tests/session/asking/test_output.py"),
+        ("tests/adapters/test_converse_encode.py", "tests/session/test_output.py"),
     ),
     Mutation(
         "closed: keywords beside a reference are lost",
@@ -147,14 +147,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/settings.py:_fit_fields",
         "setting.is_sampling and no_sampling",
         "False",
-        ("tests/session/asking/test_settings.py",),
+        ("tests/session/test_settings.py",),
     ),
     Mutation(
         "asked: two sampling settings are sent together",
         "actors/core/dialects/dialect.py:AnthropicRequest.top_p",
         'top_p: Literal["beside", "alone"] = "alone"',
         'top_p: Literal["beside", "alone"] = "beside"',
-        ("tests/session/asking/test_settings.py",),
+        ("tests/session/test_settings.py",),
     ),
     Mutation(
         "outside: an effort is sent where Converse has none",

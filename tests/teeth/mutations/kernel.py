@@ -167,14 +167,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "version != self.known.version",
         "version > self.known.version",
-        ("tests/session/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
+        ("tests/session/test_cancel.py::test_a_request_is_rendered_again_if_a_result_arrives_meanwhile",),
     ),
     Mutation(
         "ledger: a change has no version",
         "actors/ledger/ledger_actor.py:LedgerActor._write",
         "LedgerSnapshot(*..., known.version + 1)",
         "LedgerSnapshot(*..., known.version)",
-        ("tests/session/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
+        ("tests/session/test_cancel.py::test_a_request_is_rendered_again_if_a_result_arrives_meanwhile",),
     ),
     Mutation(
         "session: the end of an ask interrupted by a crash ends the next",

@@ -54,20 +54,20 @@ MUTATIONS = (
         "actors/core/session/state.py:SessionState.turn_before",
         "turn_ends.last_turn_within(self.ends, self.asked_at)",
         "self.turns - 1",
-        (f"{REWIND}::test_the_turn_to_go_back_to_is_none_that_an_earlier_rewind_took_away",),
+        (f"{REWIND}::test_a_suggested_rewind_skips_turns_that_were_rewound",),
     ),
     Mutation(
         "queue limits: an ask that waited too long stays until the turn continues",
         "actors/session/queue_limits.py:QueueLimits._expire",
         "self._children.discard(child)",
         "pass",
-        (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
+        (f"{QUEUE}::test_an_ask_behind_a_pending_approval_is_bounded_by_its_timeout",),
     ),
     Mutation(
         "queue limits: an ask that waited too long is not counted",
         "actors/session/pending.py:PendingAsks.refuse",
         "submit.variables.copy().run(self.record.refuse, error)",
         "",
-        (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
+        (f"{QUEUE}::test_an_ask_behind_a_pending_approval_is_bounded_by_its_timeout",),
     ),
 )

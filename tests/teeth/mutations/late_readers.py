@@ -63,7 +63,7 @@ MUTATIONS = (
         "LogPages(refs.journal, log.state.session, urgent=True)",
         "LogPages(refs.journal, log.state.session)",
         (
-            "tests/session/test_external_calls.py::test_a_late_result_is_taken_however_many_reads_wait_for_the_journal",
+            "tests/session/test_external_calls.py::test_a_late_result_is_recorded_even_if_the_read_queue_is_full",
         ),
     ),
     Mutation(

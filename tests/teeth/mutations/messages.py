@@ -60,31 +60,29 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/log.py:Generation.note_sent",
         'self.holding.count("lanes", ...)',
         "pass",
-        ("tests/session/test_message_counts.py::test_a_sent_lane_counts_at_once_in_what_the_session_holds",),
+        (
+            "tests/session/test_message_counts.py::test_the_sessions_memory_use_includes_a_lane_once_it_is_sent",
+        ),
     ),
     Mutation(
         "session: a change received while an ask's end was queued waits for the next ask",
         "actors/session/session_actor.py:SessionActor._finish_ask",
         "not self._held.is_empty",
         "False",
-        (
-            "tests/session/test_message_counts.py::test_a_switch_that_arrives_just_before_the_end_of_an_ask_is_applied",
-        ),
+        ("tests/session/test_message_counts.py::test_a_switch_just_before_the_end_of_an_ask_is_applied",),
     ),
     Mutation(
         "session: the end of an ask is reported twice after a held switch",
         "actors/session/held_changes.py:HeldChanges.settle",
         "await self._log.write(event)",
         "await self._log.write(event); return",
-        ("tests/session/test_message_counts.py::test_an_ask_with_held_changes_is_settled_once",),
+        ("tests/session/test_message_counts.py::test_an_ask_with_queued_changes_is_settled_once",),
     ),
     Mutation(
         "scheduler: a batch in which all calls wait sends an empty record",
         "actors/scheduler/scheduler_actor.py:_Batch._record",
         "not events",
         "False",
-        (
-            "tests/session/test_approvals.py::test_an_approved_call_that_waits_for_a_thread_runs_when_one_is_free",
-        ),
+        ("tests/session/test_approvals.py::test_an_approved_call_runs_when_a_thread_becomes_free",),
     ),
 )

@@ -174,9 +174,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/inflight.py:AskInFlight.read_answer",
         "Checked(*..., describe_errors(made))",
         "Checked(*...)",
-        (
-            "tests/session/asking/test_output.py::test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there",
-        ),
+        ("tests/session/test_output.py::test_the_error_names_missing_fields_but_no_values_of_the_answer",),
     ),
     Mutation(
         "misuse: a handoff may have any target",

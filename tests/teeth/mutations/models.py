@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 MODELS = "tests/core/test_models.py"
-FORCED = "tests/session/asking/test_forced_in_words.py"
+FORCED = "tests/session/test_forced_by_instruction.py"
 THINKING = "actors/adapters/thinking.py"
 SETTINGS = "actors/adapters/settings.py"
 

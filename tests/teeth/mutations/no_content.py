@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/steps.py:TurnSteps._answer_message",
         'self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")',
         "self._has_answered = True",
-        (f"{SESSIONS}::test_a_forced_tool_is_forced_again_where_the_answer_was_empty",),
+        (f"{SESSIONS}::test_a_forced_tool_is_forced_again_after_an_empty_answer",),
     ),
     Mutation(
         "turn: a repeated request counts the previous round's handoff",
@@ -117,9 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver._after_batch",
         "isinstance(step, turns.RenderStep) and step.follows_batch",
         "isinstance(step, turns.RenderStep) and step.round > 1",
-        (
-            f"{SESSIONS}::test_a_conversation_that_was_handed_over_is_not_handed_over_again_for_an_empty_answer",
-        ),
+        (f"{SESSIONS}::test_an_empty_answer_after_a_handoff_does_not_hand_off_again",),
     ),
     Mutation(
         "no content: a repeated request is missing from the attempts",
@@ -133,6 +131,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/inflight.py:AskInFlight.instruct",
         'Message("user", (Text(words),), state.turns)',
         'Message("user", (Text(words),))',
-        (f"{SESSIONS}::test_a_turn_that_was_told_of_its_empty_answer_and_waits_knows_where_it_began",),
+        (f"{SESSIONS}::test_the_history_of_a_prompted_turn_still_begins_at_its_message",),
     ),
 )

@@ -17,7 +17,7 @@ MUTATIONS = (
         "actors/core/settings/spending.py:checked_budget",
         "budget.per is not None",
         "False",
-        ("tests/session/asking/test_spending.py::test_a_budget_that_cannot_be_kept_is_refused",),
+        ("tests/session/test_spending.py::test_an_invalid_budget_is_a_config_error",),
     ),
     Mutation(
         "budgets: a tenant's budget accepts seconds that have no effect",
@@ -59,6 +59,6 @@ MUTATIONS = (
         "actors/core/schemas/json_schema.py:SchemaRewriter.schema",
         "raise SchemaRefused(keyword)",
         "pass",
-        ("tests/session/asking/test_output_forms.py",),
+        ("tests/session/test_output_types.py",),
     ),
 )

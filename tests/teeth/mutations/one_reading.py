@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-HERE = "tests/session/test_one_reading.py"
+HERE = "tests/session/test_repairs.py"
 READINGS = "tests/core/test_readings.py"
 IMPORT = "tests/tools/test_mcp_import.py"
 COLD = "tests/renderer/test_cold_renders.py"
@@ -34,49 +34,49 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/batch.py:_bind",
         "call = call.with_arguments(JsonObject(dump(reading.value)))",
         "call = replace(call, raw_json=None)",
-        (f"{HERE}::test_arguments_with_one_reading_run_the_tool_at_once",),
+        (f"{HERE}::test_arguments_with_one_reading_are_repaired_and_run",),
     ),
     Mutation(
         "repair: rules see the model's original arguments",
         "actors/core/turn/batch.py:_bind",
         "_Bound(call, read, repairs + reading.repairs, reading.value)",
         "_Bound(call, read, repairs + reading.repairs, arguments)",
-        (f"{HERE}::test_arguments_with_one_reading_run_the_tool_at_once",),
+        (f"{HERE}::test_arguments_with_one_reading_are_repaired_and_run",),
     ),
     Mutation(
         "repair: strict arguments are repaired",
         "actors/core/turn/batch.py:_bind",
         'repair == "strict" or not isinstance(bound, tuple)',
         "not isinstance(bound, tuple)",
-        (f"{HERE}::test_strict_refuses_what_could_be_repaired",),
+        (f"{HERE}::test_strict_mode_rejects_arguments_that_could_be_repaired",),
     ),
     Mutation(
         "repair: fences and commas are skipped in strict arguments",
         "actors/core/turn/batch.py:_bind",
         'repair != "strict" and call.is_malformed',
         "call.is_malformed",
-        (f"{HERE}::test_strict_refuses_what_could_be_repaired",),
+        (f"{HERE}::test_strict_mode_rejects_arguments_that_could_be_repaired",),
     ),
     Mutation(
         "repair: the setting of an ask is ignored",
         "actors/core/turn/bounds.py:Bounds.for_ask",
         "asked.repair or self.repair",
         "self.repair",
-        (f"{HERE}::test_strict_refuses_what_could_be_repaired",),
+        (f"{HERE}::test_strict_mode_rejects_arguments_that_could_be_repaired",),
     ),
     Mutation(
         "repair: a repair is not counted",
         "actors/scheduler/scheduler_actor.py:_Batch._record",
         "self._counts.tool_calls_repaired += 1",
         "pass",
-        (f"{HERE}::test_arguments_with_one_reading_run_the_tool_at_once",),
+        (f"{HERE}::test_arguments_with_one_reading_are_repaired_and_run",),
     ),
     Mutation(
         "repair: readers of the stream do not see a repair",
         "actors/core/session/publishing.py:Publisher.publish",
         "(CallRepairedEvent(*...),) if event.repaired else _NOTHING",
         "_NOTHING",
-        (f"{HERE}::test_arguments_with_one_reading_run_the_tool_at_once",),
+        (f"{HERE}::test_arguments_with_one_reading_are_repaired_and_run",),
     ),
     Mutation(
         "repair: a waiting call is shown with its original arguments",
@@ -84,8 +84,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "_calls_as_scheduled(state, ledger)",
         "_calls(state)",
         (
-            f"{HERE}::test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_arguments",
-            f"{HERE}::test_an_external_call_is_handed_out_with_its_repaired_arguments",
+            f"{HERE}::test_a_pending_call_shows_and_runs_with_its_repaired_arguments",
+            f"{HERE}::test_an_external_call_has_its_repaired_arguments",
         ),
     ),
     Mutation(
@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver._wait",
         "pending_calls(log.state, ledger)",
         "pending_calls(log.state, log.state.ledger)",
-        (f"{HERE}::test_an_external_call_is_handed_out_with_its_repaired_arguments",),
+        (f"{HERE}::test_an_external_call_has_its_repaired_arguments",),
     ),
     Mutation(
         "answers: one of two values in the right format is used",
@@ -114,21 +114,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/output.py:_answer_in",
         "behind if tag and '<think>' not in opened else rest",
         "text",
-        (f"{HERE}::test_slips_of_an_answer_with_one_reading_are_read_past",),
+        (f"{HERE}::test_an_answer_with_one_reading_is_repaired",),
     ),
     Mutation(
         "answers: strict answers are repaired",
         "actors/core/turn/output.py:candidates",
         "repair == 'strict' or len(text) > MAX_ANSWER",
         "len(text) > MAX_ANSWER",
-        (f"{HERE}::test_strict_refuses_an_answer_that_could_be_repaired",),
+        (f"{HERE}::test_strict_mode_rejects_an_answer_that_could_be_repaired",),
     ),
     Mutation(
         "answers: the repair of an answer is not logged",
         "actors/session/driver.py:TurnDriver._end",
         "tally.answer_repairs",
         "()",
-        (f"{HERE}::test_an_answer_with_one_reading_is_taken_at_the_first_try",),
+        (f"{HERE}::test_an_answer_with_one_reading_is_accepted_at_once",),
     ),
     Mutation(
         "mcp: the loop's thread imports the SDK",

@@ -12,7 +12,7 @@ MUTATIONS = (
         f"{SESSION}:SessionActor._wait_on",
         "self._let_wait()",
         "self._queue_limits.begin(self._live_context, pending.waiting)",
-        (f"{SESSIONS}::test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_begins_to_wait",),
+        (f"{SESSIONS}::test_a_queued_rewind_is_rejected_after_a_crash_into_a_waiting_turn",),
     ),
     Mutation(
         "rewinding: nothing is removed from the history",
@@ -49,7 +49,7 @@ MUTATIONS = (
         "False",
         (
             f"{CORE}::test_a_late_result_of_a_call_that_left_is_kept_and_not_shown",
-            f"{SESSIONS}::test_what_a_tool_brings_late_of_a_turn_that_was_taken_back_is_kept_and_not_shown",
+            f"{SESSIONS}::test_a_late_result_of_a_rewound_turn_is_kept_and_not_sent",
         ),
     ),
     Mutation(
@@ -92,7 +92,7 @@ MUTATIONS = (
         f"{SESSION}:SessionActor._let_wait",
         "self._pending.drop_rewinds(open_turn(self._log.state))",
         "",
-        (f"{SESSIONS}::test_a_turn_that_waits_for_its_caller_is_cancelled_first",),
+        (f"{SESSIONS}::test_a_rewind_cancels_a_waiting_turn_first",),
     ),
     Mutation(
         "rewinding: resolved waits are still counted",
@@ -100,9 +100,9 @@ MUTATIONS = (
         "self.record.queue(-1)",
         "",
         (
-            f"{SESSIONS}::test_a_turn_that_waits_for_its_caller_is_cancelled_first",
+            f"{SESSIONS}::test_a_rewind_cancels_a_waiting_turn_first",
             "tests/session/test_queue_limits.py::"
-            "test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",
+            "test_an_ask_behind_a_pending_approval_is_bounded_by_its_timeout",
         ),
     ),
     Mutation(
@@ -110,14 +110,14 @@ MUTATIONS = (
         f"{SESSION}:SessionActor._begin",
         "not isinstance(submit.call, HostRewind)",
         "True",
-        (f"{SESSIONS}::test_a_rewind_that_has_nothing_to_do_writes_nothing_though_the_tools_are_others",),
+        (f"{SESSIONS}::test_a_rewind_without_effect_writes_nothing_even_if_tools_changed",),
     ),
     Mutation(
         "rewinding: an exhausted budget blocks a rewind",
         f"{SESSION}:SessionActor._submit",
         "self._phase == 'idle' and not is_rewind and ...",
         "self._phase == 'idle' and ...",
-        (f"{SESSIONS}::test_a_budget_that_is_used_up_keeps_nobody_from_going_back",),
+        (f"{SESSIONS}::test_a_rewind_works_when_the_budget_is_used_up",),
     ),
     Mutation(
         "rewinding: two rewinds to one turn write two events",
@@ -131,6 +131,6 @@ MUTATIONS = (
         "actors/provider/advice.py:advice",
         "found or _of_conversation(result, attempt.cause)",
         "found",
-        (f"{SESSIONS}::test_an_ask_that_fails_for_what_was_said_says_that_one_can_go_back",),
+        (f"{SESSIONS}::test_an_error_caused_by_the_history_suggests_a_rewind",),
     ),
 )

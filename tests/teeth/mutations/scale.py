@@ -12,7 +12,7 @@ NONE = "tests/cli/test_stats.py::test_an_invalid_line_is_reported_by_its_number"
 SOAK = "tests/commands/test_soak.py::"
 SOAK += "test_a_soak_leaves_nothing_behind_and_fails_only_by_faults"
 SOAKED = "tests/commands/test_soak.py::test_each_problem_is_reported"
-ONE_PATH = "tests/session/test_one_path.py::test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_subagent"
+ONE_PATH = "tests/session/test_one_path.py::test_a_turn_of_five_calls_is_equal_in_a_session_and_a_subagent"
 BELOW = "tests/runtime/test_stats.py::test_calls_of_subagents_are_counted_with_the_backend_that_made_them"
 
 MUTATIONS: tuple[Mutation, ...] = (

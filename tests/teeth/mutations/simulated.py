@@ -189,9 +189,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/held_changes.py:HeldChanges.switch",
         "(held := log.state.held) is not None",
         "not at_once and (held := log.state.held) is not None",
-        (
-            "tests/session/test_switching.py::test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held",
-        ),
+        ("tests/session/test_switching.py::test_a_switch_after_a_crash_supersedes_the_queued_one",),
     ),
     Mutation(
         "simulated: a turn that ends before its subagents is not reported",
@@ -258,8 +256,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver._compact",
         "ask.tally.malformed",
         "0",
-        (
-            "tests/session/test_compaction.py::test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_makes_room",
-        ),
+        ("tests/session/test_compaction.py::test_corrections_are_counted_across_a_compaction",),
     ),
 )

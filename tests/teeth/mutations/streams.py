@@ -2,16 +2,14 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-LOG = "tests/session/test_published.py::test_the_log_tells_the_same_events_as_the_stream_did"
-FAILOVER = "tests/session/test_published.py::test_a_failover_is_told_alike"
-GROUPS = "tests/session/test_published.py::test_the_last_of_the_events_of_one_number_and_no_other_may_be_read_on_from"
-CUT = (
-    "tests/session/test_session_events.py::test_a_reader_cut_off_at_any_event_reads_on_and_has_missed_nothing"
-)
-SAME = "tests/session/test_session_events.py::test_two_readers_that_come_early_and_one_that_comes_late_see_the_same"
-SLOW = "tests/session/test_session_events.py::test_a_slow_reader_is_told_to_resync_and_has_lost_deltas_only"
+LOG = "tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_as_the_stream"
+FAILOVER = "tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_after_a_failover"
+GROUPS = "tests/session/test_replayed_events.py::test_only_the_last_event_of_a_number_is_a_place_to_resume"
+CUT = "tests/session/test_session_events.py::test_a_subscriber_resumes_at_any_event_without_a_gap"
+SAME = "tests/session/test_session_events.py::test_early_and_late_subscribers_receive_the_same_events"
+SLOW = "tests/session/test_session_events.py::test_a_slow_subscriber_receives_resync_and_misses_only_deltas"
 LEFT = "tests/session/test_session_events.py::"
-LEFT += "test_readers_are_told_when_the_runtime_is_left_and_nothing_is_left_of_those_that_go"
+LEFT += "test_leaving_the_runtime_ends_subscriptions"
 COUNTED = "tests/runtime/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
 REPEATED = (
     "tests/runtime/test_stats.py::test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it"
@@ -21,11 +19,10 @@ SAID = "tests/telemetry/test_tracing.py::test_spans_contain_message_content_only
 TOKENS = "tests/telemetry/test_tracing.py::test_tokens_are_recorded_per_request_and_backend"
 SPANS = "tests/telemetry/test_tracing.py::test_an_ask_is_a_child_span_with_its_requests_and_tool_calls"
 WITHIN = (
-    "tests/session/test_session_events.py::"
-    "test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes"
+    "tests/session/test_session_events.py::test_a_subscriber_that_joins_mid_answer_receives_the_rest_live"
 )
 
-WAITS = "tests/session/test_published.py::test_an_ask_that_waits_is_told_alike"
+WAITS = "tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_for_an_ask_that_waits"
 DELTA = "tests/core/test_stream_events.py::test_the_frame_of_a_delta_contains_the_same_json_as_event_json"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -66,7 +63,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         '_CANCELLED.get(reason, "cancelled")',
         '"cancelled"',
         (
-            "tests/session/test_published.py::test_calls_that_were_never_started_are_reported_when_their_turn_ends",
+            "tests/session/test_replayed_events.py::test_calls_that_never_started_are_reported_when_their_turn_ends",
         ),
     ),
     Mutation(

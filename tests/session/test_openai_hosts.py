@@ -1,4 +1,4 @@
-"""`openai:` is Responses at OpenAI's own hosts and Chat Completions elsewhere; an open turn keeps its dialect."""
+"""`openai:` means Responses at OpenAI's hosts and Chat Completions elsewhere; an open turn keeps its dialect."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -32,8 +32,8 @@ def delete(file: str) -> str:
     return f"{file} is deleted"
 
 
-class ByPath:
-    """Sends each request, whatever its host, to the strict server that speaks the API of its path."""
+class PathTransport:
+    """Sends each request, whatever its host, to the strict server with the API of its path."""
 
     def __init__(self, *servers: OpenAIServer | ResponsesServer) -> None:
         self._http = HttpTransport(environ={})
@@ -70,9 +70,7 @@ class ByPath:
         ("https://gateway.example/api.openai.com/v1", "openai_chat"),
     ],
 )
-def test_openai_speaks_responses_at_its_own_hosts_and_chat_completions_elsewhere(
-    url: str, spoken: str
-) -> None:
+def test_openai_uses_responses_at_its_own_hosts_and_chat_elsewhere(url: str, spoken: str) -> None:
     config = load(None, KEY | {"OPENAI_BASE_URL": url})
     assert config.backend("openai:gpt-5.6").dialect == spoken
     assert config.backend("openai_chat:gpt-5.6").dialect == "openai_chat"
@@ -98,7 +96,7 @@ MOVES = pytest.mark.parametrize(
 @MOVES
 @pytest.mark.requirement("PROMISE-5")
 @pytest.mark.parametrize("waits_for", ["result", "decision"])
-async def test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_changed(
+async def test_an_open_turn_keeps_its_dialect_after_a_change_of_base_url(
     tmp_path: Path, before: str, after: str, spoken: str, later: str, waits_for: str
 ) -> None:
     call = Call("look", {"n": 1}) if waits_for == "result" else Call("delete", {"file": "a"})
@@ -112,13 +110,13 @@ async def test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_cha
     with anyio.fail_after(60):
         async with serve(chat, responses):
             journal = tmp_path / "log.sqlite"
-            first = ByPath(chat, responses)
+            first = PathTransport(chat, responses)
             async with Runtime(
                 environ=KEY | {"OPENAI_BASE_URL": before}, journal=journal, transport=first
             ) as runtime:
                 session = await runtime.open("openai:gpt-5.2", tools=tools, id="trip")
                 assert (await session.ask("Go.")).status == "awaiting"
-            second = ByPath(chat, responses)
+            second = PathTransport(chat, responses)
             async with Runtime(
                 environ=KEY | {"OPENAI_BASE_URL": after}, journal=journal, transport=second
             ) as runtime:
@@ -138,15 +136,15 @@ async def test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_cha
     assert sent == [bound[0], *bound]
 
 
-async def waiting(journal: Path, config: Config, transport: ByPath) -> None:
-    """Leave a session behind whose turn waits for a result."""
+async def leave_waiting(journal: Path, config: Config, transport: PathTransport) -> None:
+    """Create a session whose turn waits for a result, and leave the runtime."""
     async with Runtime(config, journal=journal, transport=transport) as runtime:
         session = await runtime.open("a", tools=[LOOK], id="trip")
         assert (await session.ask("Go.")).status == "awaiting"
 
 
-async def failure(journal: Path, config: Config, transport: ByPath) -> str:
-    """Return why the turn failed when its result was brought."""
+async def failure(journal: Path, config: Config, transport: PathTransport) -> str:
+    """Pass the result, and return the error of the failed turn."""
     async with Runtime(config, journal=journal, transport=transport) as runtime:
         session = await runtime.resume("trip", tools=[LOOK])
         result = await session.ask(results={ONE: "found"}, check=False)
@@ -157,19 +155,23 @@ async def failure(journal: Path, config: Config, transport: ByPath) -> str:
         return result.error
 
 
-async def test_an_open_turn_fails_clearly_where_its_dialect_is_not_spoken_any_more(tmp_path: Path) -> None:
+async def test_an_open_turn_fails_clearly_if_its_dialect_is_gone(tmp_path: Path) -> None:
     responses, chat = ResponsesServer([Turn(Call("look", {"n": 1}))]), OpenAIServer()
     began = BackendSettings(kind="openai", model="gpt-5.2", base_url=OFFICIAL)
     moved = began.model_copy(update={"base_url": GATEWAY})
     with anyio.fail_after(60):
         async with serve(responses, chat):
             journal = tmp_path / "log.sqlite"
-            await waiting(journal, Config(FileSettings(backends={"a": began}), KEY), ByPath(responses))
-            why = await failure(journal, Config(FileSettings(backends={"a": moved}), KEY), ByPath(chat))
+            await leave_waiting(
+                journal, Config(FileSettings(backends={"a": began}), KEY), PathTransport(responses)
+            )
+            why = await failure(
+                journal, Config(FileSettings(backends={"a": moved}), KEY), PathTransport(chat)
+            )
     assert f"the turn began at {OFFICIAL} in dialect 'openai_responses' and went on at {GATEWAY}" in why
 
 
-async def test_an_open_turn_fails_clearly_after_its_backend_became_one_of_another_family(
+async def test_an_open_turn_fails_clearly_after_a_change_of_family(
     tmp_path: Path,
 ) -> None:
     server = OpenAIServer([Turn(Call("look", {"n": 1}))])
@@ -178,8 +180,12 @@ async def test_an_open_turn_fails_clearly_after_its_backend_became_one_of_anothe
     with anyio.fail_after(60):
         async with serve(server):
             journal = tmp_path / "log.sqlite"
-            await waiting(journal, Config(FileSettings(backends={"a": began}), KEY), ByPath(server))
-            why = await failure(journal, Config(FileSettings(backends={"a": changed}), KEY), ByPath(server))
+            await leave_waiting(
+                journal, Config(FileSettings(backends={"a": began}), KEY), PathTransport(server)
+            )
+            why = await failure(
+                journal, Config(FileSettings(backends={"a": changed}), KEY), PathTransport(server)
+            )
     assert why == (
         "The open turn began in dialect 'openai_chat', and backend 'a' speaks 'anthropic' at "
         f"{GATEWAY}; configure the backend as it was, or cancel the turn"
@@ -187,14 +193,14 @@ async def test_an_open_turn_fails_clearly_after_its_backend_became_one_of_anothe
     assert len(server.requests) == 1
 
 
-async def test_an_open_turn_goes_on_where_a_new_one_could_not_begin(tmp_path: Path) -> None:
+async def test_an_open_turn_continues_where_a_new_turn_could_not_begin(tmp_path: Path) -> None:
     responses = ResponsesServer([Turn(Call("look", {"n": 1})), Turn(Say("It is done."))])
     began = BackendSettings(kind="openai", model="gpt-6-astra", base_url=OFFICIAL)
     moved = began.model_copy(update={"base_url": GATEWAY})
     with anyio.fail_after(60):
         async with serve(responses):
-            journal, way = tmp_path / "log.sqlite", ByPath(responses)
-            await waiting(journal, Config(FileSettings(backends={"a": began}), KEY), way)
+            journal, way = tmp_path / "log.sqlite", PathTransport(responses)
+            await leave_waiting(journal, Config(FileSettings(backends={"a": began}), KEY), way)
             config = Config(FileSettings(backends={"a": moved}), KEY)
             async with Runtime(config, journal=journal, transport=way) as runtime:
                 session = await runtime.resume("trip", tools=[LOOK])

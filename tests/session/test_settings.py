@@ -1,4 +1,4 @@
-"""The settings of one ask: sent where a provider takes them, named where it does not, kept in the log, then gone."""
+"""Settings of an ask: sent if the dialect supports them, else reported as losses; logged, and valid for one ask."""
 
 import json
 from typing import Any
@@ -29,45 +29,45 @@ NOT_TAKEN = {
     "openai_responses": {"stop"},
     "kimi": {"temperature", "top_p"},
 }
-"""What a dialect takes none of, of what is asked for below; the other dialects take it all."""
+"""Settings tested below that a dialect does not support. Dialects without an entry support all of them."""
 
 
-def sent(name: str, settings: Settings) -> Request:
-    """Return the request of a conversation of one message in a dialect."""
+def request_with(name: str, settings: Settings) -> Request:
+    """Return the request of a conversation with one message."""
     profile = dialect(name)
     history, encoder = History([Message("user", [Text("u")])]), adapter(profile).encoder
     rendered = advance(empty_lane(profile), history, Ledger(), profile, encoder, RenderTarget())
     return adapter(profile).request(rendered._segments, settings, rendered._facts)
 
 
-def said(value: Any) -> set[str]:  # Any: JSON
-    """Return every key that an object has, at any depth."""
+def all_keys(value: Any) -> set[str]:  # Any: JSON
+    """Return the keys of a JSON value at any depth."""
     if isinstance(value, list):
-        return set().union(*map(said, value))
+        return set().union(*map(all_keys, value))
     if not isinstance(value, dict):
         return set()
-    return set(value).union(*map(said, value.values()))
+    return set(value).union(*map(all_keys, value.values()))
 
 
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("wanted", [{"temperature": 0.5}, {"top_p": 0.9}, {"stop": ("END", "###")}], ids=str)
-def test_what_a_dialect_takes_is_sent_and_the_rest_is_named(name: str, wanted: dict[str, Any]) -> None:
+def test_supported_settings_are_sent_and_others_reported_as_losses(name: str, wanted: dict[str, Any]) -> None:
     (setting,) = wanted
     words = {"stop": {"stop", "stop_sequences", "stopSequences"}, "top_p": {"top_p", "topP"}}
-    made = sent(name, Settings(model="m", **wanted))
+    request = request_with(name, Settings(model="m", **wanted))
     lost = NOT_TAKEN.get(name, set())
-    assert set(made.losses) == lost & {setting}
-    assert bool(said(json.loads(made.body)) & words.get(setting, {setting})) is (setting not in lost)
-    assert validate(made.body, name) is None
+    assert set(request.losses) == lost & {setting}
+    assert bool(all_keys(json.loads(request.body)) & words.get(setting, {setting})) is (setting not in lost)
+    assert validate(request.body, name) is None
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock"])
-def test_of_two_samplings_a_model_takes_one(name: str) -> None:
-    both = sent(name, Settings(model="m", temperature=0.5, top_p=0.9))
+def test_only_one_sampling_setting_is_sent_to_claude_models(name: str) -> None:
+    both = request_with(name, Settings(model="m", temperature=0.5, top_p=0.9))
     assert both.losses == ("top_p",)
-    thinking = sent(name, Settings(model="m", temperature=0.5, top_p=0.9, thinking="adaptive"))
+    thinking = request_with(name, Settings(model="m", temperature=0.5, top_p=0.9, thinking="adaptive"))
     assert set(thinking.losses) == {"temperature", "top_p"}
-    assert sent("openai_chat", Settings(model="m", temperature=0.5, top_p=0.9)).losses == ()
+    assert request_with("openai_chat", Settings(model="m", temperature=0.5, top_p=0.9)).losses == ()
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_of_two_samplings_a_model_takes_one(name: str) -> None:
         ("openrouter", "openai/o3", False),
     ],
 )
-def test_models_that_take_no_sampling_are_sent_none(name: str, model: str, takes: bool) -> None:
+def test_models_without_sampling_settings_are_sent_none(name: str, model: str, takes: bool) -> None:
     for wanted in ({"temperature": 0.5}, {"top_p": 0.97}):
-        made = sent(name, Settings(model=model, **wanted))  # type: ignore[arg-type]  # either setting
-        assert (made.losses == ()) is takes
-        assert bool(said(json.loads(made.body)) & {"temperature", "top_p", "topP"}) is takes
+        request = request_with(name, Settings(model=model, **wanted))  # type: ignore[arg-type]  # either setting
+        assert (request.losses == ()) is takes
+        assert bool(all_keys(json.loads(request.body)) & {"temperature", "top_p", "topP"}) is takes
 
 
 EFFORT_LEVELS = "none, minimal, low, medium, high, xhigh, max"
@@ -128,24 +128,24 @@ EFFORT_LEVELS = "none, minimal, low, medium, high, xhigh, max"
         ({"max_token": 3}, "An ask has no setting 'max_token'; did you mean 'max_tokens'?"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused_in_one_line(given: dict[str, Any], says: str) -> None:
+def test_an_invalid_setting_raises_a_short_error(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse_settings(given)
     assert str(refused.value) == says
 
 
-def test_what_may_be_asked_for_is_what_is_kept() -> None:
+def test_ask_settings_and_their_log_record_have_the_same_fields() -> None:
     assert {*AskSettings.__annotations__, "output"} == {*Asked.__struct_fields__}
     assert parse_settings({}) is None
     assert parse_settings({"stop": ["a"], "idle_timeout": None}) == Asked(stop=("a",))
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("made", [openai, anthropic])
-async def test_settings_hold_for_their_ask_and_no_other_and_are_in_the_log(
-    made: Any,
-) -> None:  # Any: a server
-    server = made(Turn(Say("short")), Turn(Say("long")))
+@pytest.mark.parametrize("make_server", [openai, anthropic])
+async def test_settings_apply_to_one_ask_and_are_logged(
+    make_server: Any,
+) -> None:  # Any: a type of server
+    server = make_server(Turn(Say("short")), Turn(Say("long")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         await session.ask("Briefly?", max_tokens=50, top_p=0.5, stop=("END",))
@@ -160,7 +160,7 @@ async def test_settings_hold_for_their_ask_and_no_other_and_are_in_the_log(
 
 
 @pytest.mark.anyio
-async def test_the_settings_of_an_ask_replace_those_of_its_backend_one_by_one() -> None:
+async def test_settings_of_an_ask_override_those_of_its_backend_one_by_one() -> None:
     server = openai(Turn(Say("a")), Turn(Say("b")))
     async with serve(server):
         table = {**backend_at(server).model_dump(exclude_unset=True), "seed": 7, "user": "u"}
@@ -173,7 +173,7 @@ async def test_the_settings_of_an_ask_replace_those_of_its_backend_one_by_one() 
 
 
 @pytest.mark.anyio
-async def test_a_forced_tool_is_forced_in_the_first_request_alone() -> None:
+async def test_a_forced_tool_is_forced_only_in_the_first_request() -> None:
     server, gate = anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("done"))), Gate()
     gate.open("a")
     async with hosting(a=server) as runtime:
@@ -186,7 +186,7 @@ async def test_a_forced_tool_is_forced_in_the_first_request_alone() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_ask_without_tools_declares_them_and_runs_none() -> None:
+async def test_tool_choice_none_declares_the_tools_and_runs_none() -> None:
     server, ran = openai(Turn(Say("by heart"), Call("work"))), []
 
     @tool
@@ -204,7 +204,7 @@ async def test_an_ask_without_tools_declares_them_and_runs_none() -> None:
 
 
 @pytest.mark.anyio
-async def test_rounds_of_an_ask_bound_it() -> None:
+async def test_max_rounds_limits_the_rounds_of_an_ask() -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"})), Turn(Say("final"))), Gate()
     gate.open("a")
     async with hosting(a=server) as runtime:
@@ -215,8 +215,8 @@ async def test_rounds_of_an_ask_bound_it() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_ask_that_takes_too_long_fails_with_every_call_closed() -> None:
-    """No clock is read here: the tool never returns, so only the deadline can end the ask."""
+async def test_an_ask_that_exceeds_its_timeout_fails_and_closes_every_call() -> None:
+    """The tool never returns, so only the deadline can end the ask."""
     server, gate = openai(Turn(Call("work", {"name": "a"})), Turn(Say("next"))), Gate()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -232,7 +232,7 @@ async def test_an_ask_that_takes_too_long_fails_with_every_call_closed() -> None
 
 
 @pytest.mark.anyio
-async def test_a_cancel_before_the_deadline_is_a_cancel() -> None:
+async def test_a_cancel_before_the_deadline_ends_the_ask_as_cancelled() -> None:
     gate = Gate()
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -250,8 +250,8 @@ async def test_a_cancel_before_the_deadline_is_a_cancel() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("setting", ["first_byte", "idle"])
-async def test_an_ask_waits_no_longer_for_an_answer_than_it_says(setting: str) -> None:
-    """The backend's own bounds are a minute and more."""
+async def test_the_timeouts_of_an_ask_override_those_of_its_backend(setting: str) -> None:
+    """The timeouts of the backend are a minute or longer."""
     silent = Stall() if setting == "first_byte" else Stall(after_bytes=40)
     async with hosting(a=openai(Turn(Say("never heard")), faults={0: silent})) as runtime:
         session = await runtime.open("a")
@@ -264,7 +264,7 @@ async def test_an_ask_waits_no_longer_for_an_answer_than_it_says(setting: str) -
 
 
 @pytest.mark.anyio
-async def test_a_preview_says_what_of_an_asks_settings_would_be_lost() -> None:
+async def test_a_preview_reports_the_settings_that_would_be_lost() -> None:
     async with hosting(a=anthropic()) as runtime:
         session = await runtime.open("a")
         preview = await session.preview("a", temperature=0.5, top_p=0.9, thinking="adaptive")
@@ -272,6 +272,8 @@ async def test_a_preview_says_what_of_an_asks_settings_would_be_lost() -> None:
         assert (await session.preview("a")).losses == {}
 
 
-def test_a_forced_tool_has_a_loss_where_none_can_be_forced() -> None:
+def test_a_forced_tool_that_cannot_be_forced_is_reported_as_a_loss() -> None:
     spec = (ToolSpec("read", "", Json(b'{"type":"object"}')),)
-    assert sent("kimi", Settings(model="m", tools=spec, tool_choice="required")).losses == ("tool_choice",)
+    assert request_with("kimi", Settings(model="m", tools=spec, tool_choice="required")).losses == (
+        "tool_choice",
+    )

@@ -1,4 +1,4 @@
-"""What holds of any ask holds of one whose turn waited: its form, cost and bounds, and what its readers are shown."""
+"""Asks whose turn waited for a result keep their output type, limits, cost and event streams."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -43,7 +43,7 @@ async def delete() -> str:
 
 
 @PUT_AWAY
-async def test_the_answer_is_a_value_of_the_type_that_was_asked_for(put_away: str) -> None:
+async def test_an_ask_that_waited_returns_a_value_of_its_output_type(put_away: str) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say('{"name": "Oslo"}')))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -53,7 +53,7 @@ async def test_the_answer_is_a_value_of_the_type_that_was_asked_for(put_away: st
 
 
 @PUT_AWAY
-async def test_the_corrections_of_an_answer_are_counted_on(put_away: str) -> None:
+async def test_the_corrections_of_an_answer_are_counted_across_a_wait(put_away: str) -> None:
     no = Turn(Say("no"))
     server = openai(no, no, Turn(Call("look", {})), no, Turn(Say("never")))
     async with hosting(a=server) as runtime:
@@ -66,7 +66,7 @@ async def test_the_corrections_of_an_answer_are_counted_on(put_away: str) -> Non
     assert len(bodies(server)) == 4
 
 
-async def test_the_tokens_of_an_ask_are_those_from_before_it_waited_too() -> None:
+async def test_a_token_limit_counts_the_tokens_used_before_a_wait() -> None:
     looks = [Turn(Call("look", {}), usage=(11, 7)) for _ in range(2)]
     server = openai(*looks, Turn(Say("never")))
     async with hosting(a=server) as runtime:
@@ -81,7 +81,7 @@ async def test_the_tokens_of_an_ask_are_those_from_before_it_waited_too() -> Non
 @pytest.mark.parametrize(
     ("prices", "cost"), [({"*": Price(1.0, 1.0)}, 2200 / 1_000_000), ({"other": Price(1.0, 1.0)}, None)]
 )
-async def test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_too(
+async def test_the_cost_of_an_ask_includes_the_turns_before_a_wait(
     prices: dict[str, Price], cost: float | None
 ) -> None:
     gate = Gate()
@@ -99,7 +99,7 @@ async def test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_to
             assert (answer.text, answer.cost) == ("two", None if cost is None else pytest.approx(cost))
 
 
-async def test_a_budget_of_seconds_counts_what_was_driven_and_not_the_clock() -> None:
+async def test_a_budget_of_seconds_does_not_count_the_time_spent_waiting() -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("one")), Turn(Say("two")))
     async with hosting(a=server) as runtime:
         began = anyio.current_time()
@@ -115,7 +115,7 @@ async def test_a_budget_of_seconds_counts_what_was_driven_and_not_the_clock() ->
         assert (await session.ask("And now?")).text == "two"
 
 
-async def test_who_reads_along_sees_the_words_that_come_after_a_wait() -> None:
+async def test_a_subscriber_receives_the_text_that_follows_a_wait() -> None:
     server = openai(Turn(Say("Before."), Call("look", {})), Turn(Say("After.")))
     seen: list[SessionEvent] = []
     async with hosting(a=server) as runtime:
@@ -135,7 +135,7 @@ async def test_who_reads_along_sees_the_words_that_come_after_a_wait() -> None:
     assert "".join(event.text for event in seen if isinstance(event, TextEvent)) == "Before.After."
 
 
-async def durable(stream: AbstractAsyncContextManager[AsyncIterator[SessionEvent]]) -> list[object]:
+async def durable_events(stream: AbstractAsyncContextManager[AsyncIterator[SessionEvent]]) -> list[object]:
     async with stream as events:
         return [
             event_json(event)
@@ -146,17 +146,19 @@ async def durable(stream: AbstractAsyncContextManager[AsyncIterator[SessionEvent
 
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
 @pytest.mark.parametrize("is_last", [True, False])
-async def test_a_decision_is_in_its_own_stream_as_in_the_log(verdict: str, is_last: bool) -> None:
+async def test_a_stream_contains_the_decisions_of_its_ask_as_the_log_does(
+    verdict: str, is_last: bool
+) -> None:
     assert verdict in ("allow", "deny")
     server = openai(Turn(Call("look", {}), Call("delete", {})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, delete])
-        own = await durable(session.stream("Go."))
+        own = await durable_events(session.stream("Go."))
         if is_last:
-            own += await durable(session.stream(results={ONE: 1}))
-        own += await durable(session.stream(approvals={OTHER: ApprovalDecision(verdict)}))  # type: ignore[arg-type]  # one of the two
+            own += await durable_events(session.stream(results={ONE: 1}))
+        own += await durable_events(session.stream(approvals={OTHER: ApprovalDecision(verdict)}))  # type: ignore[arg-type]  # one of the two
         if not is_last:
-            own += await durable(session.stream(results={ONE: 1}))
+            own += await durable_events(session.stream(results={ONE: 1}))
         late = [
             event_json(event)
             async for event in session.events(after=1, follow=False)
@@ -166,7 +168,7 @@ async def test_a_decision_is_in_its_own_stream_as_in_the_log(verdict: str, is_la
 
 
 @pytest.mark.parametrize("which", ["session", "ledger", "scheduler"])
-async def test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_crashed(which: str) -> None:
+async def test_a_turn_continues_if_actors_crash_after_its_last_decision(which: str) -> None:
     server = openai(Turn(Call("delete", {})), Turn(Say("I see.")), Turn(Say("Still here.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[delete])
@@ -176,9 +178,9 @@ async def test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_c
             try:
                 await session.ask(approvals={ONE: ApprovalDecision("deny")})
             except SessionError:
-                told.append("restarted")
+                restarts.append("restarted")
 
-        told: list[str] = []
+        restarts: list[str] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(deny)
             while not any(isinstance(event, ApprovalDecided) for event in log(runtime, session)):
@@ -190,7 +192,7 @@ async def test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_c
                 try:
                     text = (await session.ask("And now?")).text
                 except SessionError:
-                    told.append("again")
+                    restarts.append("again")
         assert text == "Still here."
         ended = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert ended[-1] == "complete"
@@ -198,13 +200,13 @@ async def test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_c
 
 
 @pytest.mark.parametrize("queued", ["ask", "compact"])
-async def test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtime_and_the_turn_is_not(
+async def test_leaving_the_runtime_drops_asks_queued_after_a_waiting_turn(
     queued: str,
 ) -> None:
     server, storage = openai(Turn(Call("look", {})), Turn(Say("It is Oslo."))), MemoryStorage()
     dropped: list[str] = []
 
-    async def behind(session: Session) -> None:
+    async def wait_in_queue(session: Session) -> None:
         with pytest.raises(SessionClosed) as ended:
             await (session.compact() if queued == "compact" else session.ask("And now?"))
         dropped.append(str(ended.value))
@@ -215,7 +217,7 @@ async def test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtim
             async with Runtime(config, seed=1, journal=storage) as runtime:
                 session = await runtime.open("a", tools=[LOOK], id="trip")
                 assert (await session.ask("Where?")).status == "awaiting"
-                tasks.start_soon(behind, session)
+                tasks.start_soon(wait_in_queue, session)
                 await anyio.wait_all_tasks_blocked()
                 assert dropped == []
             async with Runtime(config, seed=1, journal=storage) as runtime:

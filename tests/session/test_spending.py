@@ -1,4 +1,4 @@
-"""What an ask costs, and a session's budget: nothing is guessed, and what is used up ends at a boundary."""
+"""The cost of asks and the budgets of sessions: unknown prices are not guessed, and a budget ends at a boundary."""
 
 import pytest
 
@@ -22,12 +22,12 @@ def test_a_cost_counts_each_token_once() -> None:
     assert PRICES["gpt-5"].of(usage) == pytest.approx(0.5 * 1.0 + 0.5 * 4.0 + 0.4 * 0.1 + 0.1 * 1.5)
 
 
-def test_a_cost_of_which_a_price_is_missing_is_unknown() -> None:
+def test_a_cost_with_a_missing_price_is_unknown() -> None:
     assert PRICES["gpt*"].of(Usage(10, 10, 5, 0)) is not None
     assert PRICES["gpt*"].of(Usage(10, 10, 0, 5)) is None
 
 
-def test_a_models_own_price_counts_before_a_pattern() -> None:
+def test_an_exact_price_takes_precedence_over_a_pattern() -> None:
     assert price_of(PRICES, GPT) == PRICES["gpt-5"]
     assert price_of(PRICES, Binding("a", "openai_chat", model="gpt-6")) == PRICES["gpt*"]
     assert price_of(PRICES, Binding("a", "openai_chat", model="claude")) is None
@@ -43,18 +43,18 @@ def test_a_models_own_price_counts_before_a_pattern() -> None:
         Budget(rounds=1, per="day"),
     ],
 )
-def test_a_budget_that_cannot_be_kept_is_refused(budget: Budget) -> None:
+def test_an_invalid_budget_is_a_config_error(budget: Budget) -> None:
     with pytest.raises(ConfigError, match="budget="):
         checked_budget(budget)
 
 
-def test_a_price_below_nothing_is_refused() -> None:
+def test_a_negative_price_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match=r"The price of 'm' has input=-1; it takes a finite number from 0$"):
         checked_prices({"m": Price(-1, 1)})
 
 
 @pytest.mark.anyio
-async def test_a_result_says_what_the_ask_cost_and_what_was_lost() -> None:
+async def test_a_result_reports_its_cost_and_losses() -> None:
     server = openai(Turn(Say("one"), usage=(1000, 100)), Turn(Say("two"), cached=(500, 0), usage=(1000, 100)))
     async with serve(server):
         config = Config(FileSettings(backends={"a": backend_at(server)}), {})
@@ -70,7 +70,7 @@ async def test_a_result_says_what_the_ask_cost_and_what_was_lost() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_answer_without_usage_counts_as_a_round_and_costs_nothing_that_is_guessed() -> None:
+async def test_an_answer_without_usage_counts_as_a_round_and_has_no_cost() -> None:
     server = openai(*[Turn(Say("Hello."), usage=(0, 0))] * 2)
     async with serve(server):
         config = Config(FileSettings(backends={"a": backend_at(server)}), {})
@@ -91,7 +91,7 @@ async def test_an_answer_without_usage_counts_as_a_round_and_costs_nothing_that_
     [({"*": Price(1.0, 1.0)}, 1650 / 1_000_000), ({"gpt": Price(1.0, 1.0)}, None)],
     ids=["known", "half"],
 )
-async def test_a_cost_is_summed_over_failover_and_unknown_as_soon_as_a_price_is(
+async def test_a_cost_is_summed_over_a_failover_or_unknown(
     prices: dict[str, Price], cost: float | None
 ) -> None:
     work, gate = Turn(Call("work", {"name": "a"}), usage=(1000, 100)), Gate()
@@ -117,9 +117,7 @@ async def test_a_cost_is_summed_over_failover_and_unknown_as_soon_as_a_price_is(
     ],
     ids=str,
 )
-async def test_a_budget_ends_a_turn_at_a_boundary_and_refuses_what_comes_after(
-    budget: Budget, why: str
-) -> None:
+async def test_a_budget_ends_a_turn_at_a_boundary_and_rejects_later_asks(budget: Budget, why: str) -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("never"))), Gate()
     gate.open("a")
     async with hosting(a=server) as runtime:
@@ -136,8 +134,8 @@ async def test_a_budget_ends_a_turn_at_a_boundary_and_refuses_what_comes_after(
 
 
 @pytest.mark.anyio
-async def test_a_budget_of_seconds_ends_the_ask_that_uses_it_up() -> None:
-    """No clock is read here: the tool never returns, so only the budget can end the ask."""
+async def test_a_budget_of_seconds_ends_the_ask_that_exceeds_it() -> None:
+    """The tool never returns, so only the budget can end the ask."""
     gate = Gate()
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool], budget=Budget(seconds=0.2))
@@ -148,7 +146,7 @@ async def test_a_budget_of_seconds_ends_the_ask_that_uses_it_up() -> None:
 
 
 @pytest.mark.anyio
-async def test_tokens_of_an_ask_bound_it() -> None:
+async def test_token_limit_limits_the_tokens_of_an_ask() -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("next"))), Gate()
     gate.open("a")
     async with hosting(a=server) as runtime:
@@ -160,7 +158,7 @@ async def test_tokens_of_an_ask_bound_it() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_budget_of_money_needs_every_price() -> None:
+async def test_a_budget_of_money_requires_every_price() -> None:
     server, other = openai(Turn(Say("one"), usage=(1000, 1000))), openai()
     async with serve(server, other):
         backends = {"a": backend_at(server), "b": backend_at(other).model_copy(update={"model": "other"})}
@@ -191,7 +189,7 @@ async def test_a_budget_of_money_needs_every_price() -> None:
         ((400, 400), {"cache_read": 0.5, "cache_write": 2.0}, ""),
     ],
 )
-async def test_a_price_that_is_missing_of_what_was_used_is_named_and_a_backend_has_all_of_them(
+async def test_a_missing_cache_price_is_named_unless_the_backend_has_it(
     cached: tuple[int, int], price: dict[str, float], says: str
 ) -> None:
     server = openai(Turn(Say("one"), usage=(1000, 100), cached=cached), Turn(Say("two")))
@@ -211,11 +209,11 @@ async def test_a_price_that_is_missing_of_what_was_used_is_named_and_a_backend_h
 
 
 @pytest.mark.anyio
-async def test_a_tenant_that_is_no_name_is_refused() -> None:
+async def test_an_invalid_tenant_name_is_a_config_error() -> None:
     async with hosting(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="at most 64"):
             await runtime.open("a", tenant="x" * 65)
 
 
-def test_without_a_budget_nothing_is_counted() -> None:
+def test_without_a_budget_no_usage_is_counted() -> None:
     assert SessionState().apply(Opened("s", "t")).used is None

@@ -1,4 +1,4 @@
-"""Arguments and answers with a slip are read if exactly one reading fits, and the repair is reported and counted."""
+"""Malformed arguments and answers are repaired if exactly one reading fits; repairs are reported and counted."""
 
 import json
 from typing import Any, Literal
@@ -50,8 +50,8 @@ class Count(pydantic.BaseModel):
     count: int
 
 
-class Orders:
-    """A tool, the arguments that its rules saw, and those that it ran with."""
+class OrderTool:
+    """A tool with the arguments that its approval rule saw, and those that it ran with."""
 
     def __init__(self, approval: Literal["allow", "ask"] = "allow") -> None:
         self.ran: list[dict[str, object]] = []
@@ -70,12 +70,12 @@ class Orders:
         self.tool: Tool[..., Any] = order  # Any: any function
 
 
-def wrongly(arguments: dict[str, JsonValue]) -> Turn:
+def order_turn(arguments: dict[str, JsonValue]) -> Turn:
     return Turn(Call("order", arguments))
 
 
-def agree(runtime: Runtime, session: Session) -> tuple[int, int]:
-    """Return how many calls and answers were repaired, as all counters have it."""
+def repair_counts(runtime: Runtime, session: Session) -> tuple[int, int]:
+    """Return the numbers of repaired calls and answers, after checking that all counters agree."""
     events, publisher = log(runtime, session), Publisher()
     shown = [event_json(each) for event in events for each in publisher.publish(event)]
     counts = runtime.stats().backends["a"].tools
@@ -83,12 +83,12 @@ def agree(runtime: Runtime, session: Session) -> tuple[int, int]:
     return counts.tool_calls_repaired, counts.answers_repaired
 
 
-@pytest.mark.parametrize("made", [openai, anthropic])
+@pytest.mark.parametrize("make_server", [openai, anthropic])
 @pytest.mark.parametrize("arguments", WORDS["calls"], ids=["words", "list"])
-async def test_arguments_with_one_reading_run_the_tool_at_once(
-    made: Any, arguments: dict[str, JsonValue]
+async def test_arguments_with_one_reading_are_repaired_and_run(
+    make_server: Any, arguments: dict[str, JsonValue]
 ) -> None:  # Any: a server
-    orders, server = Orders(), made(wrongly(arguments), Turn(Say("Done.")))
+    orders, server = OrderTool(), make_server(order_turn(arguments), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
         events = await gathered(session, "Order three.")
@@ -106,17 +106,17 @@ async def test_arguments_with_one_reading_run_the_tool_at_once(
         (known,) = (await session.ledger()).interactions()
         assert known.arguments is not None
         assert json.loads(known.arguments) == RIGHT
-        assert agree(runtime, session) == (1, 0)
+        assert repair_counts(runtime, session) == (1, 0)
     assert list(results(bodies(server)[-1]).values()) == ["ordered"]
 
 
 @pytest.mark.parametrize("where", ["ask", "limits"])
-async def test_strict_refuses_what_could_be_repaired(where: str) -> None:
-    orders = Orders()
+async def test_strict_mode_rejects_arguments_that_could_be_repaired(where: str) -> None:
+    orders = OrderTool()
     server = openai(
-        wrongly(WORDS["calls"][0]),
+        order_turn(WORDS["calls"][0]),
         Turn(Call("order", raw='{"count": 3,}')),
-        wrongly(RIGHT),
+        order_turn(RIGHT),
         Turn(Say("Done.")),
     )
     limits = RuntimeLimits(repair="strict" if where == "limits" else "unambiguous")
@@ -126,17 +126,17 @@ async def test_strict_refuses_what_could_be_repaired(where: str) -> None:
         answer = await session.ask("Order three.", **asked)
         assert (answer.rounds, answer.repaired, orders.ran) == (4, (), [RIGHT])
         assert len([event for event in log(runtime, session) if isinstance(event, Refused)]) == 2
-        assert agree(runtime, session) == (0, 0)
+        assert repair_counts(runtime, session) == (0, 0)
 
 
-async def test_an_unknown_way_to_repair_is_refused_in_one_line() -> None:
+async def test_an_unknown_repair_mode_is_a_config_error() -> None:
     async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="repair is 'loose'; it takes one of unambiguous, strict"):
-            await session.ask("Hi.", repair="loose")  # type: ignore[call-overload]  # the mistake
+            await session.ask("Hi.", repair="loose")  # type: ignore[call-overload]  # the mistake under test
 
 
-async def test_a_text_that_a_union_accepts_stays_a_text_and_the_history_stays_as_the_model_wrote_it() -> None:
+async def test_a_string_that_a_union_accepts_is_not_repaired() -> None:
     seen: list[object] = []
 
     @tool
@@ -155,7 +155,7 @@ async def test_a_text_that_a_union_accepts_stays_a_text_and_the_history_stays_as
     assert json.loads(call["function"]["arguments"]) == {"key": "3", "size": "4"}
 
 
-async def test_arguments_that_the_functions_own_types_refuse_are_corrected() -> None:
+async def test_arguments_that_a_custom_validator_rejects_are_corrected() -> None:
     class Even(pydantic.BaseModel):
         n: int
 
@@ -175,17 +175,15 @@ async def test_arguments_that_the_functions_own_types_refuse_are_corrected() -> 
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[halve])
         assert (await session.ask("Halve 3.")).repaired == ()
-        assert agree(runtime, session) == (0, 0)
+        assert repair_counts(runtime, session) == (0, 0)
     assert "invalid_arguments" in next(iter(results(bodies(server)[-1]).values()))
 
 
 @pytest.mark.parametrize("raw", ['{"count": 3, "paid": true, "tags": ["a"],}', json.dumps(json.dumps(RIGHT))])
 @PUT_AWAY
-async def test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_arguments(
-    put_away: str, raw: str
-) -> None:
-    """Its digest is that of the repaired arguments, in the stream, in the result and after the session was put away."""
-    orders, server = Orders("ask"), openai(Turn(Call("order", raw=raw)), Turn(Say("Done.")))
+async def test_a_pending_call_shows_and_runs_with_its_repaired_arguments(put_away: str, raw: str) -> None:
+    """The digest covers the repaired arguments: in the stream, in the result and after passivation."""
+    orders, server = OrderTool("ask"), openai(Turn(Call("order", raw=raw)), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
         waiting = await session.ask("Order three.")
@@ -201,10 +199,10 @@ async def test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_argumen
             approvals={waiting.pending_calls[0].id: ApprovalDecision("allow", digest=asked.digest)}
         )
         assert (answer.text, orders.ran) == ("Done.", [RIGHT])
-        assert agree(runtime, session) == (1, 0)
+        assert repair_counts(runtime, session) == (1, 0)
 
 
-async def test_an_external_call_is_handed_out_with_its_repaired_arguments() -> None:
+async def test_an_external_call_has_its_repaired_arguments() -> None:
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"n": {"type": "integer"}}}
     server = openai(Turn(Call("draw", {"n": "3"})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
@@ -215,8 +213,8 @@ async def test_an_external_call_is_handed_out_with_its_repaired_arguments() -> N
         assert (await session.ask(results={waiting.pending_calls[0].id: "drawn"})).text == "Done."
 
 
-async def test_a_call_that_the_program_makes_is_judged_as_a_models_is() -> None:
-    orders = Orders()
+async def test_a_call_by_the_program_is_repaired_too() -> None:
+    orders = OrderTool()
     async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
         await session.call_tool("order", WORDS["calls"][0])
@@ -234,7 +232,7 @@ ANSWERS: list[tuple[Any, str, object]] = [  # Any: a type
 
 
 @pytest.mark.parametrize(("asked", "said", "value"), ANSWERS, ids=[said for _, said, _ in ANSWERS])
-async def test_an_answer_with_one_reading_is_taken_at_the_first_try(
+async def test_an_answer_with_one_reading_is_accepted_at_once(
     asked: Any, said: str, value: object
 ) -> None:  # Any: a type
     async with hosting(a=openai(Turn(Say(said)))) as runtime:
@@ -244,11 +242,11 @@ async def test_an_answer_with_one_reading_is_taken_at_the_first_try(
         assert answer.repaired
         (ended,) = [event for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert ended.repaired == answer.repaired
-        assert agree(runtime, session) == (0, 1)
+        assert repair_counts(runtime, session) == (0, 1)
 
 
 @pytest.mark.parametrize(("asked", "said", "value"), ANSWERS, ids=[said for _, said, _ in ANSWERS])
-async def test_strict_refuses_an_answer_that_could_be_repaired(
+async def test_strict_mode_rejects_an_answer_that_could_be_repaired(
     asked: Any, said: str, value: object
 ) -> None:  # Any: a type
     async with hosting(a=openai(Turn(Say(said)))) as runtime:
@@ -290,7 +288,7 @@ OSLO, ROME = '{"name": "Oslo", "people": 7}', '{"name": "Rome", "people": 3}'
         (dict[str, int], 'Words {"a": "1"} around', {"a": 1}),
     ],
 )
-def test_slips_of_an_answer_with_one_reading_are_read_past(asked: Any, said: str, value: object) -> None:
+def test_an_answer_with_one_reading_is_repaired(asked: Any, said: str, value: object) -> None:
     read = output_of(asked).parse(said, "unambiguous")
     assert isinstance(read, tuple), read
     assert read[0] == value
@@ -324,7 +322,7 @@ def test_an_answer_with_no_reading_or_several_is_corrected(asked: Any, said: str
 
 
 @pytest.mark.parametrize("repair", ["unambiguous", "strict"])
-def test_an_answer_that_has_the_form_is_never_changed(repair: RepairMode) -> None:
+def test_a_valid_answer_is_never_changed(repair: RepairMode) -> None:
     for asked, said, value in [
         (int | str, '{"value": "3"}', "3"),
         (list[int], "[1]", [1]),
@@ -334,20 +332,20 @@ def test_an_answer_that_has_the_form_is_never_changed(repair: RepairMode) -> Non
         assert output_of(asked).parse(said, repair) == (value, ())
 
 
-def test_looking_for_values_in_hostile_words_is_bounded() -> None:
+def test_searching_a_hostile_answer_for_values_is_bounded() -> None:
     hostile = ("[" * 120_000, '{"a":' * 100_000, "[1," * 60_000, '"' * 120_000, "{a" * 60_000)
     for words in (*hostile, "```json\n[\n" * 40_000, '{"a' * 100_000):
         assert isinstance(output_of(City).parse(words, "unambiguous"), list)
 
 
-def test_an_answer_with_more_places_than_are_looked_at_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_with_more_openings_than_the_limit_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     words = f"[1] [2] [3] {OSLO}"
     assert output_of(City).parse(words, "unambiguous")[0] == City(name="Oslo", people=7)
     monkeypatch.setattr("actors.core.turn.output._MOST_OPENINGS", 3)
     assert isinstance(output_of(City).parse(words, "unambiguous"), list)
 
 
-def test_text_behind_brackets_that_are_never_closed_is_read_a_bounded_number_of_times(
+def test_unclosed_brackets_are_scanned_a_bounded_number_of_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = f"{'[x ' * 5}{OSLO}"

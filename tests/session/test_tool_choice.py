@@ -1,4 +1,4 @@
-"""One tool forced by its name: in each dialect's form, named as lost where it has none, in the first request alone."""
+"""A tool choice by name: each dialect's form, or a reported loss, and only in the first request."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ from actors.testing import SERVERS, Call, Say, Think, Turn, strict_server, valid
 from actors.transcripts import History, Ledger, dialect, encode, render
 from tests.runtime.test_configure import find, look
 from tests.runtime_support import Gate, anthropic, bodies, hosting, log, openai
-from tests.session.asking.test_settings import sent
+from tests.session.test_settings import request_with
 from tests.tools.test_toolsets import Bench
 
 SCHEMA = Json(b'{"type":"object","properties":{}}')
@@ -29,55 +29,55 @@ MODELS = {"bedrock": "us.anthropic.claude-sonnet-4-5", "anthropic": "claude-sonn
 FUNCTION = {"type": "function", "function": {"name": "find"}}
 GOOGLES = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["find"]}}
 CLAUDES = ("anthropic", "vertex_anthropic", "bedrock_anthropic")
-FORMS: dict[str, object] = {
+CHOICES: dict[str, object] = {
     **{name: {"type": "tool", "name": "find"} for name in CLAUDES},
     "openai_responses": {"type": "function", "name": "find"},
     **dict.fromkeys(("gemini", "vertex", "gemini_2"), GOOGLES),
     "bedrock": {"tool": {"name": "find"}},
-    "kimi": None,  # it thinks, and forces nothing then
+    "kimi": None,  # it always thinks, and then cannot be forced
     **dict.fromkeys(("llama_cpp", "ollama"), "required"),
 }
-"""How a tool is forced by its name; in the other dialects as OpenAI has it."""
+"""The form of a tool choice by name. Dialects without an entry use OpenAI's."""
 LOST = {"kimi", "llama_cpp", "ollama"}
 
 
-def choice(body: Any) -> Any:  # Any: JSON
-    """Return what a body says of the tool choice."""
+def tool_choice(body: Any) -> Any:  # Any: JSON
+    """Return the tool choice of a body."""
     if "toolConfig" in body:
         config = body["toolConfig"]
         return config if "functionCallingConfig" in config else config.get("toolChoice")
     return body.get("tool_choice")
 
 
-def asked(name: str, *tools: ToolSpec, **more: Any) -> Request:  # Any: settings
-    """Return a request that forces `find`, or has other settings, and that the strict server and the judge take."""
+def request_for(name: str, *tools: ToolSpec, **more: Any) -> Request:  # Any: settings
+    """Return a request that forces `find`, or has other settings, after server and judge have accepted it."""
     usual: dict[str, Any] = {
         "model": MODELS.get(name, "m"),
         "tools": tools or TOOLS,
         "tool_choice": ToolChoice("find"),
     }
-    made = sent(name, Settings(**usual | more))
+    made = request_with(name, Settings(**usual | more))
     assert validate(made.body, name) is None
     assert check(made.body, dialect(name)) == []
     return made
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_each_dialect_forces_one_tool_in_its_own_form_or_names_the_loss(name: str) -> None:
-    made = asked(name)
-    assert choice(json.loads(made.body)) == FORMS.get(name, FUNCTION)
+def test_each_dialect_forces_a_tool_in_its_own_form_or_reports_a_loss(name: str) -> None:
+    made = request_for(name)
+    assert tool_choice(json.loads(made.body)) == CHOICES.get(name, FUNCTION)
     assert made.losses == (("tool_choice",) if name in LOST else ())
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_tool_that_goes_by_another_name_is_forced_by_that(name: str) -> None:
+def test_a_tool_is_forced_by_the_name_that_the_provider_accepts(name: str) -> None:
     odd = ToolSpec("2 find!", "Find.", SCHEMA)
-    made = asked(name, TOOLS[0], odd, tool_choice=ToolChoice("2 find!"))
+    made = request_for(name, TOOLS[0], odd, tool_choice=ToolChoice("2 find!"))
     if name in LOST:
         return
     (declared,) = made.names
     assert made.names == {declared: "2 find!"}
-    assert declared in json.dumps(choice(json.loads(made.body)))
+    assert declared in json.dumps(tool_choice(json.loads(made.body)))
 
 
 @pytest.mark.parametrize(
@@ -94,35 +94,38 @@ def test_a_tool_that_goes_by_another_name_is_forced_by_that(name: str) -> None:
         ("bedrock", {"model": "arn:aws:bedrock:us-east-1::x/y"}, {"any": {}}, True),
     ],
 )
-def test_where_a_tool_cannot_be_forced_or_named_the_nearest_is_sent_and_named(
+def test_the_nearest_possible_choice_is_sent_and_reported_as_a_loss(
     name: str,
     more: dict[str, Any],
     said: object,
     lost: bool,  # Any: settings
 ) -> None:
-    made = asked(name, **more)
-    assert choice(json.loads(made.body)) == said
+    made = request_for(name, **more)
+    assert tool_choice(json.loads(made.body)) == said
     assert ("tool_choice" in made.losses) is lost
 
 
-def test_a_tool_of_free_text_or_of_a_group_is_forced_as_far_as_it_can_be_said() -> None:
+def test_free_form_and_grouped_tools_are_forced_in_their_own_way() -> None:
     free = ToolSpec.free_form("find", "Find.")
     custom = {"type": "custom", "custom": {"name": "find"}}
-    assert choice(json.loads(asked("openai_chat", free).body)) == custom
-    assert choice(json.loads(asked("mistral", free).body)) == FUNCTION
-    assert choice(json.loads(asked("openai_responses", free).body)) == {"type": "custom", "name": "find"}
+    assert tool_choice(json.loads(request_for("openai_chat", free).body)) == custom
+    assert tool_choice(json.loads(request_for("mistral", free).body)) == FUNCTION
+    assert tool_choice(json.loads(request_for("openai_responses", free).body)) == {
+        "type": "custom",
+        "name": "find",
+    }
     grouped = ToolSpec("crm__find", "Find.", SCHEMA, namespace="crm")
-    made = asked("openai_responses", grouped, tool_choice=ToolChoice("crm__find"))
-    assert (choice(json.loads(made.body)), made.losses) == ("required", ("tool_choice",))
+    made = request_for("openai_responses", grouped, tool_choice=ToolChoice("crm__find"))
+    assert (tool_choice(json.loads(made.body)), made.losses) == ("required", ("tool_choice",))
 
 
-def test_an_answer_that_is_a_tool_stands_beside_the_one_that_is_forced() -> None:
-    made = asked("groq", output=SCHEMA)
+def test_an_output_tool_is_declared_in_addition_to_a_forced_tool() -> None:
+    made = request_for("groq", output=SCHEMA)
     body = json.loads(made.body)
     assert [each["function"]["name"] for each in body["tools"]] == ["read", "find", "give_final_answer"]
-    assert choice(body) == FUNCTION
-    after = json.loads(asked("groq", tool_choice="auto", output=SCHEMA).body)
-    assert choice(after) == "required"
+    assert tool_choice(body) == FUNCTION
+    after = json.loads(request_for("groq", tool_choice="auto", output=SCHEMA).body)
+    assert tool_choice(after) == "required"
 
 
 @pytest.mark.parametrize(
@@ -133,19 +136,19 @@ def test_an_answer_that_is_a_tool_stands_beside_the_one_that_is_forced() -> None
         ((), "tool_choice forces 'fund', which is no tool here; there are no tools"),
     ],
 )
-def test_the_pure_face_refuses_a_tool_that_is_not_declared(tools: tuple[ToolSpec, ...], says: str) -> None:
+def test_encode_rejects_a_choice_of_an_undeclared_tool(tools: tuple[ToolSpec, ...], says: str) -> None:
     rendered = render(History([Message("user", [Text("u")])]), Ledger(), dialect("openai"))
     with pytest.raises(ConfigError) as refused:
         encode(rendered, model="m", tools=tools, tool_choice=ToolChoice("fund"))
     assert str(refused.value) == says
     made = encode(rendered, model="m", tools=TOOLS, tool_choice=ToolChoice("find"))
-    assert choice(json.loads(made)) == FUNCTION
+    assert tool_choice(json.loads(made)) == FUNCTION
 
 
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", SERVERS)
-async def test_the_strict_server_of_each_dialect_is_sent_it_once_and_then_the_model_is_free(
+async def test_the_tool_is_forced_once_and_the_next_request_is_free(
     name: str,
 ) -> None:
     turns = [Turn(Think("Hm."), Call("find", {})), Turn(Think("So."), Say("Done."))]
@@ -158,14 +161,12 @@ async def test_the_strict_server_of_each_dialect_is_sent_it_once_and_then_the_mo
         assert submitted.asked == Asked(tool_choice=ToolChoice("find"))
     assert server.refusals == []
     forced, free = bodies(server)
-    other = (
-        {"any": {}} if name == "bedrock" else FORMS.get(name, FUNCTION)
-    )  # its model has no name that is known
-    assert (choice(forced), choice(free)) == (other, None)
+    other = {"any": {}} if name == "bedrock" else CHOICES.get(name, FUNCTION)  # its model name is unknown
+    assert (tool_choice(forced), tool_choice(free)) == (other, None)
 
 
 @pytest.mark.anyio
-async def test_what_is_lost_of_a_choice_is_told_with_the_answer_and_by_a_preview() -> None:
+async def test_a_lost_choice_is_reported_by_the_answer_and_the_preview() -> None:
     server = anthropic(Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[find])
@@ -177,7 +178,7 @@ async def test_what_is_lost_of_a_choice_is_told_with_the_answer_and_by_a_preview
 
 
 @pytest.mark.anyio
-async def test_a_tool_that_the_session_does_not_have_is_refused_at_the_door() -> None:
+async def test_an_ask_that_forces_an_unknown_tool_is_rejected() -> None:
     server = openai(Turn(Say("Hi.")))
     says = "tool_choice forces 'fund', which is no tool here; did you mean 'find'?"
     async with hosting(a=server) as runtime:
@@ -196,7 +197,7 @@ async def test_a_tool_that_the_session_does_not_have_is_refused_at_the_door() ->
 
 
 @pytest.mark.anyio
-async def test_the_tools_that_count_are_those_that_the_ask_will_have() -> None:
+async def test_a_forced_tool_is_looked_up_in_the_tools_of_its_own_ask() -> None:
     gate, work = Gate(), Turn(Call("work", {"name": "a"}))
     server = openai(work, Turn(Say("Done.")), Turn(Call("find", {})), Turn(Say("Found.")))
     async with hosting(a=server, seconds=60) as runtime, anyio.create_task_group() as tasks:
@@ -209,11 +210,11 @@ async def test_the_tools_that_count_are_those_that_the_ask_will_have() -> None:
         gate.open("a")
         answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.text, answer.losses) == ("Found.", {})
-    assert [choice(body) for body in bodies(server)] == [None, None, FUNCTION, None]
+    assert [tool_choice(body) for body in bodies(server)] == [None, None, FUNCTION, None]
 
 
 @pytest.mark.anyio
-async def test_a_tool_that_goes_while_the_ask_waits_is_a_loss() -> None:
+async def test_a_forced_tool_removed_while_the_ask_is_queued_is_a_loss() -> None:
     gate, answers = Gate(), []
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")), Turn(Say("Cannot.")))
 
@@ -230,11 +231,11 @@ async def test_a_tool_that_goes_while_the_ask_waits_is_a_loss() -> None:
         gate.open("a")
     (answer,) = answers
     assert (answer.text, answer.losses) == ("Cannot.", {"tool_choice": 1})
-    assert [choice(body) for body in bodies(server)] == [None] * 3
+    assert [tool_choice(body) for body in bodies(server)] == [None] * 3
 
 
 @pytest.mark.anyio
-async def test_a_tool_that_a_toolset_offers_since_the_last_ask_is_known() -> None:
+async def test_a_tool_added_by_a_toolset_can_be_forced_by_the_next_ask() -> None:
     bench = Bench()
     server = openai(Turn(Call("more", {})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
@@ -243,7 +244,7 @@ async def test_a_tool_that_a_toolset_offers_since_the_last_ask_is_known() -> Non
         await anyio.wait_all_tasks_blocked()
         answer = await session.ask("More.", tool_choice=ToolChoice("more"))
         assert (answer.text, answer.losses) == ("Done.", {})
-    assert [choice(body) for body in bodies(server)] == [
+    assert [tool_choice(body) for body in bodies(server)] == [
         {"type": "function", "function": {"name": "more"}},
         None,
     ]
@@ -252,9 +253,9 @@ async def test_a_tool_that_a_toolset_offers_since_the_last_ask_is_known() -> Non
 @pytest.mark.parametrize(
     ("wanted", "takes"), [(ToolChoice(""), False), (ToolChoice("auto"), True), ("find", False)]
 )
-def test_a_name_is_no_word_and_a_word_may_be_a_name(
+def test_a_tool_choice_takes_a_mode_or_a_tool_choice_object(
     wanted: Any, takes: bool
-) -> None:  # Any: what is wrong is the point
+) -> None:  # Any: any value that a caller may pass
     if takes:
         assert asked_for({"tool_choice": wanted}) == Asked(tool_choice=wanted)
         return

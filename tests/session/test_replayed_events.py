@@ -1,4 +1,4 @@
-"""What a late reader is shown of a log is what the ask's own reader was shown: the same JSON."""
+"""Events read from the log equal the events of the live stream, as JSON."""
 
 import json
 from collections.abc import Callable
@@ -36,15 +36,15 @@ def look(name: str) -> str:
     return f"{name} is there"
 
 
-def durable(events: list[SessionEvent]) -> list[Json]:
-    """Return the durable events by their numbers: a stream ends with its terminal one, whatever that one's is."""
-    told = [event_json(event) for event in events]
-    return sorted([each for each in told if each.get("seq") is not None], key=lambda each: int(each["seq"]))
+def durable_json(events: list[SessionEvent]) -> list[Json]:
+    """Return the durable events as JSON, sorted by number, because a stream ends with its terminal event."""
+    live = [event_json(event) for event in events]
+    return sorted([each for each in live if each.get("seq") is not None], key=lambda each: int(each["seq"]))
 
 
-def retold(runtime: Runtime, session: Session) -> list[Json]:
+def events_of_log(runtime: Runtime, session: Session) -> list[Json]:
     events = log(runtime, session)
-    whole = published(Publisher(), events)
+    whole = publish_all(Publisher(), events)
     for place in range(len(events)):
         start, first = AskStart(), place
         while first and not start.is_found:
@@ -52,20 +52,20 @@ def retold(runtime: Runtime, session: Session) -> list[Json]:
             start.look(first, events[first:end])
         publisher = start.publisher()
         assert publisher.seq <= place
-        rest = published(publisher, events[publisher.seq :])
+        rest = publish_all(publisher, events[publisher.seq :])
         assert [each for each in rest if each["seq"] > place] == [
             each for each in whole if each["seq"] > place
         ]
     return whole
 
 
-def published(publisher: Publisher, events: list[LogEvent]) -> list[Json]:
+def publish_all(publisher: Publisher, events: list[LogEvent]) -> list[Json]:
     return [event_json(shown) for event in events for shown in publisher.publish(event)]
 
 
-def asked(told: list[Json]) -> list[Json]:
-    """Return what belongs to an ask."""
-    return [each for each in told if each["type"] not in ("session_opened", "session_closed", "compacted")]
+def ask_events(live: list[Json]) -> list[Json]:
+    """Return the events that belong to an ask."""
+    return [each for each in live if each["type"] not in ("session_opened", "session_closed", "compacted")]
 
 
 CALLING = Turn(Think("Hm."), Say("Wait."), Call("look", {"name": "a"}), Call("look", {"name": "bad"}))
@@ -93,17 +93,17 @@ SCENES: dict[str, Callable[[], LoopbackServer]] = {
 @pytest.mark.alternating
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.requirement("U-03")
-async def test_the_log_tells_the_same_events_as_the_stream_did(scene: str) -> None:
+async def test_the_log_yields_the_same_events_as_the_stream(scene: str) -> None:
     limits = RuntimeLimits(max_rounds=4)
     async with hosting(a=SCENES[scene](), limits=limits) as runtime:
         session = await runtime.open("a", tools=[look])
         events = [await gathered(session, "Do it."), await gathered(session, "And?")]
-        told = [each for part in events for each in durable(part)]
-        assert len(told) > 10
-        assert asked(retold(runtime, session)) == told
+        live = [each for part in events for each in durable_json(part)]
+        assert len(live) > 10
+        assert ask_events(events_of_log(runtime, session)) == live
 
 
-async def test_calls_that_were_never_started_are_reported_when_their_turn_ends() -> None:
+async def test_calls_that_never_started_are_reported_when_their_turn_ends() -> None:
     limits = RuntimeLimits(max_rounds=4)
     async with hosting(a=SCENES["too many rounds"](), limits=limits) as runtime:
         session = await runtime.open("a", tools=[look])
@@ -121,19 +121,19 @@ async def test_calls_that_were_never_started_are_reported_when_their_turn_ends()
 
 
 @pytest.mark.requirement("U-03")
-async def test_a_failover_is_told_alike() -> None:
+async def test_the_log_yields_the_same_events_after_a_failover() -> None:
     pools = {"pool": PoolSettings(members=("a", "b"), policy="failover")}
     here, there = openai(ENDING, faults={0: SERVER_ERROR, 1: SERVER_ERROR}), anthropic(CALLING, ENDING)
     async with hosting(pools=pools, a=here, b=there) as runtime:
         session = await runtime.open("pool", tools=[look])
-        told = durable(await gathered(session, "Do it."))
-        assert [each["backend"] for each in told if each["type"] == "failover"] == ["b"]
-        assert asked(retold(runtime, session)) == told
+        live = durable_json(await gathered(session, "Do it."))
+        assert [each["backend"] for each in live if each["type"] == "failover"] == ["b"]
+        assert ask_events(events_of_log(runtime, session)) == live
 
 
 @pytest.mark.parametrize("at", ["thinking", "message", "request_rendered"])
 @pytest.mark.requirement("U-03")
-async def test_a_cancelled_ask_is_told_alike(at: str) -> None:
+async def test_the_log_yields_the_same_events_after_a_cancel(at: str) -> None:
     gate = Gate()
     gate.open("b")
     turns = (
@@ -150,13 +150,13 @@ async def test_a_cancelled_ask_is_told_alike(at: str) -> None:
                 if at == event.type:
                     await session.switch("b")
                     tasks.start_soon(session.cancel)
-        told = durable(events)
-        assert [each["result"]["status"] for each in told if each["type"] == "complete"] == ["cancelled"]
-        assert asked(retold(runtime, session)) == told
+        live = durable_json(events)
+        assert [each["result"]["status"] for each in live if each["type"] == "complete"] == ["cancelled"]
+        assert ask_events(events_of_log(runtime, session)) == live
 
 
 @pytest.mark.requirement("U-03")
-async def test_every_event_fits_its_schema_and_a_frame_holds_it() -> None:
+async def test_every_event_fits_its_schema_and_its_sse_frame() -> None:
     judge = jsonschema_rs.validator_for(SCHEMA)
     refusing = openai(
         Turn(Call("look", {"name": "a"})), ENDING, faults={1: REFUSED, 2: REFUSED, 3: SERVER_ERROR}
@@ -166,7 +166,7 @@ async def test_every_event_fits_its_schema_and_a_frame_holds_it() -> None:
             session = await runtime.open(target, tools=[look])
             live = await gathered(session, "Do it.")
             publisher = Publisher()
-            late = [told for event in log(runtime, session) for told in publisher.publish(event)]
+            late = [live for event in log(runtime, session) for live in publisher.publish(event)]
             for event in [*live, *late]:
                 as_json = event_json(event)
                 assert [error.message for error in judge.iter_errors(as_json)] == []
@@ -177,11 +177,11 @@ async def test_every_event_fits_its_schema_and_a_frame_holds_it() -> None:
 
 
 @pytest.mark.requirement("U-03")
-async def test_the_last_of_the_events_of_one_number_and_no_other_may_be_read_on_from() -> None:
+async def test_only_the_last_event_of_a_number_is_a_place_to_resume() -> None:
     async with hosting(a=openai(CALLING, ENDING)) as runtime:
         session = await runtime.open("a", tools=[look])
         await session.ask("Do it.")
-        groups = groupby(retold(runtime, session), key=lambda each: int(each["seq"]))
+        groups = groupby(events_of_log(runtime, session), key=lambda each: int(each["seq"]))
         more = [[each.get("more", False) for each in group] for _, group in groups]
         assert [each for each in more if len(each) > 1] == [[True, True, False], [True, False]]
         assert {each[-1] for each in more} == {False}
@@ -190,23 +190,23 @@ async def test_the_last_of_the_events_of_one_number_and_no_other_may_be_read_on_
 @pytest.mark.parametrize("retried", [True, False])
 @pytest.mark.parametrize("ends", ["provided", "cancelled"])
 @pytest.mark.requirement("U-03")
-async def test_an_ask_that_waits_is_told_alike(ends: str, retried: bool) -> None:
+async def test_the_log_yields_the_same_events_for_an_ask_that_waits(ends: str, retried: bool) -> None:
     find = Tool.external("find", "Finds something, elsewhere.", {"type": "object"}, read_only=True)
     asking = Turn(Say("Wait."), Call("find", {"n": 1}), Call("look", {"name": "a"}), Call("find", {"n": 2}))
     server = openai(asking, ENDING, faults={0: Status(429, retry_after="0")} if retried else {})
     async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a", tools=[find, look])
-        told = durable(await gathered(session, "Do it."))
-        assert [each["result"]["status"] for each in told if each["type"] == "complete"] == ["awaiting"]
-        assert asked(retold(runtime, session)) == told
+        live = durable_json(await gathered(session, "Do it."))
+        assert [each["result"]["status"] for each in live if each["type"] == "complete"] == ["awaiting"]
+        assert ask_events(events_of_log(runtime, session)) == live
         first, second = (each.call.id for each in session.pending)
         if ends == "cancelled":
             await session.cancel()
         else:
             async with session.stream(results={first: 1, second: 2}) as stream:
-                told += durable([event async for event in stream])
-            assert asked(retold(runtime, session)) == told
-        last = retold(runtime, session)[-1]
+                live += durable_json([event async for event in stream])
+            assert ask_events(events_of_log(runtime, session)) == live
+        last = events_of_log(runtime, session)[-1]
         assert (last["type"], last["result"]["status"]) == (
             "complete",
             "cancelled" if ends == "cancelled" else "complete",
@@ -215,4 +215,4 @@ async def test_an_ask_that_waits_is_told_alike(ends: str, retried: bool) -> None
             last["result"]["status"]
         ]
         late = [event_json(event) async for event in session.events(follow=False)]
-        assert late == retold(runtime, session)
+        assert late == events_of_log(runtime, session)

@@ -1,4 +1,4 @@
-"""`output=`: an answer of the form that was asked for, the same whatever the provider has for it."""
+"""`output=`: the answer is a value of the given type, whatever means the provider has for it."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from actors.session.output import output_of
 from actors.strict.dialects import SERVERS, strict_server
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn, validate
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai
-from tests.session.asking.test_settings import sent
+from tests.session.test_settings import request_with
 
 
 class City(pydantic.BaseModel):
@@ -60,7 +60,7 @@ BEST = {
     "ollama": "schema",
     "groq": "tool",
 }
-"""What a dialect has for the form of an answer; the others are told in words. DeepSeek: unless it thinks."""
+"""How each dialect requests the output type; without an entry, by a prompt. DeepSeek uses a tool unless it thinks."""
 
 BESIDE_TOOLS = {
     **dict.fromkeys(("openai_chat", "azure", "openai_responses", "anthropic", "bedrock"), "schema"),
@@ -74,12 +74,12 @@ def settings(name: str, **more: Any) -> Settings:  # Any: as `Settings` takes th
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_each_dialect_is_told_the_form_by_what_it_has(name: str) -> None:
+def test_each_dialect_requests_an_output_type_by_its_best_means(name: str) -> None:
     read = ToolSpec("read", "", Json(b'{"type":"object"}'))
     assert output_means(settings(name), dialect(name)) == BEST.get(name, "prompt")
     assert output_means(settings(name, tools=(read,)), dialect(name)) == BESIDE_TOOLS.get(name, "prompt")
     for wanted in (settings(name), settings(name, tools=(read,))):
-        made = sent(name, wanted)
+        made = request_with(name, wanted)
         body = json.loads(made.body)
         assert validate(made.body, name) is None
         says_schema = any(key in str(body) for key in ("json_schema", "responseSchema"))
@@ -87,7 +87,7 @@ def test_each_dialect_is_told_the_form_by_what_it_has(name: str) -> None:
         assert (OUTPUT_TOOL in str(body)) is (output_means(wanted, dialect(name)) == "tool")
 
 
-def test_a_tool_stands_for_the_answer_only_where_it_can_be_forced() -> None:
+def test_an_output_tool_is_used_only_if_it_can_be_forced() -> None:
     deepseek = dialect("deepseek")
     assert output_means(settings("deepseek", thinking="off"), deepseek) == "tool"
     assert output_means(settings("deepseek", thinking="adaptive"), deepseek) == "prompt"
@@ -95,11 +95,11 @@ def test_a_tool_stands_for_the_answer_only_where_it_can_be_forced() -> None:
     assert output_means(Settings(model="claude-3-opus", output=SCHEMA), dialect("anthropic")) == "prompt"
     assert output_means(Settings(model="gpt-4-turbo", output=SCHEMA), dialect("openai_chat")) == "prompt"
     assert output_means(Settings(model="amazon.nova-pro-v1:0", output=SCHEMA), dialect("bedrock")) == "prompt"
-    body = json.loads(sent("groq", settings("groq")).body)
+    body = json.loads(request_with("groq", settings("groq")).body)
     assert body["tool_choice"] == {"type": "function", "function": {"name": OUTPUT_TOOL}}
 
 
-def test_a_strict_schema_closes_every_object_and_one_that_cannot_be_is_said_in_words() -> None:
+def test_a_strict_schema_closes_every_object_or_falls_back_to_a_prompt() -> None:
     made = close_schema(output_of(City).schema)
     assert made is not None
     assert json.loads(made) == {
@@ -131,15 +131,15 @@ def test_a_strict_schema_closes_every_object_and_one_that_cannot_be_is_said_in_w
     ],
     ids=str,
 )
-def test_an_answer_is_read_as_what_was_asked_for(
+def test_an_answer_is_parsed_as_the_output_type(
     asked: Any, said: str, value: Any
-) -> None:  # Any: a type; its value
+) -> None:  # Any: a type and its value
     read = output_of(asked).parse(said, "unambiguous")
     assert isinstance(read, tuple)
     assert read[0] == value
 
 
-def test_what_is_wrong_with_an_answer_is_said_to_the_model() -> None:
+def test_a_correction_names_the_errors_of_the_answer() -> None:
     form = output_of(City)
     assert form.parse("Oslo is nice.", "unambiguous") == []
     assert "not one JSON value" in correction([])
@@ -158,12 +158,13 @@ def test_what_is_wrong_with_an_answer_is_said_to_the_model() -> None:
     [object(), {"type": 3}, {"$ref": "https://example.com/x"}, "a text"],
     ids=["object", "type", "remote", "text"],
 )
-def test_what_has_no_schema_is_refused_in_one_line(asked: Any) -> None:  # Any: what a caller may give
+# Any: any value that a caller may pass
+def test_an_output_type_without_a_schema_is_a_config_error(asked: Any) -> None:
     with pytest.raises(ConfigError, match=r"^output="):
         output_of(asked)
 
 
-def test_the_call_that_stands_for_an_answer_is_its_text() -> None:
+def test_a_call_of_the_output_tool_becomes_the_text_of_the_answer() -> None:
     said = Message("assistant", [ToolCall("c1", OUTPUT_TOOL, {"a": 1}), ToolCall("c2", "read")])
     made = as_text(said)
     assert made.blocks == (Text('{"a":1}'), said.blocks[1])
@@ -173,8 +174,8 @@ def test_the_call_that_stands_for_an_answer_is_its_text() -> None:
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", SERVERS)
-async def test_the_same_answer_comes_from_every_provider(name: str) -> None:
-    """A first answer without the form is corrected, in the same turn, and the session goes on afterwards."""
+async def test_every_provider_returns_the_same_output(name: str) -> None:
+    """A first answer of the wrong form is corrected within the turn, and the session continues afterwards."""
     last = Call(OUTPUT_TOOL, json.loads(OSLO)) if name == "groq" else Say(OSLO)
     server = strict_server(name, [Turn(Say("It is Oslo.")), Turn(last), Turn(Say("Yes."))])
     async with hosting(a=server) as runtime:
@@ -195,7 +196,7 @@ async def test_the_same_answer_comes_from_every_provider(name: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("made", [openai, anthropic])
-async def test_tools_are_called_first_and_the_answer_has_the_form(made: Any) -> None:  # Any: a server
+async def test_tools_run_before_the_answer_of_the_output_type(made: Any) -> None:  # Any: a server
     server, gate = made(Turn(Call("work", {"name": "a"})), Turn(Say(OSLO))), Gate()
     gate.open("a")
     async with hosting(a=server) as runtime:
@@ -207,7 +208,7 @@ async def test_tools_are_called_first_and_the_answer_has_the_form(made: Any) -> 
 
 
 @pytest.mark.anyio
-async def test_a_model_that_never_gives_the_form_fails_the_ask_after_a_few_corrections() -> None:
+async def test_an_ask_fails_after_max_corrections_of_its_output() -> None:
     server = openai(*[Turn(Say("no"))] * 3, Turn(Say("free again")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
@@ -218,7 +219,7 @@ async def test_a_model_that_never_gives_the_form_fails_the_ask_after_a_few_corre
 
 
 @pytest.mark.anyio
-async def test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there() -> None:
+async def test_the_error_names_missing_fields_but_no_values_of_the_answer() -> None:
     said = '{"name": ["canary"], "height": "canary"}'
     async with hosting(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
@@ -229,7 +230,7 @@ async def test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there
 
 
 @pytest.mark.anyio
-async def test_who_takes_over_goes_on_counting_the_corrections_of_the_ask() -> None:
+async def test_corrections_are_counted_across_a_failover() -> None:
     no = Turn(Say("no"))
     first, second = openai(no, faults={1: Status(401)}), openai(no, no, Turn(Say("never")))
     pools = {"both": PoolSettings(members=("a", "b"))}
@@ -242,8 +243,8 @@ async def test_who_takes_over_goes_on_counting_the_corrections_of_the_ask() -> N
 
 
 @pytest.mark.anyio
-async def test_who_takes_over_is_told_the_form_too() -> None:
-    """The first has a schema in its request; the second is told in words, which are in the log."""
+async def test_a_failover_backend_receives_the_output_type_too() -> None:
+    """The first backend gets a schema in its request, the second an instruction, which is in the log."""
     first, second = openai(Turn(Say("never")), faults={0: SERVER_ERROR}), anthropic(Turn(Say(OSLO)))
     pools = {"both": PoolSettings(members=("a", "b"))}
     async with hosting(pools=pools, a=first, b=second) as runtime:

@@ -1,4 +1,4 @@
-"""Whatever form an answer is to have, no provider refuses the request that asks for it."""
+"""Requests with an output type: no provider refuses them, whatever the type."""
 
 import json
 from typing import Any, Literal
@@ -17,8 +17,8 @@ from actors.errors import ConfigError
 from actors.session.output import Output, output_of
 from actors.strict.rules import validate
 from tests.commands.at_scale import share
-from tests.session.asking.forms import FORMS, SCHEMAS, Form
-from tests.session.asking.test_settings import sent
+from tests.session.output_types import FORMS, SCHEMAS, TypeWithValue
+from tests.session.test_settings import request_with
 
 MODELS = {
     "anthropic": "claude-sonnet-5",
@@ -30,12 +30,12 @@ ASKED = settings(max_examples=share(120), deadline=None)
 
 
 def refusals(form: Output[Any]) -> list[tuple[str, bool, str]]:
-    """Return who refuses a request for an answer of a form: with tools and without."""
+    """Return the refusals of requests for this output type, in every dialect, with and without tools."""
     found = []
     for name in PROFILES:
         for tools in ((), (READ,)):
             model = MODELS.get(name, "m")
-            made = sent(name, Settings(model=model, output=form.schema, tools=tools))
+            made = request_with(name, Settings(model=model, output=form.schema, tools=tools))
             if (refusal := validate(made.body, name)) is not None:
                 found.append((name, bool(tools), refusal.message))
     return found
@@ -44,14 +44,14 @@ def refusals(form: Output[Any]) -> list[tuple[str, bool, str]]:
 @pytest.mark.requirement("PROMISE-1")
 @ASKED
 @given(FORMS)
-def test_no_provider_refuses_to_be_asked_for_a_type(form: Form) -> None:
+def test_no_provider_refuses_a_request_for_a_generated_type(form: TypeWithValue) -> None:
     assert refusals(output_of(form.type)) == []
 
 
 @pytest.mark.requirement("PROMISE-1")
 @ASKED
 @given(SCHEMAS)
-def test_no_provider_refuses_to_be_asked_for_a_schema(schema: dict[str, Any]) -> None:  # Any: JSON
+def test_no_provider_refuses_a_request_for_a_generated_schema(schema: dict[str, Any]) -> None:  # Any: JSON
     try:
         form = output_of(schema)
     except ConfigError:
@@ -61,8 +61,8 @@ def test_no_provider_refuses_to_be_asked_for_a_schema(schema: dict[str, Any]) ->
 
 @ASKED
 @given(FORMS)
-def test_a_closed_schema_takes_what_the_type_itself_says(form: Form) -> None:
-    """Closing leaves out what cannot be said, and bars nothing: what a type dumps conforms, and is read as itself."""
+def test_a_closed_schema_accepts_every_value_of_its_type(form: TypeWithValue) -> None:
+    """Closing a schema only removes unsupported keywords: dumped values conform to it and parse to themselves."""
     asked, adapter = output_of(form.type), pydantic.TypeAdapter(form.type)
     value = adapter.validate_json(json.dumps(form.value))
     said = adapter.dump_python(value, mode="json", by_alias=True)
@@ -102,12 +102,12 @@ class Tree(pydantic.BaseModel):
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_chat", "gemini", "mistral"])
 @pytest.mark.parametrize("asked", [In, Cat, Zoo, list[Zoo], Cat | Dog, In | None], ids=str)
-def test_choices_defaults_and_nested_types_are_said_by_a_schema(name: str, asked: Any) -> None:  # Any: a type
+def test_unions_defaults_and_nested_types_use_a_strict_schema(name: str, asked: Any) -> None:  # Any: a type
     form = output_of(asked)
     wanted = Settings(model=MODELS.get(name, "m"), output=form.schema)
     assert output_means(wanted, dialect(name)) == "schema"
     assert named_schema(form.schema)["strict"] is True
-    assert validate(sent(name, wanted).body, name) is None
+    assert validate(request_with(name, wanted).body, name) is None
 
 
 OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -129,17 +129,17 @@ NULLABLE = {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
     ],
     ids=str,
 )
-def test_what_would_say_something_else_is_not_said_strictly(
+def test_a_type_that_a_strict_schema_would_change_is_not_sent_strictly(
     asked: Any, is_strict: bool, said: str
 ) -> None:  # Any: a type
-    """OpenAI alone can be told of a recursive type, nobody of an open object, and no member is demanded for nothing."""
+    """Only OpenAI accepts recursive types, no provider accepts open objects, and optional members stay optional."""
     form = output_of(asked)
     assert named_schema(form.schema)["strict"] is is_strict
     for name in ("anthropic", "bedrock", "gemini"):
         assert output_means(Settings(model=MODELS.get(name, "m"), output=form.schema), dialect(name)) == said
 
 
-def test_two_objects_that_begin_alike_are_not_said_strictly() -> None:
+def test_objects_with_the_same_first_member_are_not_sent_strictly() -> None:
     class One(pydantic.BaseModel):
         name: str
         x: int
@@ -156,20 +156,20 @@ def test_two_objects_that_begin_alike_are_not_said_strictly() -> None:
 
 
 @pytest.mark.parametrize(("count", "said"), [(24, "schema"), (25, "prompt")])
-def test_more_optional_members_than_a_provider_compiles_are_said_in_words(count: int, said: str) -> None:
+def test_more_optional_members_than_the_limit_fall_back_to_a_prompt(count: int, said: str) -> None:
     members: dict[str, Any] = {
         f"f{number}": (int, 0) for number in range(count)
-    }  # Any: as pydantic takes them
+    }  # Any: field definitions of pydantic
     form = output_of(pydantic.create_model("Many", **members))
     assert output_means(Settings(model="claude-sonnet-5", output=form.schema), dialect("anthropic")) == said
 
 
-def test_a_format_that_is_not_a_word_is_dropped_from_a_closed_schema() -> None:
+def test_a_format_that_is_no_string_is_dropped_from_a_closed_schema() -> None:
     assert close_schema(Json(b'{"type":"string","format":{"a":1}}')) == b'{"type":"string"}'
 
 
 @pytest.mark.parametrize("keyword", ["allOf", "not", "if", "patternProperties", "prefixItems", "definitions"])
-def test_a_schema_with_a_keyword_that_closing_would_change_is_not_closed(keyword: str) -> None:
+def test_a_schema_that_closing_would_change_is_not_closed(keyword: str) -> None:
     inner: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}}
     outer: dict[str, JsonValue] = {"type": "object", "additionalProperties": False}
     assert close_schema(dump({**outer, "properties": {"a": inner}})) is not None

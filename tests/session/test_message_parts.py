@@ -1,4 +1,4 @@
-"""What an ask says in several parts: texts, images, documents."""
+"""Messages of several parts: text, images and documents."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ from tests.runtime_support import anthropic, bodies, hosting, openai
 PNG = Media.from_bytes(png(), "image/png")
 
 
-def test_media_are_made_of_bytes_or_of_an_address() -> None:
+def test_media_are_created_from_bytes_or_a_url() -> None:
     assert Media("image/png", png_base64()) == PNG
     assert Media.from_url("https://x.example/a.png", "image/png").url == "https://x.example/a.png"
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("made", [openai, anthropic])
-async def test_parts_are_sent_in_their_order(made: Any) -> None:  # Any: a server
-    server = made(Turn(Say("a cat")))
+@pytest.mark.parametrize("make_server", [openai, anthropic])
+async def test_parts_are_sent_in_order(make_server: Any) -> None:  # Any: a server
+    server = make_server(Turn(Say("a cat")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask(["What is this?", PNG, Text("Be brief.")])).text == "a cat"
@@ -42,9 +42,9 @@ async def test_parts_are_sent_in_their_order(made: Any) -> None:  # Any: a serve
     ],
     ids=["empty", "number", "message"],
 )
-async def test_what_is_no_part_is_refused_in_one_line(
+async def test_an_invalid_part_raises_a_short_error(
     words: Any, says: str
-) -> None:  # Any: what a caller may give
+) -> None:  # Any: any value that a caller may pass
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(SessionError) as refused:

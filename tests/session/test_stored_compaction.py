@@ -1,4 +1,4 @@
-"""Histories that were made shorter, carried elsewhere, killed in the midst of it, or configured in a file."""
+"""Compacted histories that are forked, exported, interrupted by a crash, or configured in a file."""
 
 import json
 from pathlib import Path
@@ -30,18 +30,18 @@ from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
 
-MADE = Compaction(large_result_bytes=1000, keep_turns=1)
+SETTINGS = Compaction(large_result_bytes=1000, keep_turns=1)
 
 
 def runtime_at(
     server: Any, storage: MemoryStorage | None = None, **options: Any
-) -> Runtime:  # Any: a server; of one
+) -> Runtime:  # Any: a strict server; options of Runtime
     config = Config(FileSettings(backends={"a": backend_at(server)}), {})
-    return Runtime(config, journal=storage, seed=1, **{"compaction": MADE, **options})
+    return Runtime(config, journal=storage, seed=1, **{"compaction": SETTINGS, **options})
 
 
-async def shortened(runtime: Runtime) -> Session:
-    """Return a session with a summary, and a mark behind it."""
+async def open_compacted_session(runtime: Runtime) -> Session:
+    """Return a session with a summary, followed by a trimmed result."""
     session = await runtime.open("a", tools=[read], id="trip")
     await talk(session, 3)
     made = await session.compact()
@@ -49,10 +49,10 @@ async def shortened(runtime: Runtime) -> Session:
     return session
 
 
-async def test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was() -> None:
+async def test_forks_and_imports_show_a_compacted_history_unchanged() -> None:
     server = host("openai_chat")
     async with serve(server), runtime_at(server) as runtime:
-        session = await shortened(runtime)
+        session = await open_compacted_session(runtime)
         kinds = {type(event) for event in log(runtime, session)}
         assert {Compacted, ResultsTrimmed} <= kinds
         forked = await runtime.resume(await runtime.journal.fork("trip"), tools=[read])
@@ -63,15 +63,15 @@ async def test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was(
             await assert_rebuilds(runtime, each)
         asked = [json.dumps(body["messages"]) for body in bodies(server)[-6:]]
     assert server.refusals == []
-    assert len(set(asked[::2])) == 1  # the second of each holds an id that the server made up
+    assert len(set(asked[::2])) == 1  # the second request of each contains an id that the server made up
     assert "was left out here" in asked[0]
     assert "[Summary of the conversation so far.]" in asked[0]
 
 
-async def test_a_session_that_is_opened_on_the_messages_of_another_shows_results_whole() -> None:
+async def test_a_session_opened_on_compacted_messages_shows_full_results() -> None:
     server = host("openai_chat")
     async with serve(server), runtime_at(server) as runtime:
-        session = await shortened(runtime)
+        session = await open_compacted_session(runtime)
         again = await runtime.open("a", tools=[read], messages=await session.history())
         bodies_of = [str((await each.preview("a")).body) for each in (session, again)]
     assert ["was left out here" in body for body in bodies_of] == [True, False]
@@ -80,11 +80,11 @@ async def test_a_session_that_is_opened_on_the_messages_of_another_shows_results
 
 
 @pytest.mark.requirement("REQ-915-026", "REQ-915-028", "PROMISE-6")
-async def test_wherever_a_process_is_killed_while_it_makes_a_history_shorter_its_session_goes_on() -> None:
+async def test_a_session_continues_after_a_kill_at_any_moment_of_compaction() -> None:
     server = host("openai_chat")
     async with serve(server):
         async with runtime_at(server) as runtime:
-            events = log(runtime, await shortened(runtime))
+            events = log(runtime, await open_compacted_session(runtime))
         begun = max(at for at, event in enumerate(events) if isinstance(event, RequestSent) and event.aside)
         done = [at for at, event in enumerate(events) if isinstance(event, Compacted)]
         for at in range(begun - 1, len(events)):
@@ -103,31 +103,31 @@ async def test_wherever_a_process_is_killed_while_it_makes_a_history_shorter_its
     assert server.refusals == []
 
 
-def filed(text: str, folder: Path) -> Config:
+def load_text(text: str, folder: Path) -> Config:
     path = folder / "actors.toml"
     path.write_text(text)
     return load(path, {})
 
 
-def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(tmp_path: Path) -> None:
-    said = filed(
+def test_arguments_of_a_program_override_compaction_in_a_file(tmp_path: Path) -> None:
+    said = load_text(
         '[compaction]\nthreshold = 0.5\nkeep_turns = 1\nlarge_result_bytes = 4096\nattachments = 2\nsummarizer = "a"\n'
         '[backends.a]\nkind = "openai"\nmodel = "gpt"\n',
         tmp_path,
     )
     assert Runtime(said)._backends.compaction == Compaction(0.5, 1, 4096, 2, "a")
-    assert Runtime(said, compaction=MADE)._backends.compaction == MADE
-    assert Runtime(filed('[compaction]\nthreshold = "never"\n', tmp_path))._backends.compaction == Compaction(
+    assert Runtime(said, compaction=SETTINGS)._backends.compaction == SETTINGS
+    assert Runtime(load_text('[compaction]\nthreshold = "never"\n', tmp_path))._backends.compaction == Compaction(
         None
     )
-    assert Runtime(filed("", tmp_path))._backends.compaction == Compaction()
+    assert Runtime(load_text("", tmp_path))._backends.compaction == Compaction()
     for wrong, name in (
         ("threshold = 1.5", "threshold"),
         ("keep_turns = -1", "keep_turns"),
         ("large_result_bytes = 8", "large_result_bytes"),
     ):
         with pytest.raises(ConfigError, match=rf"actors\.toml, line 2.*{name}"):
-            filed(f"[compaction]\n{wrong}\n", tmp_path)
+            load_text(f"[compaction]\n{wrong}\n", tmp_path)
     assert (
         Runtime(
             compaction=Compaction(summarizer="openai:gpt-5.2"), environ={}
@@ -140,7 +140,7 @@ def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(t
             Runtime(said, compaction=Compaction(summarizer=by))
 
 
-async def test_the_window_of_a_price_counts_where_the_backend_says_none() -> None:
+async def test_the_window_of_a_price_applies_if_the_backend_declares_none() -> None:
     server = host("openai_chat", 6000)
     prices = {"gpt*": Price(1.0, 1.0, context=6000)}
     settings = Compaction(threshold=0.6, large_result_bytes=100_000)
@@ -156,8 +156,8 @@ async def test_the_window_of_a_price_counts_where_the_backend_says_none() -> Non
     assert [exchange.status for exchange in server.requests if exchange.status != 200] == []
 
 
-async def test_attachments_that_a_request_could_not_hold_come_back_behind_a_summary() -> None:
-    """Bedrock takes five documents. Of eight, the three that came last are noted, until the first four are gone."""
+async def test_attachments_over_a_limit_reappear_after_a_summary() -> None:
+    """Bedrock accepts five documents. Of eight, the last three are noted until the first four are summarised."""
     server = strict_host("bedrock", Script(lambda request: Turn(Say("Fine."))), host="bedrock")
     settings = Compaction(keep_turns=1, attachments=1)
     async with serve(server), runtime_at(server, compaction=settings) as runtime:

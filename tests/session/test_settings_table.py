@@ -1,4 +1,4 @@
-"""One table describes every setting: no setting is accepted, stored and then neither sent nor reported as a loss."""
+"""One table describes every setting: each is either sent or reported as a loss."""
 
 import json
 from typing import Any
@@ -51,7 +51,7 @@ VALUES: dict[str, Any] = {  # Any: each setting has its own type
     "user": "u-1",
     "metadata": (("team", "blue"),),
 }
-"""A value of each setting that requests send."""
+"""One value of each setting that requests send."""
 MODELS = [
     *((name, "m") for name in PROFILES),
     ("openai_chat", "gpt-4o"),
@@ -67,7 +67,7 @@ MODELS = [
 ]
 
 
-def sent(name: str, model: str, **settings: Any) -> tuple[bytes, tuple[str, ...]]:  # Any: as above
+def request_with(name: str, model: str, **settings: Any) -> tuple[bytes, tuple[str, ...]]:  # Any: as above
     """Return the body of a request with one tool, and its losses."""
     profile = dialect(name)
     history, codec = History([Message("user", [Text("u")])]), adapter(profile)
@@ -81,8 +81,8 @@ def sent(name: str, model: str, **settings: Any) -> tuple[bytes, tuple[str, ...]
 def test_every_setting_changes_the_request_or_is_reported_as_a_loss(
     name: str, model: str, setting: str
 ) -> None:
-    plain, _ = sent(name, model)
-    body, losses = sent(name, model, **{setting: VALUES[setting]})
+    plain, _ = request_with(name, model)
+    body, losses = request_with(name, model, **{setting: VALUES[setting]})
     assert (body != plain) or setting in losses
     assert check(body, dialect(name)) == []
     assert validate(body, name) is None
@@ -90,11 +90,9 @@ def test_every_setting_changes_the_request_or_is_reported_as_a_loss(
 
 @pytest.mark.parametrize("setting", [name for name in REQUEST_SETTINGS if name != "thinking"])
 @pytest.mark.parametrize(("name", "model"), MODELS)
-def test_a_setting_without_a_loss_is_in_the_field_that_the_table_names(
-    name: str, model: str, setting: str
-) -> None:
-    body, losses = sent(name, model, **{setting: VALUES[setting]})
-    if setting in losses or setting == "effort":  # an effort has a field for each vendor's switch
+def test_a_setting_is_sent_in_the_field_that_the_table_names(name: str, model: str, setting: str) -> None:
+    body, losses = request_with(name, model, **{setting: VALUES[setting]})
+    if setting in losses or setting == "effort":  # each vendor has its own field for the effort
         return
     place = json.loads(body)
     for key in field_name(setting, for_model(dialect(name), model)).split("."):
@@ -102,7 +100,7 @@ def test_a_setting_without_a_loss_is_in_the_field_that_the_table_names(
         place = place[key]
 
 
-def test_every_place_that_names_settings_names_the_same_ones() -> None:
+def test_every_list_of_settings_has_the_same_names() -> None:
     assert {*VALUES} == {*REQUEST_SETTINGS}
     assert {*names("ask")} == {*AskSettings.__annotations__}
     assert {*names("ask"), "output"} == {*Asked.__struct_fields__}
@@ -117,7 +115,7 @@ def test_every_place_that_names_settings_names_the_same_ones() -> None:
 
 
 @pytest.mark.parametrize("setting", [*VALUES])
-def test_a_refusal_that_names_the_field_of_a_setting_is_read_as_that_setting(setting: str) -> None:
+def test_a_refusal_that_names_a_field_is_mapped_to_its_setting(setting: str) -> None:
     for path in {*SETTINGS[setting].wire.values()} - {"user", "metadata.user_id", "metadata"}:
         found = refused_parameter("Unsupported parameter.", path)
         assert found is not None
@@ -126,7 +124,7 @@ def test_a_refusal_that_names_the_field_of_a_setting_is_read_as_that_setting(set
         )
 
 
-def test_the_log_stores_the_given_settings_alone_and_by_name() -> None:
+def test_the_log_stores_only_the_given_settings_by_name() -> None:
     given = parse_settings({"seed": 3, "metadata": {"team": "blue"}, "timeout": 9})
     event = AskStarted(1, pack(Message("user", [Text("u")])), given)
     record = encode_event(event)
@@ -159,8 +157,8 @@ def test_a_value_out_of_range_is_rejected_with_the_range_in_words(
     assert out_of_range(setting, None) is None
 
 
-def test_a_forced_tool_and_one_call_per_message_go_together() -> None:
-    body, losses = sent("anthropic", "m", tool_choice=ToolChoice("look"), parallel_tool_calls=False)
+def test_a_forced_tool_combines_with_one_call_per_message() -> None:
+    body, losses = request_with("anthropic", "m", tool_choice=ToolChoice("look"), parallel_tool_calls=False)
     assert json.loads(body)["tool_choice"] == {
         "type": "tool",
         "name": "look",

@@ -1,4 +1,4 @@
-"""A forced tool on a model that accepts no forced tool choice: an instruction that stays in the lane (ANT-48)."""
+"""A forced tool on a model without forced tool choice: an instruction that stays in the lane (ANT-48)."""
 
 import json
 from typing import Any
@@ -52,7 +52,7 @@ async def test_the_instruction_stays_in_the_lane_and_all_tools_stay_declared() -
 
 
 @pytest.mark.parametrize("choice", ["required", ToolChoice("find")], ids=["any", "by name"])
-async def test_a_model_that_answers_in_words_is_corrected_once(choice: Any) -> None:  # Any: a tool choice
+async def test_a_model_that_answers_in_text_is_corrected_once(choice: Any) -> None:  # Any: a tool choice
     server = AnthropicServer([Turn(Say("No need.")), Turn(Call("find", {})), Turn(Say("Done."))])
     async with hosting(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
@@ -62,7 +62,7 @@ async def test_a_model_that_answers_in_words_is_corrected_once(choice: Any) -> N
     assert server.refusals == []
 
 
-async def test_a_model_that_never_calls_the_tool_answers_and_the_loss_is_reported() -> None:
+async def test_a_model_that_never_calls_the_tool_answers_with_a_reported_loss() -> None:
     server = AnthropicServer([Turn(Say("No need.")), Turn(Say("Still no."))])
     async with hosting(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[find])
@@ -72,7 +72,7 @@ async def test_a_model_that_never_calls_the_tool_answers_and_the_loss_is_reporte
         assert len(instructions(runtime, session)) == 2
 
 
-async def test_a_call_of_another_tool_does_not_meet_a_choice_by_name() -> None:
+async def test_a_call_of_another_tool_does_not_satisfy_a_choice_by_name() -> None:
     server = AnthropicServer(
         [Turn(Call("look", {})), Turn(Say("Seen.")), Turn(Call("find", {})), Turn(Say("Done."))]
     )
@@ -82,7 +82,7 @@ async def test_a_call_of_another_tool_does_not_meet_a_choice_by_name() -> None:
         assert (answer.text, answer.rounds) == ("Done.", 4)
 
 
-async def test_a_model_that_accepts_a_forced_tool_is_sent_no_instruction() -> None:
+async def test_a_model_that_supports_forced_tools_gets_no_instruction() -> None:
     server = OpenAIServer([Turn(Call("find", {})), Turn(Say("Done."))])
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[find])

@@ -1,4 +1,4 @@
-"""Generated types and JSON Schemas of answers, with values that conform to them."""
+"""Generated output types and JSON Schemas, with values that conform to them."""
 
 from dataclasses import dataclass, field, make_dataclass
 from datetime import date, datetime
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import Field, create_model
 
 _NUMBERS = count()
-_OrNone: Any = Optional  # these are of types that are values here
+_OrNone: Any = Optional  # aliases for types that are computed at run time
 _List: Any = list
 _Keyed: Any = dict
 _Word: Any = Literal
@@ -48,81 +48,83 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Form:
+class TypeWithValue:
     """A type, and one value of it as JSON."""
 
     type: Any  # any annotation
     value: Any  # JSON
 
 
-LEAVES: tuple[Form, ...] = (
-    Form(int, 3),
-    Form(str, "a"),
-    Form(bool, True),
-    Form(float, 1.5),
-    Form(None, None),
-    Form(Any, [1, "a"]),
-    Form(Color, "red"),
-    Form(Level, 1),
-    Form(Literal["a", "b"], "b"),
-    Form(Literal["a", 1, None], 1),
-    Form(date, "2026-01-02"),
-    Form(datetime, "2026-01-02T03:04:05Z"),
-    Form(UUID, "12345678-1234-5678-1234-567812345678"),
-    Form(Decimal, "1.5"),
-    Form(pydantic.AnyUrl, "https://x.example/"),
-    Form(Annotated[int, Field(ge=1, le=9, multiple_of=3)], 6),
-    Form(Annotated[str, Field(min_length=1, max_length=9, pattern="[a-z]+")], "abc"),
-    Form(Annotated[str, Field(pattern="^[a-z]+$", description="A word.")], "abc"),
-    Form(Annotated[list[int], Field(min_length=2, max_length=3)], [1, 2]),
-    Form(dict[str, int], {"a": 1}),
-    Form(dict, {"a": [1]}),
-    Form(tuple[int, str], [1, "a"]),
-    Form(Place, ["a", 1]),
-    Form(Tree, {"value": 1, "leaves": [{"value": 2, "leaves": [], "twin": None}], "twin": None}),
-    Form(Point, {"x": 1.0, "y": 2.0, "tags": []}),
+LEAVES: tuple[TypeWithValue, ...] = (
+    TypeWithValue(int, 3),
+    TypeWithValue(str, "a"),
+    TypeWithValue(bool, True),
+    TypeWithValue(float, 1.5),
+    TypeWithValue(None, None),
+    TypeWithValue(Any, [1, "a"]),
+    TypeWithValue(Color, "red"),
+    TypeWithValue(Level, 1),
+    TypeWithValue(Literal["a", "b"], "b"),
+    TypeWithValue(Literal["a", 1, None], 1),
+    TypeWithValue(date, "2026-01-02"),
+    TypeWithValue(datetime, "2026-01-02T03:04:05Z"),
+    TypeWithValue(UUID, "12345678-1234-5678-1234-567812345678"),
+    TypeWithValue(Decimal, "1.5"),
+    TypeWithValue(pydantic.AnyUrl, "https://x.example/"),
+    TypeWithValue(Annotated[int, Field(ge=1, le=9, multiple_of=3)], 6),
+    TypeWithValue(Annotated[str, Field(min_length=1, max_length=9, pattern="[a-z]+")], "abc"),
+    TypeWithValue(Annotated[str, Field(pattern="^[a-z]+$", description="A word.")], "abc"),
+    TypeWithValue(Annotated[list[int], Field(min_length=2, max_length=3)], [1, 2]),
+    TypeWithValue(dict[str, int], {"a": 1}),
+    TypeWithValue(dict, {"a": [1]}),
+    TypeWithValue(tuple[int, str], [1, "a"]),
+    TypeWithValue(Place, ["a", 1]),
+    TypeWithValue(Tree, {"value": 1, "leaves": [{"value": 2, "leaves": [], "twin": None}], "twin": None}),
+    TypeWithValue(Point, {"x": 1.0, "y": 2.0, "tags": []}),
 )
 
 
-def _listed(inner: Form) -> Form:
-    return Form(_List[inner.type], [inner.value])
+def _list_of(inner: TypeWithValue) -> TypeWithValue:
+    return TypeWithValue(_List[inner.type], [inner.value])
 
 
-def _optional(inner: Form) -> Form:
-    return Form(_OrNone[inner.type], inner.value)
+def _optional(inner: TypeWithValue) -> TypeWithValue:
+    return TypeWithValue(_OrNone[inner.type], inner.value)
 
 
-def _keyed(inner: Form) -> Form:
-    return Form(_Keyed[str, inner.type], {"k": inner.value})
+def _dict_of(inner: TypeWithValue) -> TypeWithValue:
+    return TypeWithValue(_Keyed[str, inner.type], {"k": inner.value})
 
 
-def _either(arms: tuple[Form, Form]) -> Form:
-    return Form(arms[0].type | arms[1].type if _may_be_joined(arms) else arms[0].type, arms[0].value)
+def _union(arms: tuple[TypeWithValue, TypeWithValue]) -> TypeWithValue:
+    return TypeWithValue(arms[0].type | arms[1].type if _can_be_joined(arms) else arms[0].type, arms[0].value)
 
 
-def _may_be_joined(arms: tuple[Form, Form]) -> bool:
+def _can_be_joined(arms: tuple[TypeWithValue, TypeWithValue]) -> bool:
     return all(isinstance(arm.type, type) for arm in arms)
 
 
-def _kinds(inner: Form) -> Form:
-    """Return a choice of two objects that a word in them tells apart."""
-    one, two = (_kind(word, inner) for word in ("a", "b"))
-    return Form(Annotated[one | two, Field(discriminator="kind")], {"kind": "b", "held": inner.value})
+def _tagged_union(inner: TypeWithValue) -> TypeWithValue:
+    """Return a union of two objects that the value of `kind` distinguishes."""
+    one, two = (_tagged_model(word, inner) for word in ("a", "b"))
+    return TypeWithValue(
+        Annotated[one | two, Field(discriminator="kind")], {"kind": "b", "held": inner.value}
+    )
 
 
-def _kind(word: str, inner: Form) -> Any:  # Any: a type that is a value here
+def _tagged_model(word: str, inner: TypeWithValue) -> Any:  # Any: a type
     fields: dict[str, Any] = {
         "kind": (_Word[word], ...),
         "held": (inner.type, ...),
-    }  # Any: as pydantic takes them
+    }  # Any: field definitions of pydantic
     return create_model(f"Kind{next(_NUMBERS)}", **fields)
 
 
 @st.composite
-def _models(draw: st.DrawFn, inner: st.SearchStrategy[Form]) -> Form:
-    """Return a model: some members may be left out, or are described, or are open to more."""
+def _models(draw: st.DrawFn, inner: st.SearchStrategy[TypeWithValue]) -> TypeWithValue:
+    """Return a model whose members may be optional or have descriptions, and which may allow extra members."""
     members = draw(st.lists(st.tuples(inner, st.integers(0, 3)), min_size=0, max_size=4))
-    fields: dict[str, Any] = {}  # Any: as pydantic takes them
+    fields: dict[str, Any] = {}  # Any: field definitions of pydantic
     value: dict[str, Any] = {}
     for number, (form, kind) in enumerate(members):
         name = f"f{number}"
@@ -134,31 +136,31 @@ def _models(draw: st.DrawFn, inner: st.SearchStrategy[Form]) -> Form:
             (_OrNone[form.type], Field(default=None, description="Maybe.")),
         )[kind]
     extra = draw(st.sampled_from(["ignore", "forbid", "allow"]))
-    config = pydantic.ConfigDict(extra=extra)  # type: ignore[typeddict-item]  # one of the literals
+    config = pydantic.ConfigDict(extra=extra)  # type: ignore[typeddict-item]  # one of the three literals
     made = create_model(f"Model{next(_NUMBERS)}", __config__=config, **fields)
-    return Form(made, value)
+    return TypeWithValue(made, value)
 
 
-def _records(inner: Form) -> Form:
+def _dataclass(inner: TypeWithValue) -> TypeWithValue:
     made = make_dataclass(f"Record{next(_NUMBERS)}", [("held", inner.type)])
-    return Form(made, {"held": inner.value})
+    return TypeWithValue(made, {"held": inner.value})
 
 
-def _extend(inner: st.SearchStrategy[Form]) -> st.SearchStrategy[Form]:
+def _extend(inner: st.SearchStrategy[TypeWithValue]) -> st.SearchStrategy[TypeWithValue]:
     return st.one_of(
-        inner.map(_listed),
+        inner.map(_list_of),
         inner.map(_optional),
-        inner.map(_keyed),
-        inner.map(_records),
-        inner.map(_kinds),
-        st.tuples(inner, inner).map(_either),
+        inner.map(_dict_of),
+        inner.map(_dataclass),
+        inner.map(_tagged_union),
+        st.tuples(inner, inner).map(_union),
         _models(inner),
     )
 
 
 FORMS = st.recursive(st.sampled_from(LEAVES), _extend, max_leaves=6)
 
-# ---- schemas that nobody's type made
+# ---- schemas that no type generates
 
 _WORDS = st.sampled_from(["a", "b", "c d", "$x", "é"])
 _TYPES = st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object"])
@@ -224,4 +226,4 @@ _INNER = st.recursive(
 SCHEMAS = st.tuples(st.one_of(_objects(_INNER), _INNER), _INNER).map(
     lambda both: {**both[0], "$defs": {"A": both[1]}}
 )
-"""JSON Schemas of answers; some cannot be used, and none of those gets as far as a provider."""
+"""JSON Schemas of answers. Some are unusable, and these never reach a provider."""
