@@ -39,7 +39,7 @@ from actors.strict.server import LoopbackServer, serve
 from actors.testing import AnthropicProfile, AnthropicServer, AnthropicSettings, OpenAIServer
 from actors.tools import Tool, tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport
-from tests.renderer.marks import unmarked
+from tests.renderer.marks import without_marks
 
 Json = dict[str, Any]  # Any: a request body under test
 
@@ -209,7 +209,7 @@ def folded(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:
 
 def bodies(server: LoopbackServer) -> list[Json]:
     """Return the parsed request bodies that a server received, without their cache marks."""
-    return [json.loads(unmarked(exchange.body, server.dialect)) for exchange in server.requests]
+    return [json.loads(without_marks(exchange.body, server.dialect)) for exchange in server.requests]
 
 
 def assert_prefixes(server: LoopbackServer) -> None:

@@ -20,7 +20,7 @@ from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.testing.images import png_base64
 from actors.transcripts import History, Ledger, encode, render
-from tests.renderer.marks import marks, unmarked
+from tests.renderer.marks import marks, without_marks
 
 TOOLS = tuple(ToolSpec(name, "Does it.", Json(b'{"type":"object"}')) for name in ("read", "write"))
 MARKED = ("anthropic", "vertex_anthropic", "bedrock_anthropic", "bedrock", "openrouter")
@@ -87,7 +87,7 @@ def test_no_byte_of_a_lane_is_changed_and_what_is_not_marked_is_sent_as_it_is_ke
     assert kept[1].startswith(kept[0])
     for step, lane in zip((first, second, third), kept, strict=True):
         made = request(name, step)
-        assert lane in unmarked(made.body, name)
+        assert lane in without_marks(made.body, name)
         assert b"cache" not in lane
         assert validate(made.body, name) is None
         assert check(made.body, dialect(name)) == []
@@ -101,7 +101,7 @@ def test_a_request_that_asks_for_nothing_is_the_same_without_its_marks(name: str
     assert marks(plain) == []
     assert b"cache" not in plain
     asked = request(name, second).body
-    assert unmarked(asked, name) == plain
+    assert without_marks(asked, name) == plain
     assert (asked != plain) == (name in MARKED)
 
 

@@ -16,7 +16,7 @@ from benchmarks.goals import MEASURES
 from benchmarks.loop import recorded_rows
 from benchmarks.turn import open_runtime
 from benchmarks.workload import FAMILIES, Author, Live, binding, blocks, imported_messages, payload
-from tests.renderer.marks import unmarked
+from tests.renderer.marks import without_marks
 
 QUICK = Extent(quick=True, backends=("asyncio",))
 
@@ -116,7 +116,7 @@ def test_the_measured_request_equals_a_cold_render(target: str) -> None:
     live = Live(target, target, 40)
     live.next()
     live.append(live.author.turn())
-    assert unmarked(b"".join(live.next()), target) == unmarked(b"".join(live.cold()), target)
+    assert without_marks(b"".join(live.next()), target) == without_marks(b"".join(live.cold()), target)
 
 
 def test_a_block_has_the_promised_messages() -> None:

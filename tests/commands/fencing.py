@@ -30,7 +30,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
 from actors.testing import OpenAIServer, serve
 from tests.journal.storages import to
-from tests.runtime.test_takeover import Child, taken_over
+from tests.runtime.test_takeover import Child, take_over
 from tests.saying import say
 
 TARGET = "openai:gpt-5.2"
@@ -179,21 +179,21 @@ def stop_and_take_over(folder: Path, seed: int) -> None:
 
 
 def take_over_while_stopped(path: Path, child: Child, seed: int) -> None:
-    assert child.heard() == ["open"]
+    assert child.read_words() == ["open"]
     assert child.ask("claim", "one") == ["claimed", "1", "0"]
     child.tell("load", "one", 1)
     for _ in range(Random(seed).randrange(1, 60)):
-        child.heard()
+        child.read_words()
     child.stop(str(path))
     with closing(SqliteStorage(path, durability="process", lease=600)) as mine:
         sleep(LEASE)
-        claim = taken_over(mine, "one")
+        claim = take_over(mine, "one")
         child.signal(signal.SIGCONT)
-        while (said := child.heard()) != ["fenced"]:
+        while (said := child.read_words()) != ["fenced"]:
             assert int(said[0]) <= claim.last
         assert mine.append([Entry("one", claim.fence, (to("live"),))]) == [claim.last + 1]
         for _ in range(20):
-            assert child.heard() == ["fenced"]
+            assert child.read_words() == ["fenced"]
         log = [event.target for event in mine.read("one") if isinstance(event, SwitchApplied)]
     assert log == [*map(str, range(claim.last)), "live"]
 

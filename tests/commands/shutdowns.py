@@ -37,7 +37,7 @@ from actors.core.data.segments import Segments
 from actors.testing import Call, OpenAIServer, Turn, serve
 from actors.tools import Tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport
-from tests.runtime.forked import beside
+from tests.runtime.forked import run_in_fork
 from tests.saying import say
 
 PATIENCE = 60.0
@@ -394,7 +394,7 @@ def main() -> int:
             run(way, backend, url, kinds)
         return 0
     failures = list[str]()
-    with beside(
+    with run_in_fork(
         partial(anyio.run, serve_model)
     ) as printed:  # `model` starts a thread; a forking process must not
         url = printed.readline().strip()

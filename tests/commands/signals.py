@@ -42,7 +42,7 @@ from actors.journal.storage.sqlite.check import JournalFile
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from actors.tools import Tool
 from tests.cli.forking import LOADED
-from tests.runtime.forked import beside
+from tests.runtime.forked import run_in_fork
 from tests.runtime_support import Json
 from tests.saying import say
 
@@ -223,7 +223,7 @@ def run_trials(folder: Path, count: int, seed: int) -> Counter[str]:
     gc.freeze()
     ends, journal = Counter[str](), folder / "sessions.db"
     trials = [Trial.at_random(seed + number) for number in range(count)]
-    with beside(partial(anyio.run, serve_model)) as server:
+    with run_in_fork(partial(anyio.run, serve_model)) as server:
         url = server.readline().strip()
         for start in range(0, count, TOGETHER):
             running = trials[start : start + TOGETHER]

@@ -7,7 +7,7 @@ import pytest
 from actors.core.log.events import Scheduled
 from actors.testing import Call, Say, Turn
 from tests.commands.cancels import FRESH, PHASES, Storm
-from tests.runtime.test_recovery_of_sessions import Held
+from tests.runtime.test_recovery_of_sessions import HeldStorage
 from tests.runtime_support import Gate, hosting, openai
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ async def test_random_cancels_close_every_call_and_leave_the_pool_serving() -> N
 
 
 async def test_a_batch_cancelled_while_its_start_is_written_starts_no_tool() -> None:
-    gate, storage = Gate(), Held(Scheduled)
+    gate, storage = Gate(), HeldStorage(Scheduled)
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Next.")))
     async with hosting(a=server, storage=storage) as runtime:

@@ -60,7 +60,7 @@ from actors.strict.server import LoopbackServer
 from tests.core.session_log import Simulated, rules, seen, text
 from tests.generated.histories import history
 from tests.generated.parts import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
-from tests.renderer.marks import unmarked
+from tests.renderer.marks import without_marks
 from tests.strict_hosts import answer_to, endpoint, strict_host
 
 T = TypeVar("T")
@@ -364,7 +364,7 @@ class Walk:
         if rendered.report.faults:
             raise WalkProblem(f"{binding}: judge: {rendered.report.faults[0]}")
         lane = binding, rendered.lane._state.epoch
-        body = unmarked(request.body, binding.dialect)
+        body = without_marks(request.body, binding.dialect)
         if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in body:
             raise WalkProblem(f"{binding}: the request does not start with the previous one")
         self.sent[lane] = text(rendered)

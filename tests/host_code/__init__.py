@@ -1,1 +1,1 @@
-"""Functions of the program that uses a runtime, each of which raises whatever it likes."""
+"""Functions and objects of the program that raise when the runtime calls them."""

@@ -1,4 +1,4 @@
-"""Environments that are no dict: a vault, which can be down."""
+"""Environments that are mappings other than dict, such as a vault that can be down."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,26 +14,26 @@ from tests.runtime_support import backend_at, openai, restarted
 
 
 class Vault(Mapping[str, str]):
-    """A mapping that can be down: then it raises whatever it is asked."""
+    """A mapping that raises on every access while it is down."""
 
     def __init__(self, known: Mapping[str, str], bomb: Bomb) -> None:
         self._known, self._bomb = known, bomb
         self.is_down = False
 
-    def _asked(self) -> Mapping[str, str]:
+    def _mapping(self) -> Mapping[str, str]:
         return self._bomb() if self.is_down else self._known
 
     def __getitem__(self, name: str) -> str:
-        return self._asked()[name]
+        return self._mapping()[name]
 
-    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]  # as a vault may
-        return self._asked().get(name, default)
+    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]  # the signature of a real vault
+        return self._mapping().get(name, default)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._asked())
+        return iter(self._mapping())
 
     def __len__(self) -> int:
-        return len(self._asked())
+        return len(self._mapping())
 
 
 @row("Runtime.environ", "run.environ")

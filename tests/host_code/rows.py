@@ -1,7 +1,7 @@
-"""The table of host code: every function that a public signature accepts, and a play in which it raises.
+"""The table of host code: every public parameter that accepts a function, and a play in which the function raises.
 
-A row is a play: it hands a `Bomb` to the runtime where the public signature takes a function, lets it be called, and
-asserts what the place that calls it promises. `tests.host_code.test_host_code` plays each with every kind of error.
+A play passes a `Bomb` to the runtime, lets it be called, and asserts the promise of the calling place.
+`tests.host_code.test_host_code` runs each play with every kind of exception.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,10 +18,10 @@ from tests.runtime_support import bodies, hosting, openai, restarted, results
 
 @dataclass
 class Bomb:
-    """A function that raises what it is told to, whatever it is called with.
+    """A function that raises whenever it is called.
 
     Args:
-        error: Returns a new one each time.
+        error: Returns a new exception each time.
     """
 
     error: Callable[[], BaseException]
@@ -35,25 +35,25 @@ class Bomb:
 Play: TypeAlias = Callable[[Bomb], Awaitable[None]]
 
 ROWS: dict[str, tuple[tuple[str, ...], Play]] = {}
-"""Each play by its name, with the parameters whose function it lets raise."""
+"""Each play by its name, with the parameters that it covers."""
 
 
 def row(*parameters: str) -> Callable[[Play], Play]:
-    """Add a play to the table, as the row of these parameters."""
+    """Register a play as the row of these parameters."""
 
-    def added(play: Play) -> Play:
+    def register(play: Play) -> Play:
         ROWS[play.__name__] = parameters, play
         return play
 
-    return added
+    return register
 
 
 ONE = Turn(Call("work", {"name": "a"}))
 
 
 @asynccontextmanager
-async def sound(runtime: Runtime, session: Session) -> AsyncIterator[None]:
-    """Let a session be used, and see that no actor was restarted, and that it and another take an ask afterwards."""
+async def check_unharmed(runtime: Runtime, session: Session) -> AsyncIterator[None]:
+    """Run the block, then check that no actor was restarted, and that this session and a new one still work."""
     yield
     assert restarted(runtime) == []
     assert (await session.ask("And now?")).status == "complete"
@@ -61,12 +61,12 @@ async def sound(runtime: Runtime, session: Session) -> AsyncIterator[None]:
     assert (await other.ask("And you?")).status == "complete"
 
 
-async def said_of(work: Tool[..., Any], **opened: Any) -> str:  # Any: any function, and arguments of `open`
-    """Return what the model is told of a call of a tool, while nothing else comes of it."""
+async def result_of(work: Tool[..., Any], **opened: Any) -> str:  # Any: any function, and arguments of `open`
+    """Return the result that the model sees for a call of a tool, after checking that nothing else was affected."""
     server = openai(ONE, Turn(Say("done")), Turn(Say("again")), Turn(Say("fine")))
     async with hosting(seconds=60, a=server) as runtime:
         session = await runtime.open("a", tools=[work], **opened)
-        async with sound(runtime, session):
+        async with check_unharmed(runtime, session):
             assert (await session.ask("Do it.")).text == "done"
     (told,) = results(bodies(server)[1]).values()
     return str(told)

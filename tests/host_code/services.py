@@ -1,4 +1,4 @@
-"""What a runtime is given to work with: approvals, toolsets, a transport, a storage, hooks for refusals."""
+"""Services that the program passes to a runtime: approvals, toolsets, a transport, a storage, hooks for refusals."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -15,10 +15,10 @@ from actors.testing import Say, Status, Turn
 from actors.tools import Tool, tool
 from actors.tools.toolsets import ToolSource
 from actors.transport import HttpTransport, Response
-from tests.host_code.rows import ONE, Bomb, row, said_of, sound
+from tests.host_code.rows import ONE, Bomb, check_unharmed, result_of, row
 from tests.provider.test_failover import STRUCTURAL
 from tests.runtime_support import hosting, openai, restarted
-from tests.tools.test_mcp import call, here, offered
+from tests.tools.test_mcp import call, in_process_source, open_tools
 
 APPROVE = ("Runtime.open.approve", "Runtime.resume.approve", "run.approve")
 TAKE_TOOLS = (
@@ -35,13 +35,13 @@ SERVERS = ("McpOptions", "http", "stdio")
 
 @tool(approval="ask")
 async def work(name: str) -> str:
-    """Work, if somebody approves."""
+    """Work, if approved."""
     return name
 
 
 @row(*APPROVE)
 async def an_approve_that_raises_in_its_thread_has_denied_the_call(bomb: Bomb) -> None:
-    assert "was not approved" in await said_of(work, approve=bomb)
+    assert "was not approved" in await result_of(work, approve=bomb)
     assert bomb.calls == 1
 
 
@@ -51,7 +51,7 @@ async def an_async_approve_that_raises_has_denied_the_call(bomb: Bomb) -> None:
         await anyio.lowlevel.checkpoint()
         raise bomb.error()
 
-    assert "was not approved" in await said_of(work, approve=approve)
+    assert "was not approved" in await result_of(work, approve=approve)
 
 
 @row("Tool.function", "tool.function", "Tool.from_schema.function")
@@ -63,18 +63,20 @@ async def a_tool_that_raises_fails_its_own_call(bomb: Bomb) -> None:
         raise bomb.error()
 
     for function in (body, blocking):
-        assert type(bomb.error()).__name__ in await said_of(tool(name="work", description="Work.")(function))
+        assert type(bomb.error()).__name__ in await result_of(
+            tool(name="work", description="Work.")(function)
+        )
 
 
 def _failing(where: str, bomb: Bomb) -> ToolSource:
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Sequence[Tool[..., Any]]]:
+    async def open_block() -> AsyncIterator[Sequence[Tool[..., Any]]]:
         if where == "enter":
             bomb()
         yield [tool(name="work", description="Work.")(_works)]
         bomb()
 
-    return ToolSource(bomb if where == "open" else opened, "odd")
+    return ToolSource(bomb if where == "open" else open_block, "odd")
 
 
 async def _works(name: str) -> str:
@@ -86,7 +88,7 @@ async def a_toolset_that_raises_is_not_opened_and_its_end_disturbs_nobody(bomb: 
     server = openai(ONE, Turn(Say("done")), Turn(Say("again")), Turn(Say("fine")))
     async with hosting(seconds=60, a=server) as runtime:
         session = await runtime.open("a")
-        async with sound(runtime, session):
+        async with check_unharmed(runtime, session):
             for where in ("open", "enter"):
                 with pytest.raises(ToolsetFailed, match="Toolset 'odd' cannot be opened"):
                     await runtime.open("a", tools=[_failing(where, bomb)])
@@ -101,7 +103,7 @@ async def a_hook_for_refusals_that_raises_is_called_once(bomb: Bomb) -> None:
     server = openai(Turn(Say("again")), Turn(Say("fine")), faults=dict.fromkeys(range(4), refusal))
     async with hosting(seconds=60, a=server, on_refusal=bomb) as runtime:
         session = await runtime.open("a")
-        async with sound(runtime, session):
+        async with check_unharmed(runtime, session):
             for _ in range(4):
                 assert (await session.ask("Hello.", check=False)).status == "failed"
             while not bomb.calls:
@@ -109,8 +111,8 @@ async def a_hook_for_refusals_that_raises_is_called_once(bomb: Bomb) -> None:
     assert bomb.calls == 1
 
 
-class Transport(HttpTransport):
-    """A transport that raises instead of sending so often, and when it is closed."""
+class FailingTransport(HttpTransport):
+    """A transport whose first `times` requests raise, and whose close raises."""
 
     def __init__(self, bomb: Bomb, times: int) -> None:
         super().__init__(environ={})
@@ -129,17 +131,17 @@ class Transport(HttpTransport):
 @row("Runtime.transport")
 async def a_transport_that_raises_fails_its_own_request(bomb: Bomb) -> None:
     server = openai(Turn(Say("again")), Turn(Say("fine")))
-    async with hosting(seconds=60, a=server, transport=Transport(bomb, 4)) as runtime:
+    async with hosting(seconds=60, a=server, transport=FailingTransport(bomb, 4)) as runtime:
         session = await runtime.open("a")
-        async with sound(runtime, session):
+        async with check_unharmed(runtime, session):
             for _ in range(4):
                 result = await session.ask("Hello.", check=False)
                 assert (result.status, type(bomb.error()).__name__ in result.error) == ("failed", True)
     assert bomb.calls == 5
 
 
-class OddStorage(MemoryStorage):
-    """A storage whose next append raises, where it is told so, and that raises when it is closed."""
+class FailingStorage(MemoryStorage):
+    """A storage whose next append raises if `is_odd` is set, and whose close raises."""
 
     def __init__(self, bomb: Bomb) -> None:
         super().__init__()
@@ -156,13 +158,13 @@ class OddStorage(MemoryStorage):
         self._bomb()
 
 
-class InThread(OddStorage):
+class FailingThreadStorage(FailingStorage):
     blocking = True
 
 
 @row("Runtime.journal")
 async def a_storage_that_raises_fails_what_was_to_be_written(bomb: Bomb) -> None:
-    for kind in (OddStorage, InThread):
+    for kind in (FailingStorage, FailingThreadStorage):
         storage = kind(bomb)
         server = openai(*[Turn(Say("fine"))] * 3)
         async with hosting(seconds=60, a=server, storage=storage) as runtime:
@@ -179,13 +181,13 @@ async def a_storage_that_raises_fails_what_was_to_be_written(bomb: Bomb) -> None
 
 @row(*(f"{place}.{option}" for place in SERVERS for option in ("elicit", "sample")))
 async def a_function_that_answers_a_server_and_raises_is_a_refusal(bomb: Bomb) -> None:
-    async def waiting(_: object) -> Any:  # Any: it never returns
+    async def raise_later(_: object) -> Any:  # Any: it never returns
         await anyio.lowlevel.checkpoint()
         raise bomb.error()
 
-    functions: list[Callable[[Any], Any]] = [bomb, waiting]  # Any: of either kind
+    functions: list[Callable[[Any], Any]] = [bomb, raise_later]  # Any: functions of both kinds
     for function in functions:
-        async with offered(here(elicit=function, sample=function)) as offer:
+        async with open_tools(in_process_source(elicit=function, sample=function)) as offer:
             for name in ("favourite", "poem"):
                 with pytest.raises(Exception, match="could not answer"):
                     await call(offer, name)

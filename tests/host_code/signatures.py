@@ -1,4 +1,4 @@
-"""The public signatures that accept code of the program's: functions, and objects whose methods are called."""
+"""Find the public parameters that accept code of the program: functions, or objects with methods."""
 
 import collections.abc
 import inspect
@@ -32,7 +32,7 @@ PUBLIC = (
     Config,
     JournalAdmin,
 )
-"""What programs call: names of `actors`, and of the modules that its documentation imports from."""
+"""The public callables: names of `actors`, and of the modules that its documentation imports from."""
 
 SERVICES = (
     AbstractAsyncContextManager,
@@ -43,10 +43,10 @@ SERVICES = (
     TracerProvider,
     MeterProvider,
 )
-"""Types of objects whose methods the runtime calls, which the program may write itself."""
+"""Types of objects whose methods the runtime calls and which a program may implement."""
 
 UNTYPED = (("output", Any), ("tools", Iterable[Any]), ("environ", Mapping[str, str]))
-"""Parameters whose types do not say that code is called: a type has validators, and a mapping may be a vault."""
+"""Parameters whose types do not show that code is called: output types have validators, a mapping may be a vault."""
 
 _NAMES = {
     **vars(typing),
@@ -58,9 +58,9 @@ _NAMES = {
     "Config": Config,
     "TracerProvider": TracerProvider,
     "MeterProvider": MeterProvider,
-    "ElicitationAnswer": object,  # of a function, whose type is not looked into
+    "ElicitationAnswer": object,  # the result of a function, which is not inspected
 }
-"""What annotations name that only type checkers see."""
+"""Names in annotations that are imported only for type checkers."""
 
 
 def code_parameters() -> set[str]:
@@ -69,7 +69,7 @@ def code_parameters() -> set[str]:
 
 
 def parameters_of(owner: Any) -> Iterator[str]:  # Any: a class or a function
-    """Yield those of one class or function."""
+    """Yield the parameters of one class or function that accept code."""
     if is_typeddict(owner):
         yield from _accepting(owner.__name__, _hints(owner))
     elif isinstance(owner, type):
@@ -97,11 +97,11 @@ def _hints(function: Any) -> dict[str, Any]:  # Any: a function or a class; type
 
 
 @lru_cache(maxsize=1)
-def _everywhere(loaded: int) -> dict[str, Any]:  # Any: whatever modules hold
-    """Return the names of all modules of the package: annotations may name what only type checkers import.
+def _everywhere(loaded: int) -> dict[str, Any]:  # Any: any values
+    """Return the names of all modules of the package, because annotations may name imports for type checkers only.
 
     Args:
-        loaded: How many modules there are, so that the names are collected again after an import.
+        loaded: The number of loaded modules, so that the cache is refreshed after an import.
     """
     modules = [module for name, module in sorted(sys.modules.items()) if name.partition(".")[0] == "actors"]
     return {name: value for module in modules for name, value in vars(module).items()}
@@ -120,7 +120,7 @@ def _is_untyped(name: str, hint: Any) -> bool:  # Any: a type
 
 
 def _is_code(hint: Any) -> bool:  # Any: a type
-    """Tell whether a type has functions, or services, among its values or parts."""
+    """Return True if values or parts of a type are functions or services."""
     origin = get_origin(hint) or hint
     if origin in (Callable, *SERVICES):
         return True

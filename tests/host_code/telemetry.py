@@ -1,4 +1,4 @@
-"""What is only told what happens: hooks, log handlers, span processors, metrics."""
+"""Observers of the runtime: hooks, log handlers, span processors, metrics."""
 
 import logging
 from typing import Any
@@ -12,12 +12,12 @@ from actors.runtime.runtime import Runtime
 from actors.telemetry import PrometheusCollector, Tracing
 from actors.testing import Say, Turn, serve
 from actors.tools import tool
-from tests.host_code.rows import ONE, Bomb, row, sound
+from tests.host_code.rows import ONE, Bomb, check_unharmed, row
 from tests.runtime_support import bodies, hosting, openai, restarted, results
 
 
-class Processor(SpanProcessor):
-    """A span processor that raises where it is told to."""
+class FailingProcessor(SpanProcessor):
+    """A span processor that raises at the start or end of a span."""
 
     def __init__(self, *, start: Bomb | None = None, end: Bomb | None = None) -> None:
         self._start, self._end = start, end
@@ -37,7 +37,7 @@ async def work(name: str) -> str:
     raise LookupError(name)
 
 
-async def _traced(tracing: Any, bomb: Bomb) -> None:  # Any: a tracing of whatever kind
+async def _run_traced(tracing: Any, bomb: Bomb) -> None:  # Any: a tracing of whatever kind
     server = openai(*[ONE, Turn(Say("done"))] * 6)
     with anyio.fail_after(60):
         async with serve(server):
@@ -55,24 +55,24 @@ async def _traced(tracing: Any, bomb: Bomb) -> None:  # Any: a tracing of whatev
 @row("Runtime.tracing", "Tracing.tracer_provider")
 async def a_span_processor_that_raises_at_the_end_is_switched_off(bomb: Bomb) -> None:
     provider = TracerProvider()
-    provider.add_span_processor(Processor(end=bomb))
-    await _traced(Tracing(tracer_provider=provider, meter_provider=MeterProvider()), bomb)
+    provider.add_span_processor(FailingProcessor(end=bomb))
+    await _run_traced(Tracing(tracer_provider=provider, meter_provider=MeterProvider()), bomb)
 
 
 @row("Runtime.tracing")
 async def a_span_processor_that_raises_at_the_start_is_switched_off(bomb: Bomb) -> None:
     provider = TracerProvider()
-    provider.add_span_processor(Processor(start=bomb))
-    await _traced(Tracing(tracer_provider=provider, meter_provider=MeterProvider()), bomb)
+    provider.add_span_processor(FailingProcessor(start=bomb))
+    await _run_traced(Tracing(tracer_provider=provider, meter_provider=MeterProvider()), bomb)
 
 
-class Meter:
-    """Meters that raise when they are given a figure, behind a provider of them."""
+class FailingMeter:
+    """A meter provider whose meters raise when they record."""
 
     def __init__(self, bomb: Bomb) -> None:
         self.record = self.add = bomb
 
-    def get_meter(self, *_: object, **__: object) -> "Meter":
+    def get_meter(self, *_: object, **__: object) -> "FailingMeter":
         return self
 
     create_histogram = create_counter = get_meter
@@ -80,8 +80,8 @@ class Meter:
 
 @row("Tracing.meter_provider")
 async def a_meter_that_raises_is_switched_off(bomb: Bomb) -> None:
-    meters: Any = Meter(bomb)  # Any: as far as it is used
-    await _traced(Tracing(tracer_provider=TracerProvider(), meter_provider=meters), bomb)
+    meters: Any = FailingMeter(bomb)  # Any: implements only the methods in use
+    await _run_traced(Tracing(tracer_provider=TracerProvider(), meter_provider=meters), bomb)
 
 
 @row("Runtime.tracing")
@@ -89,7 +89,7 @@ async def a_tracing_that_raises_is_switched_off(bomb: Bomb) -> None:
     class Odd:
         _traced = bomb
 
-    await _traced(Odd(), bomb)
+    await _run_traced(Odd(), bomb)
 
 
 @row("Runtime.on_tool_error")
@@ -97,7 +97,7 @@ async def a_hook_for_failures_that_raises_is_called_once(bomb: Bomb) -> None:
     server = openai(*[ONE, Turn(Say("done"))] * 5, Turn(Say("again")), Turn(Say("fine")))
     async with hosting(seconds=60, a=server, on_tool_error=bomb) as runtime:
         session = await runtime.open("a", tools=[work])
-        async with sound(runtime, session):
+        async with check_unharmed(runtime, session):
             for _ in range(5):
                 assert (await session.ask("Do it.")).text == "done"
     assert bomb.calls == 1
@@ -107,12 +107,12 @@ async def a_hook_for_failures_that_raises_is_called_once(bomb: Bomb) -> None:
 @row("PrometheusCollector.stats")
 async def stats_that_raise_fail_the_scrape_that_asked_for_them(bomb: Bomb) -> None:
     collector = PrometheusCollector(bomb)
-    with pytest.raises(BaseException) as raised:  # noqa: PT011  any kind of error
+    with pytest.raises(BaseException) as raised:  # noqa: PT011  any kind of exception
         list(collector.collect())
     assert (type(raised.value), bomb.calls) == (type(bomb.error()), 1)
 
 
-class Handler(logging.Handler):
+class FailingHandler(logging.Handler):
     """A log handler that raises."""
 
     def __init__(self, bomb: Bomb) -> None:
@@ -125,7 +125,7 @@ class Handler(logging.Handler):
 
 @row("a handler of the logger `actors`")
 async def a_log_handler_that_raises_loses_its_events_alone(bomb: Bomb) -> None:
-    logger, handler = logging.getLogger("actors"), Handler(bomb)
+    logger, handler = logging.getLogger("actors"), FailingHandler(bomb)
     asks = 7
     server = openai(*[ONE, Turn(Say("done"))] * asks, Turn(Say("again")), Turn(Say("fine")))
     logger.addHandler(handler)
@@ -134,7 +134,7 @@ async def a_log_handler_that_raises_loses_its_events_alone(bomb: Bomb) -> None:
     try:
         async with hosting(seconds=60, a=server) as runtime:
             session = await runtime.open("a", tools=[work])
-            async with sound(runtime, session):
+            async with check_unharmed(runtime, session):
                 for _ in range(asks):
                     assert (await session.ask("Do it.")).text == "done"
     finally:

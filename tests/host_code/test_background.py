@@ -1,4 +1,4 @@
-"""A task that a tool starts is part of its call until the call has ended, and then it is anybody's."""
+"""A task that a tool starts belongs to its call until the call has ended, and is independent afterwards."""
 
 import anyio
 import pytest
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("is_batch_over", [True, False])
-async def test_a_worker_that_outlives_its_call_may_use_every_session(is_batch_over: bool) -> None:
+async def test_a_task_that_outlives_its_call_may_use_every_session(is_batch_over: bool) -> None:
     gate, began, goes_on, is_done = Gate(), anyio.Event(), anyio.Event(), anyio.Event()
     calls = [Call("work", {"name": "b"}), Call("begin", {})]
     server = openai(Turn(*calls), Turn(Say("done")), Turn(Say("again")))
@@ -38,7 +38,7 @@ async def test_a_worker_that_outlives_its_call_may_use_every_session(is_batch_ov
 
         @tool
         async def begin() -> str:
-            """Have something done in the background."""
+            """Start a background task."""
             workers.start_soon(worker)
             await began.wait()
             return "begun"
@@ -59,13 +59,13 @@ async def test_a_worker_that_outlives_its_call_may_use_every_session(is_batch_ov
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_goes_on_after_its_call_was_closed_may_use_its_session() -> None:
+async def test_a_tool_that_outlives_its_closed_call_may_use_its_session() -> None:
     begun, goes_on, is_done = anyio.Event(), anyio.Event(), anyio.Event()
     answers: list[str] = []
 
     @tool
     async def work(name: str) -> str:
-        """Not hear a cancellation."""
+        """Ignore cancellation."""
         with anyio.CancelScope(shield=True):
             begun.set()
             await goes_on.wait()

@@ -1,4 +1,4 @@
-"""Whatever the program's own functions raise, what called them says what comes of it, and the rest goes on."""
+"""Exceptions of the program's functions affect only the operation that called them."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,15 +20,15 @@ PLAYS = (tools, telemetry, environments, services)
 """The modules with the rows."""
 
 
-def stray(*, is_trio: bool) -> BaseException:
-    """Return a cancellation that nobody asked for."""
+def stray_cancellation(*, is_trio: bool) -> BaseException:
+    """Return a cancellation that no scope requested."""
     return trio.Cancelled._create(source="unknown") if is_trio else asyncio.CancelledError("stray")
 
 
-def several(*, is_trio: bool) -> BaseException:
-    """Return a group of all kinds."""
+def exception_group(*, is_trio: bool) -> BaseException:
+    """Return a group with exceptions of all kinds."""
     return BaseExceptionGroup(
-        "several", [ValueError("x"), SystemExit(3), KeyboardInterrupt(), stray(is_trio=is_trio)]
+        "several", [ValueError("x"), SystemExit(3), KeyboardInterrupt(), stray_cancellation(is_trio=is_trio)]
     )
 
 
@@ -37,35 +37,35 @@ KINDS: dict[str, Callable[[bool], BaseException]] = {
     "exit": lambda _: SystemExit(3),
     "interrupt": lambda _: KeyboardInterrupt(),
     "generator_exit": lambda _: GeneratorExit(),
-    "cancelled": lambda is_trio: stray(is_trio=is_trio),
-    "group": lambda is_trio: several(is_trio=is_trio),
+    "cancelled": lambda is_trio: stray_cancellation(is_trio=is_trio),
+    "group": lambda is_trio: exception_group(is_trio=is_trio),
 }
 OF_ANY_LOOP = dict.fromkeys(("exception", "exit", "interrupt", "generator_exit"), pytest.mark.alternating)
-"""Kinds that both event loops treat alike; a cancellation is another exception on each."""
+"""Kinds that both event loops treat alike; cancellations are different exceptions."""
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=OF_ANY_LOOP.get(kind, ())) for kind in KINDS])
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.requirement("PROMISE-12", "PROMISE-8")
-async def test_host_code_that_raises_spoils_nothing_but_what_it_was_asked_for(name: str, kind: str) -> None:
+async def test_host_code_that_raises_affects_only_its_own_operation(name: str, kind: str) -> None:
     _, play = ROWS[name]
     is_trio = event_loop().cancelled is trio.Cancelled
     await play(Bomb(partial(KINDS[kind], is_trio)))
 
 
 UNNAMED = {"type of a tool's parameter", "a handler of the logger `actors`"}
-"""Code that comes by no parameter of its own."""
+"""Code that is not the value of a parameter."""
 
 
-def test_every_public_parameter_that_takes_code_has_a_row() -> None:
+def test_every_public_parameter_that_accepts_code_has_a_row() -> None:
     rows = {parameter for parameters, _ in ROWS.values() for parameter in parameters}
     found = code_parameters()
-    assert found - rows == set(), "add a row for each: a play in which what it takes raises"
-    assert rows - found == UNNAMED, "these take no code any more"
+    assert found - rows == set(), "add a row for each, whose play passes a function that raises"
+    assert rows - found == UNNAMED, "these no longer accept code"
 
 
-def test_a_new_parameter_that_takes_code_is_found_wherever_it_stands() -> None:
+def test_new_parameters_that_accept_code_are_found() -> None:
     class Options(TypedDict, total=False):
         on_end: Callable[[], object]
         seconds: float

@@ -1,4 +1,4 @@
-"""Interrupts: one that a signal delivers is meant for the program, one that its code raises is that code's failure."""
+"""Interrupts: one from a signal is passed to the program, one raised by host code is that code's failure."""
 
 import asyncio
 import signal
@@ -19,53 +19,53 @@ from actors.runtime.runtime import Runtime
 from actors.testing import Say, Turn, serve
 from actors.tools import tool
 from tests.host_code.rows import ONE, Bomb
-from tests.host_code.test_host_code import KINDS, stray
+from tests.host_code.test_host_code import KINDS, stray_cancellation
 from tests.runtime_support import openai
 
 
-def handled(_number: int, _frame: object) -> None:
+def raise_interrupt(_number: int, _frame: object) -> None:
     """Handle a signal as event loops do."""
     raise KeyboardInterrupt
 
 
-def ending(_number: int, _frame: object) -> None:
-    """Handle a signal as programs do that want to end in order."""
+def exit_program(_number: int, _frame: object) -> None:
+    """Handle a signal as programs that exit cleanly do."""
     sys.exit(0)
 
 
-HANDLERS = {"python": signal.default_int_handler, "loop": handled, "program": ending}
+HANDLERS = {"python": signal.default_int_handler, "loop": raise_interrupt, "program": exit_program}
 
 
 @pytest.fixture(params=HANDLERS)
-def delivered(request: pytest.FixtureRequest) -> Iterator[Callable[[], object]]:
-    """Return what has a signal delivered, handled in one of the usual ways."""
+def deliver_signal(request: pytest.FixtureRequest) -> Iterator[Callable[[], object]]:
+    """Return a function that delivers a signal, which is handled in one of the usual ways."""
     before = signal.signal(signal.SIGINT, HANDLERS[request.param])
     yield partial(signal.raise_signal, signal.SIGINT)
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.requirement("PROMISE-12")
-def test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not(
-    delivered: Callable[[], object],
+def test_an_interrupt_from_a_signal_propagates_and_a_raised_one_does_not(
+    deliver_signal: Callable[[], object],
 ) -> None:
-    def interrupted() -> None:
-        delivered()
+    def nested_delivery() -> None:
+        deliver_signal()
 
-    def grouped() -> None:
+    def grouped_delivery() -> None:
         try:
-            delivered()
+            deliver_signal()
         except BaseException as error:
             raise BaseExceptionGroup("several", [ValueError("x"), error]) from None
 
-    for work in (delivered, interrupted, grouped):
+    for work in (deliver_signal, nested_delivery, grouped_delivery):
         with pytest.raises((KeyboardInterrupt, SystemExit, BaseExceptionGroup)):
             call_host(work, lambda _: None)
     for kind in KINDS.values():
         assert isinstance(call_host(Bomb(partial(kind, False)), lambda raised: raised), BaseException)
 
 
-class Struck:
-    """A value that an interrupt strikes when it is read: the one that `raising` delivers or raises."""
+class InterruptingValue:
+    """A value whose repr calls `raising`, which delivers or raises an interrupt."""
 
     def __init__(self, raising: Callable[[], object]) -> None:
         self._raising = raising
@@ -75,17 +75,21 @@ class Struck:
         return "read"
 
 
-def test_an_interrupt_that_a_signal_delivers_passes_where_values_are_read(
-    delivered: Callable[[], object],
+def test_an_interrupt_from_a_signal_propagates_while_values_are_read(
+    deliver_signal: Callable[[], object],
 ) -> None:
-    for value in (Struck(delivered), [1, {"key": Struck(delivered)}], {Struck(delivered)}):
+    for value in (
+        InterruptingValue(deliver_signal),
+        [1, {"key": InterruptingValue(deliver_signal)}],
+        {InterruptingValue(deliver_signal)},
+    ):
         with pytest.raises((KeyboardInterrupt, SystemExit)):
             ingest(value)
-    assert ingest(Struck(lambda: sys.exit(0))).marks == ("repr_failed",)
+    assert ingest(InterruptingValue(lambda: sys.exit(0))).marks == ("repr_failed",)
 
 
-class StruckType:
-    """The type of a parameter whose schema cannot be made: an interrupt strikes when it is tried once more."""
+class InterruptingType:
+    """The type of a parameter whose schema cannot be generated; the second attempt is interrupted."""
 
     tries: ClassVar[Iterator[Callable[[], object]]]
 
@@ -95,13 +99,13 @@ class StruckType:
         raise LookupError
 
 
-def test_an_interrupt_that_a_signal_delivers_passes_where_a_tool_is_made(
-    delivered: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+def test_an_interrupt_from_a_signal_propagates_while_a_tool_is_defined(
+    deliver_signal: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def work(what: StruckType) -> None:
+    def work(what: InterruptingType) -> None:
         """Work."""
 
-    monkeypatch.setattr(StruckType, "tries", iter([lambda: None, delivered]), raising=False)
+    monkeypatch.setattr(InterruptingType, "tries", iter([lambda: None, deliver_signal]), raising=False)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         tool(work)
 
@@ -109,24 +113,24 @@ def test_an_interrupt_that_a_signal_delivers_passes_where_a_tool_is_made(
 @pytest.mark.anyio
 @pytest.mark.parametrize("where", ["body", "rule", "hook"])
 @pytest.mark.requirement("PROMISE-12")
-async def test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_with_it(
-    where: str, delivered: Callable[[], object]
+async def test_an_interrupt_from_a_signal_in_host_code_leaves_the_runtime(
+    where: str, deliver_signal: Callable[[], object]
 ) -> None:
     def rule(_: object) -> Literal["allow"]:
         if where == "rule":
-            delivered()
+            deliver_signal()
         return "allow"
 
     @tool(approval=rule)
     async def work(name: str) -> str:
         """Work."""
         if where == "body":
-            delivered()
+            deliver_signal()
         raise LookupError(name)
 
     def hook(_: object) -> None:
         if where == "hook":
-            delivered()
+            deliver_signal()
 
     async def play(url: str) -> None:
         async with Runtime(environ={"OPENAI_BASE_URL": url}, on_tool_error=hook, seed=1) as runtime:
@@ -141,14 +145,14 @@ async def test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_wi
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_cancellation_that_was_asked_for_passes_and_one_that_is_raised_does_not() -> None:
+async def test_a_requested_cancellation_propagates_and_a_raised_one_does_not() -> None:
     taken: list[BaseException] = []
     is_trio = event_loop().cancelled is trio.Cancelled
 
-    async def raises() -> None:
-        raise stray(is_trio=is_trio)
+    async def raise_stray() -> None:
+        raise stray_cancellation(is_trio=is_trio)
 
-    await await_host(raises, taken.append)
+    await await_host(raise_stray, taken.append)
     assert len(taken) == 1
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -159,9 +163,9 @@ async def test_a_cancellation_that_was_asked_for_passes_and_one_that_is_raised_d
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_native_cancellation_of_asyncio_passes() -> None:
+async def test_a_native_cancellation_of_asyncio_propagates() -> None:
     if event_loop().cancelled is trio.Cancelled:
-        return  # it has none
+        return  # trio has none
     taken: list[BaseException] = []
     task = asyncio.create_task(await_host(anyio.sleep_forever, taken.append))
     await asyncio.sleep(0)
@@ -173,15 +177,15 @@ async def test_a_native_cancellation_of_asyncio_passes() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
-async def test_the_end_of_a_coroutine_passes_and_one_that_is_raised_does_not() -> None:
+async def test_closing_a_coroutine_propagates_and_a_raised_exit_does_not() -> None:
     taken: list[BaseException] = []
 
-    async def raises() -> None:
+    async def raise_exit() -> None:
         raise GeneratorExit
 
-    await await_host(raises, taken.append)
+    await await_host(raise_exit, taken.append)
     assert len(taken) == 1
-    waiting = await_host(_suspended, taken.append)
+    waiting = await_host(_wait_suspended, taken.append)
     waiting.send(None)
     waiting.close()
     assert len(taken) == 1
@@ -192,5 +196,5 @@ def _suspend() -> Generator[None, None, None]:
     yield
 
 
-async def _suspended() -> None:
+async def _wait_suspended() -> None:
     await _suspend()

@@ -1,4 +1,4 @@
-"""What a tool is made of beside its body: rules, and types with validators."""
+"""Parts of a tool other than its body: rules, and types with validators."""
 
 from typing import Annotated, Any
 
@@ -8,11 +8,11 @@ from pydantic import AfterValidator, BaseModel, GetJsonSchemaHandler
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.testing import Say, Turn
 from actors.tools import tool
-from tests.host_code.rows import Bomb, row, said_of, sound
+from tests.host_code.rows import Bomb, check_unharmed, result_of, row
 from tests.runtime_support import hosting, openai
 
 MAKERS = ("Tool", "Tool.from_schema", "Tool.external", "tool", "subagent", "handoff")
-"""What makes a tool with rules."""
+"""Public functions that define a tool with rules."""
 
 
 @row(*(f"{maker}.approval" for maker in MAKERS))
@@ -22,7 +22,7 @@ async def an_approval_rule_that_raises_has_denied_the_call(bomb: Bomb) -> None:
         """Never run."""
         raise AssertionError
 
-    assert "was not approved" in await said_of(work)
+    assert "was not approved" in await result_of(work)
     assert bomb.calls == 1
 
 
@@ -33,7 +33,7 @@ async def a_rule_of_resources_that_raises_fails_its_own_call(bomb: Bomb) -> None
         """Never run."""
         raise AssertionError
 
-    assert type(bomb.error()).__name__ in await said_of(work)
+    assert type(bomb.error()).__name__ in await result_of(work)
     assert bomb.calls == 1
 
 
@@ -44,7 +44,7 @@ async def a_type_of_an_argument_that_raises_refuses_its_own_call(bomb: Bomb) -> 
         """Never run."""
         raise AssertionError
 
-    assert type(bomb.error()).__name__ in await said_of(work)
+    assert type(bomb.error()).__name__ in await result_of(work)
     assert bomb.calls == 1
 
 
@@ -56,7 +56,7 @@ async def a_type_whose_schema_raises_makes_no_tool(bomb: Bomb) -> None:
             raise bomb.error()
 
     async def work(odd: Odd) -> str:
-        """Never made."""
+        """Never defined."""
         raise AssertionError
 
     with pytest.raises(ToolDefinitionError, match="no JSON Schema"):
@@ -76,7 +76,7 @@ async def a_type_of_an_answer_that_raises_fails_its_own_ask(bomb: Bomb) -> None:
     answers = [Turn(Say('{"name":"Oslo"}')) for _ in range(5)]
     async with hosting(seconds=60, a=openai(*answers, Turn(Say("Well.")), Turn(Say("Fine.")))) as runtime:
         session = await runtime.open("a")
-        async with sound(runtime, session):
+        async with check_unharmed(runtime, session):
             for _ in range(5):
                 result = await session.ask("Where?", output=City, check=False)
                 assert (result.status, result.output) == ("failed", None)

@@ -23,7 +23,7 @@ from actors.testing import Say, Turn
 from tests.cli.command import actors_now
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, to
-from tests.runtime.test_hibernation import fall_asleep
+from tests.runtime.test_hibernation import hibernate
 from tests.runtime_support import hosting, openai, restarted
 
 TABLES = ("actors_session", "actors_record", "actors_blob", "actors_blob_use", "actors_host")
@@ -295,7 +295,7 @@ async def test_a_session_reading_after_a_failover_continues_at_its_second_use(
         await anyio.to_thread.run_sync(standby.fall_behind)
         assert (await session.ask("Second.")).status == "complete"
         lost = len(storage.read("one"))
-        await fall_asleep(session)
+        await hibernate(session)
         await anyio.to_thread.run_sync(standby.promote)
         with pytest.raises(JournalBehind) as raised:
             await session.ask("Third.")
@@ -342,7 +342,7 @@ async def test_a_session_idle_during_a_failover_can_be_closed(
         read = [event async for event in session.events(follow=False)]
         reader = session.events()
         assert [await anext(reader) for _ in read] == read
-        await fall_asleep(session)
+        await hibernate(session)
         await anyio.to_thread.run_sync(standby.promote)
         await session.close()
         told = await anext(reader)
@@ -363,7 +363,7 @@ async def test_a_fork_after_a_rollback_does_not_record_the_loss_itself(
         await anyio.to_thread.run_sync(standby.fall_behind)
         assert (await session.ask("Second.")).status == "complete"
         if sleeps:
-            await fall_asleep(session)
+            await hibernate(session)
         await anyio.to_thread.run_sync(standby.promote)
         for name in ("two", "three"):
             await runtime.journal.fork("one", id=name)
@@ -382,7 +382,7 @@ async def test_a_close_fails_if_the_journal_is_rolled_back(
 ) -> None:
     async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         with monkeypatch.context() as going_back:
-            await fall_asleep(session)
+            await hibernate(session)
             going_back.setattr(JournalActor, "_check_answer", _report_rollback)
             with anyio.fail_after(60), pytest.raises(JournalBehind):
                 await session.close()

@@ -36,7 +36,7 @@ from actors.kernel.system import SHARED
 from actors.runtime.storage_owner import StorageOwner
 from actors.testing import Call, Say, Turn
 from tests.journal.storages import STORAGES, begin, open_storage, to
-from tests.runtime.test_ownership import files_open
+from tests.runtime.test_ownership import open_files
 from tests.runtime_support import Gate, anthropic, hosting, openai
 
 OPEN_PAGE = {
@@ -181,8 +181,8 @@ async def test_leaving_the_runtime_during_a_read_leaks_no_descriptor(
             hold.next.set()
             tasks.start_soon(read)
             await hold.is_reached()
-            assert any(name.endswith("sessions.db") for name in files_open(tmp_path))
-    assert files_open(tmp_path) == []
+            assert any(name.endswith("sessions.db") for name in open_files(tmp_path))
+    assert open_files(tmp_path) == []
 
 
 def seq_of(event: SessionEvent) -> int:

@@ -237,7 +237,7 @@ def test_a_lock_error_names_the_process_that_holds_the_lock(tmp_path: Path) -> N
     path = tmp_path / "sessions.db"
     host = Child(str(path), "tests.runtime.takeover_child", "600")
     try:
-        assert host.heard() == ["open"]
+        assert host.read_words() == ["open"]
         assert host.ask("claim", "one") == ["claimed", "1", "0"]
         assert host.ask("write", "one", 1) == ["writing"]
         with (

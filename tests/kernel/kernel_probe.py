@@ -1,4 +1,4 @@
-"""An actor that does what a test tells it, and writes down what reached it."""
+"""An actor for tests: it executes functions of the test, and records the messages that it handles."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,13 +13,13 @@ AT_ONCE = Restart(intensity=3, period=60.0, backoff=(0.0, 0.0))
 
 
 class Note(Command, frozen=True):
-    """Write `what` down."""
+    """Record `what`."""
 
     what: object
 
 
 class Urgent(Command, frozen=True):
-    """Write `what` down; goes by the control queue."""
+    """Record `what`; uses the control queue."""
 
     control: ClassVar[bool] = True
     what: object
@@ -31,25 +31,25 @@ class Do(Command, frozen=True):
     deed: Callable[["Probe"], object]
 
 
-class Look(Query[tuple[object, ...]], frozen=True):
-    """Ask what has been written down."""
+class GetNotes(Query[tuple[object, ...]], frozen=True):
+    """Return the recorded messages."""
 
 
 class Keep(Query[str], frozen=True):
-    """Ask, and be answered by nobody for now: the reply is kept."""
+    """Keep the reply of this query, so that it is not answered yet."""
 
 
 class Solve(Query[str], frozen=True):
-    """Ask with `deed` in the handler, which answers or not."""
+    """Call `deed` in the handler with the reply, which it may answer."""
 
     deed: Callable[["Probe", Reply[str]], object]
 
 
-Probed = Note | Urgent | Do | Look | Keep | Solve
+Probed = Note | Urgent | Do | GetNotes | Keep | Solve
 
 
 class Probe(Actor[Probed]):
-    """Keeps its notes in a list that the test may share, so that they survive a restart."""
+    """Records messages in a list that the test may share, so that they survive a restart."""
 
     def __init__(self, notes: list[object] | None = None) -> None:
         self.notes: list[object] = [] if notes is None else notes
@@ -65,7 +65,7 @@ class Probe(Actor[Probed]):
                 self.notes.append(what)
             case Do(deed=deed):
                 deed(self)
-            case Look(reply=reply):
+            case GetNotes(reply=reply):
                 reply.send(tuple(self.notes))
             case Keep(reply=kept):
                 self.kept.append(kept)
@@ -76,13 +76,13 @@ class Probe(Actor[Probed]):
 
     @property
     def context(self) -> Context[Probed]:
-        """The context it was started with."""
+        """The context of its start."""
         assert self._context is not None
         return self._context
 
 
-class Low(Probe):
-    """Stands below a `Probe`."""
+class LowProbe(Probe):
+    """A probe at a lower level than `Probe`."""
 
     level = 5
 
@@ -93,7 +93,7 @@ def boom(_probe: Probe, _reply: Reply[str] | None = None) -> None:
 
 
 def state(system: System, name: str) -> State:
-    """Return where an actor that has not ended is in its life."""
+    """Return the state of a running actor."""
     return system.cells[name].state
 
 
@@ -103,10 +103,10 @@ def restarts(system: System) -> list[int]:
 
 
 @asynccontextmanager
-async def law(seconds: float = 60, **settings: float) -> AsyncIterator[System]:
-    """A system whose accounts must balance at any time the test looks, and with nothing left at its end."""
+async def checked_system(seconds: float = 60, **settings: float) -> AsyncIterator[System]:
+    """Run a system whose message counts must balance whenever the test looks, with nothing left at the end."""
     with anyio.fail_after(seconds):
-        async with System(seed=1, **settings) as system:  # type: ignore[arg-type]  # floats serve for the ints too
+        async with System(seed=1, **settings) as system:  # type: ignore[arg-type]  # floats are valid ints here
             yield system
             assert system.counts().is_balanced, system.counts()
         counts = system.counts()
@@ -114,7 +114,7 @@ async def law(seconds: float = 60, **settings: float) -> AsyncIterator[System]:
     assert counts.queued == counts.running == counts.pending == 0, counts
 
 
-async def held(ref: Ref[Probed]) -> Context[Probed]:
+async def hold_actor(ref: Ref[Probed]) -> Context[Probed]:
     """Put an actor on hold; return the context that releases it."""
     contexts: list[Context[Probed]] = []
 

@@ -1,4 +1,4 @@
-"""The rules of docs/reference/semantics.md, A19 to A34: crash, restart, cancel, stop, drain, introspection."""
+"""The rules A19 to A34 of docs/reference/semantics.md: crash, restart, cancel, stop, drain, introspection."""
 
 import gc
 import signal
@@ -16,16 +16,16 @@ from actors.kernel import SHARED, Actor, Context, Group, Ref, Reply, Restart, Sy
 from tests.kernel.kernel_probe import (
     AT_ONCE,
     Do,
+    GetNotes,
     Keep,
-    Look,
-    Low,
+    LowProbe,
     Note,
     Probe,
     Probed,
     Solve,
     boom,
-    held,
-    law,
+    checked_system,
+    hold_actor,
     restarts,
     state,
 )
@@ -39,7 +39,7 @@ trace: ContextVar[str] = ContextVar("trace", default="none")
 
 
 async def test_a_crash_fails_its_asker_and_keeps_the_mail() -> None:
-    """A19: the cause is chained, the message is not tried again, the object is new and was started."""
+    """A19: the cause is chained, the message is not retried, and a new object is started."""
     built: list[Probe] = []
     notes: list[object] = []
 
@@ -47,25 +47,25 @@ async def test_a_crash_fails_its_asker_and_keeps_the_mail() -> None:
         built.append(Probe(notes))
         return built[-1]
 
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(build, "probe", restart=AT_ONCE)
-        context = await held(ref)
+        context = await hold_actor(ref)
         await ref.send(Do(boom))
         await ref.send(Note("kept"))
         context.release()
-        assert await ref.ask(Look()) == ("kept",)
+        assert await ref.ask(GetNotes()) == ("kept",)
         with pytest.raises(ActorFailed, match="crashed with ValueError") as caught:
             await ref.ask(Solve(boom))
         assert isinstance(caught.value.__cause__, ValueError)
-        assert await ref.ask(Look()) == ("kept",)
+        assert await ref.ask(GetNotes()) == ("kept",)
         assert len(built) == 3
         assert built[2].context.receiver is ref.receiver
         assert system.account.dead == {"poison": 2}
 
 
-async def test_a_crash_fails_the_questions_the_actor_had_kept() -> None:
+async def test_a_crash_fails_the_queries_that_the_actor_had_kept() -> None:
     """A19."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
         async with anyio.create_task_group() as tasks:
 
@@ -78,11 +78,11 @@ async def test_a_crash_fails_the_questions_the_actor_had_kept() -> None:
             await ref.send(Do(boom))
 
 
-async def test_a_crash_in_the_factory_or_the_started_hook_counts_as_any_other() -> None:
+async def test_a_crash_in_the_factory_or_the_started_hook_counts() -> None:
     """A19: the first factory call raises at spawn, later ones are crashes."""
     calls = 0
 
-    class Stubborn(Probe):
+    class FailsToStart(Probe):
         def on_start(self, context: Context[Probed]) -> None:
             nonlocal calls
             calls += 1
@@ -90,15 +90,15 @@ async def test_a_crash_in_the_factory_or_the_started_hook_counts_as_any_other() 
                 raise ValueError("not yet")
             super().on_start(context)
 
-    async with law() as system:
+    async with checked_system() as system:
         with pytest.raises(ZeroDivisionError):
             system.spawn(lambda: Probe([1 // 0]), "never")
-        ref = system.spawn(Stubborn, "stubborn", restart=AT_ONCE)
-        assert await ref.ask(Look()) == ()
+        ref = system.spawn(FailsToStart, "stubborn", restart=AT_ONCE)
+        assert await ref.ask(GetNotes()) == ()
         assert calls == 3
 
 
-async def test_the_delay_before_a_restart_doubles_and_comes_from_the_seed() -> None:
+async def test_the_delay_before_a_restart_doubles_and_depends_on_the_seed() -> None:
     """A20."""
 
     async def delays(seed: int) -> list[float]:
@@ -113,21 +113,21 @@ async def test_the_delay_before_a_restart_doubles_and_comes_from_the_seed() -> N
         assert most / 2 <= delay <= most
 
 
-async def test_an_actor_that_crashes_too_often_is_given_up_and_its_mail_is_dead() -> None:
-    """A21: watchers are told, its name is free, others are not touched."""
+async def test_an_actor_that_crashes_too_often_ends_and_its_mail_is_dead() -> None:
+    """A21: watchers are notified, the name is free, other actors are not affected."""
     ends: list[str] = []
-    async with law() as system:
+    async with checked_system() as system:
         other = system.spawn(Probe, "other")
         ref = system.spawn(Probe, "probe", restart=Restart(intensity=1, backoff=(0.0, 0.0)))
         system.watch(ref, partial(ends.append, "probe"))
-        context = await held(ref)
+        context = await hold_actor(ref)
         for command in (Do(boom), Do(boom), Note("unhandled")):
             await ref.send(command)
         async with anyio.create_task_group() as tasks:
 
             async def ask() -> None:
                 with pytest.raises(ActorStopped, match="faulted"):
-                    await ref.ask(Look())
+                    await ref.ask(GetNotes())
 
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
@@ -136,22 +136,22 @@ async def test_an_actor_that_crashes_too_often_is_given_up_and_its_mail_is_dead(
         with pytest.raises(ActorStopped, match="'probe' is faulted"):
             await ref.send(Note("too late"))
         assert system.account.dead == {"poison": 2, "unhandled": 2, "stopped": 1}
-        assert await other.ask(Look()) == await system.spawn(Probe, "probe").ask(Look()) == ()
+        assert await other.ask(GetNotes()) == await system.spawn(Probe, "probe").ask(GetNotes()) == ()
 
 
 async def test_crashes_longer_ago_than_the_period_are_forgotten() -> None:
     """A21."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=Restart(intensity=1, period=0.0, backoff=(0.0, 0.0)))
         for _ in range(5):
             with pytest.raises(ActorFailed):
                 await ref.ask(Solve(boom))
-        assert await ref.ask(Look()) == ()
+        assert await ref.ask(GetNotes()) == ()
 
 
-async def test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on() -> None:
-    """A19 and A22: no member handles anything more, and its questions have failed."""
-    async with law() as system:
+async def test_a_crash_stops_its_group_before_the_sender_continues() -> None:
+    """A19 and A22: no member handles another message, and its queries have failed."""
+    async with checked_system() as system:
         group = Group(system, Restart(backoff=(3600.0, 3600.0)))
         notes: list[object] = []
         one, two = (system.spawn(lambda: Probe(notes), name, group=group) for name in ("one", "two"))
@@ -171,9 +171,9 @@ async def test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on() ->
         await system.stop(two)
 
 
-async def test_a_crash_of_what_a_handler_sent_to_comes_before_its_sender_goes_on() -> None:
-    """A19: also where the crash is that of an actor further on."""
-    async with law() as system:
+async def test_a_crash_in_a_chain_of_sends_precedes_the_senders_next_step() -> None:
+    """A19: also for the crash of an actor further along the chain."""
+    async with checked_system() as system:
         last = system.spawn(Probe, "last", restart=Restart(backoff=(3600.0, 3600.0)))
         first = system.spawn(Probe, "first")
         await first.send(Do(lambda _: last.send_nowait(Do(boom))))
@@ -181,13 +181,13 @@ async def test_a_crash_of_what_a_handler_sent_to_comes_before_its_sender_goes_on
         await system.stop(last)
 
 
-async def test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first() -> None:
-    """A19 and A23: its question was answered at once, and the crash came before it went on."""
+async def test_a_child_whose_actor_crashed_during_its_ask_ends_first() -> None:
+    """A19 and A23: the query was answered at once, and the crash came before the child continued."""
     answers: list[object] = []
-    async with law() as system:
+    async with checked_system() as system:
         group = Group(system, AT_ONCE)
         high = system.spawn(Probe, "high", group=group)
-        low = system.spawn(Low, "low", group=group)
+        low = system.spawn(LowProbe, "low", group=group)
 
         def answer_and_crash(_probe: Probe, reply: Reply[str]) -> None:
             low.send_nowait(Do(boom))
@@ -198,13 +198,13 @@ async def test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first(
 
         await high.send(Do(lambda probe: probe.context.start(ask)))
         await anyio.wait_all_tasks_blocked()
-        assert await high.ask(Look()) == ()
+        assert await high.ask(GetNotes()) == ()
         assert answers == []
         assert restarts(system) == [1, 1]
 
 
-async def test_an_actor_may_fail_from_its_handler_and_does_so_behind_it() -> None:
-    """A19: `context.fail`, once for what it says many times."""
+async def test_an_actor_may_fail_from_its_handler_after_it_returned() -> None:
+    """A19: `context.fail` called several times counts once."""
 
     def fail(probe: Probe) -> None:
         for _ in range(3):
@@ -212,16 +212,16 @@ async def test_an_actor_may_fail_from_its_handler_and_does_so_behind_it() -> Non
         probe.notes.append("handled")
 
     notes: list[object] = []
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(lambda: Probe(notes), "probe", restart=AT_ONCE)
         await ref.send(Do(fail))
         assert (notes, state(system, "probe")) == (["handled"], "restarting")
-        assert await ref.ask(Look()) == ("handled",)
+        assert await ref.ask(GetNotes()) == ("handled",)
         assert restarts(system) == [1]
 
 
 async def test_a_one_for_all_group_restarts_together_in_start_order() -> None:
-    """A22: mail is kept; the budget is the group's."""
+    """A22: mail is kept; the group shares its restart budget."""
     order: list[str] = []
 
     class Member(Probe):
@@ -229,16 +229,16 @@ async def test_a_one_for_all_group_restarts_together_in_start_order() -> None:
             super().on_start(context)
             order.append(context.ref.name)
 
-    async with law() as system:
+    async with checked_system() as system:
         group = Group(system, Restart(intensity=1, backoff=(0.0, 0.0)))
         one, two, three = (system.spawn(Member, name, group=group) for name in ("one", "two", "three"))
         alone = system.spawn(Member, "alone")
         assert order == ["one", "two", "three", "alone"]
-        await held(one)
+        await hold_actor(one)
         await one.send(Note("kept"))
         await two.send(Do(boom))
-        assert await one.ask(Look()) == ("kept",)
-        assert await three.ask(Look()) == ()
+        assert await one.ask(GetNotes()) == ("kept",)
+        assert await three.ask(GetNotes()) == ()
         assert order[4:] == ["one", "two", "three"]
         ended: list[str] = []
         for ref in (one, two, three):
@@ -247,23 +247,23 @@ async def test_a_one_for_all_group_restarts_together_in_start_order() -> None:
         assert ended == ["three", "two", "one"]
         with pytest.raises(ActorStopped, match="'one' is faulted"):
             await one.send(Note("too late"))
-        assert await alone.ask(Look()) == ()
+        assert await alone.ask(GetNotes()) == ()
 
 
-async def test_one_that_joins_a_group_on_its_way_down_goes_with_it() -> None:
+async def test_an_actor_that_joins_a_crashing_group_restarts_with_it() -> None:
     """A22."""
-    async with law() as system:
+    async with checked_system() as system:
         group = Group(system, AT_ONCE)
         first = system.spawn(Probe, "first", group=group)
         await first.send(Do(boom))
         second = system.spawn(Probe, "second", group=group)
         assert state(system, "second") == "restarting"
-        assert await second.ask(Look()) == ()
+        assert await second.ask(GetNotes()) == ()
         assert restarts(system) == [1, 1]
 
 
-async def test_a_child_that_does_not_end_is_left_behind_so_that_its_group_can_restart() -> None:
-    """A22 and A28: what it does then reaches nobody."""
+async def test_a_child_that_does_not_end_does_not_block_its_groups_restart() -> None:
+    """A22 and A28: a later failure of the child has no effect."""
 
     async def stay() -> None:
         with anyio.CancelScope(shield=True):
@@ -271,13 +271,13 @@ async def test_a_child_that_does_not_end_is_left_behind_so_that_its_group_can_re
         raise ValueError("late")
 
     released = anyio.Event()
-    async with law(patience=0.02) as system:
+    async with checked_system(patience=0.02) as system:
         group = Group(system, AT_ONCE)
         one, two = (system.spawn(Probe, name, group=group) for name in ("one", "two"))
         await one.send(Do(lambda probe: probe.context.start(stay)))
         await anyio.wait_all_tasks_blocked()
         await two.send(Do(boom))
-        assert await one.ask(Look()) == await two.ask(Look()) == ()
+        assert await one.ask(GetNotes()) == await two.ask(GetNotes()) == ()
         released.set()
         await anyio.wait_all_tasks_blocked()
         assert restarts(system) == [1, 1]
@@ -285,15 +285,15 @@ async def test_a_child_that_does_not_end_is_left_behind_so_that_its_group_can_re
 
 async def test_an_actor_without_a_group_restarts_alone() -> None:
     """A22."""
-    async with law() as system:
+    async with checked_system() as system:
         one, two = (system.spawn(Probe, name, restart=AT_ONCE) for name in ("one", "two"))
         with pytest.raises(ActorFailed):
             await one.ask(Solve(boom))
-        assert await one.ask(Look()) == await two.ask(Look()) == ()
+        assert await one.ask(GetNotes()) == await two.ask(GetNotes()) == ()
         assert restarts(system) == [1, 0]
 
 
-async def test_a_childs_failure_is_its_actors_crash_and_ends_its_siblings_first() -> None:
+async def test_a_failing_child_crashes_its_actor_and_cancels_its_siblings() -> None:
     """A23: the new object starts when every child of the old one has ended."""
     events: list[str] = []
 
@@ -308,25 +308,25 @@ async def test_a_childs_failure_is_its_actors_crash_and_ends_its_siblings_first(
         finally:
             events.append("sibling ended")
 
-    async def failing() -> None:
+    async def fail() -> None:
         await checkpoint()
         raise ValueError("child")
 
     def start(probe: Probe) -> None:
         probe.context.start(sibling)
-        probe.context.start(failing)
+        probe.context.start(fail)
 
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Parent, "parent", restart=AT_ONCE)
         await ref.send(Do(start))
         await anyio.wait_all_tasks_blocked()
-        assert await ref.ask(Look()) == ()
+        assert await ref.ask(GetNotes()) == ()
         assert events == ["started", "sibling ended", "started"]
 
 
 async def test_a_cancelled_child_is_no_failure() -> None:
     """A23."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         await ref.send(Do(lambda probe: probe.context.start(anyio.sleep_forever).cancel()))
         while system.passivate(ref) is None:
@@ -334,17 +334,17 @@ async def test_a_cancelled_child_is_no_failure() -> None:
             await checkpoint()
 
 
-async def test_an_actor_that_is_ending_starts_no_child() -> None:
+async def test_an_actor_that_is_stopping_starts_no_child() -> None:
     """A23."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
-        context = await held(ref)
+        context = await hold_actor(ref)
         await system.stop(ref)
         with pytest.raises(ActorStopped, match="starts no child"):
             context.start(anyio.sleep_forever)
 
 
-async def test_a_cancellation_nobody_asked_for_is_a_crash_and_not_the_senders_end() -> None:
+async def test_a_stray_cancellation_is_a_crash_and_does_not_end_the_sender() -> None:
     """A24: raised by a handler, and by a child."""
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -354,35 +354,35 @@ async def test_a_cancellation_nobody_asked_for_is_a_crash_and_not_the_senders_en
             stray = error
             raise
 
-    def astray(_probe: Probe, _reply: object = None) -> None:
+    def raise_stray(_probe: Probe, _reply: object = None) -> None:
         raise stray
 
     async def child() -> None:
         raise stray
 
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
         with pytest.raises(ActorFailed):
-            await ref.ask(Solve(astray))
+            await ref.ask(Solve(raise_stray))
         await ref.send(Do(lambda probe: probe.context.start(child)))
         await anyio.wait_all_tasks_blocked()
-        assert await ref.ask(Look()) == ()
+        assert await ref.ask(GetNotes()) == ()
         assert restarts(system) == [2]
 
 
-async def test_a_base_exception_passes_out_of_the_system() -> None:
-    """A25: bare, and every question ends."""
+async def test_a_base_exception_propagates_out_of_the_system() -> None:
+    """A25: unwrapped, and every query ends."""
 
     class Fatal(BaseException):
         pass
 
-    def fatal(_probe: Probe) -> None:
+    def raise_fatal(_probe: Probe) -> None:
         raise Fatal
 
     async def run() -> None:
         async with system:
             refs.append(system.spawn(Probe, "probe"))
-            await refs[0].send(Do(fatal))
+            await refs[0].send(Do(raise_fatal))
             await refs[0].ask(Keep())
 
     refs: list[Ref[Probed]] = []
@@ -391,11 +391,11 @@ async def test_a_base_exception_passes_out_of_the_system() -> None:
         await run()
     assert system.counts().pending == 0
     with pytest.raises(ActorStopped):
-        await refs[0].ask(Look())
+        await refs[0].ask(GetNotes())
 
 
-def test_an_interrupt_comes_between_handlers_and_not_into_one() -> None:
-    """A25: trio raises it in whatever code of a task runs just then, and that may be a handler."""
+def test_an_interrupt_is_raised_between_handlers() -> None:
+    """A25: trio would raise it in whatever code is running, which may be a handler."""
     notes: list[str] = []
 
     def interrupt(_probe: Probe) -> None:
@@ -414,7 +414,7 @@ def test_an_interrupt_comes_between_handlers_and_not_into_one() -> None:
     assert notes == ["handled", "told"]
 
 
-async def test_an_error_in_the_block_leaves_it_bare() -> None:
+async def test_an_error_in_the_block_propagates_unwrapped() -> None:
     """A25."""
 
     async def run() -> None:
@@ -427,13 +427,13 @@ async def test_an_error_in_the_block_leaves_it_bare() -> None:
 
 
 async def test_crashes_are_reported() -> None:
-    """A19: to the function the host gave."""
+    """A19: to the callback of the system."""
     crashes: list[tuple[str, str]] = []
     with anyio.fail_after(60):
         async with System(on_crash=lambda name, error: crashes.append((name, str(error)))) as system:
             ref = system.spawn(Probe, "probe", restart=AT_ONCE)
             await ref.send(Do(boom))
-            await ref.ask(Look())
+            await ref.ask(GetNotes())
     assert crashes == [("probe", "boom")]
 
 
@@ -452,7 +452,7 @@ async def test_a_cancelled_host_still_stops_its_actors_in_reverse_order() -> Non
     assert notes == ["three stopped", "two stopped", "one stopped"]
 
 
-async def test_an_actor_is_stopped_before_those_it_asks_in_whatever_order_they_started() -> None:
+async def test_an_actor_is_stopped_before_the_actors_that_it_asks() -> None:
     """A29."""
     notes: list[object] = []
     with anyio.fail_after(60):
@@ -462,7 +462,7 @@ async def test_an_actor_is_stopped_before_those_it_asks_in_whatever_order_they_s
     assert notes == ["another stopped", "above stopped", "middle stopped", "below stopped"]
 
 
-async def test_a_stop_ends_the_children_then_the_actor_and_buries_its_mail() -> None:
+async def test_a_stop_ends_children_then_the_actor_and_its_mail_is_dead() -> None:
     """A27."""
     notes: list[object] = []
     ending = anyio.Event()
@@ -479,7 +479,7 @@ async def test_a_stop_ends_the_children_then_the_actor_and_buries_its_mail() -> 
         probe.context.start(child)
         probe.context.hold()
 
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         system.watch(ref, partial(notes.append, "probe stopped"))
         await ref.send(Do(start_child))
@@ -488,7 +488,7 @@ async def test_a_stop_ends_the_children_then_the_actor_and_buries_its_mail() -> 
 
             async def ask() -> None:
                 with pytest.raises(ActorStopped):
-                    await ref.ask(Look())
+                    await ref.ask(GetNotes())
 
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
@@ -502,11 +502,11 @@ async def test_a_stop_ends_the_children_then_the_actor_and_buries_its_mail() -> 
         assert system.account.dead == {"stopped": 3}
 
 
-async def test_a_sender_waiting_for_room_hears_that_the_actor_stopped() -> None:
+async def test_a_sender_waiting_for_space_learns_that_the_actor_stopped() -> None:
     """A27."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
-        context = await held(ref)
+        context = await hold_actor(ref)
         await ref.send(Note("fills"))
         async with anyio.create_task_group() as tasks:
 
@@ -521,7 +521,7 @@ async def test_a_sender_waiting_for_room_hears_that_the_actor_stopped() -> None:
             context.release()
 
 
-async def test_a_child_that_does_not_end_delays_a_stop_by_the_systems_patience_only() -> None:
+async def test_a_child_that_does_not_end_delays_a_stop_by_a_limited_time() -> None:
     """A28."""
 
     async def stay() -> None:
@@ -530,7 +530,7 @@ async def test_a_child_that_does_not_end_delays_a_stop_by_the_systems_patience_o
 
     release = anyio.Event()
     notes: list[object] = []
-    async with law(patience=0.02) as system:
+    async with checked_system(patience=0.02) as system:
         ref = system.spawn(Probe, "probe")
         system.watch(ref, partial(notes.append, "probe stopped"))
         await ref.send(Do(lambda probe: probe.context.start(stay)))
@@ -539,12 +539,12 @@ async def test_a_child_that_does_not_end_delays_a_stop_by_the_systems_patience_o
         assert notes == ["probe stopped"]
         release.set()
         other = system.spawn(Probe, "other")
-        assert await other.ask(Look()) == ()
+        assert await other.ask(GetNotes()) == ()
 
 
 async def test_an_actor_may_be_stopped_while_it_waits_for_its_restart() -> None:
     """A27."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=Restart(backoff=(3600.0, 3600.0)))
         await ref.send(Do(boom))
         await ref.send(Note("kept so far"))
@@ -553,11 +553,11 @@ async def test_an_actor_may_be_stopped_while_it_waits_for_its_restart() -> None:
         assert system.account.dead == {"poison": 1, "stopped": 1}
 
 
-async def test_drain_refuses_newcomers_and_finishes_what_is_under_way() -> None:
-    """A31: mail, what handlers send each other, children, and what waits for room."""
-    async with law() as system:
+async def test_drain_rejects_new_messages_and_finishes_running_work() -> None:
+    """A31: mail, messages from handlers, children, and senders that wait for space."""
+    async with checked_system() as system:
         notes: list[object] = []
-        last = system.spawn(lambda: Low(notes), "last")
+        last = system.spawn(lambda: LowProbe(notes), "last")
         first = system.spawn(Probe, "first")
         opened = anyio.Event()
 
@@ -587,11 +587,11 @@ async def test_drain_refuses_newcomers_and_finishes_what_is_under_way() -> None:
         assert system.cells == {}
 
 
-async def test_drain_stops_what_outlasts_its_grace() -> None:
+async def test_drain_stops_work_that_outlasts_its_grace_period() -> None:
     """A31."""
-    async with law(patience=0.02) as system:
+    async with checked_system(patience=0.02) as system:
         ref = system.spawn(Probe, "probe")
-        await held(ref)
+        await hold_actor(ref)
         await ref.send(Note("unhandled"))
         assert not await system.drain(grace=0.02)
         assert system.account.dead == {"stopped": 1}
@@ -602,7 +602,7 @@ async def test_drain_stops_what_outlasts_its_grace() -> None:
 
 async def test_the_last_dead_letters_are_kept_and_all_are_counted() -> None:
     """A32."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         await system.stop(ref)
         for number in range(300):
@@ -618,10 +618,10 @@ async def test_the_last_dead_letters_are_kept_and_all_are_counted() -> None:
         )
 
 
-async def test_watchers_are_told_once_that_an_actor_ended_even_if_they_come_late() -> None:
-    """A33: one that raises disturbs nobody."""
+async def test_watchers_are_notified_once_even_if_the_actor_has_ended() -> None:
+    """A33: an exception of one watcher affects no other."""
     ends: list[str] = []
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "watched")
 
         def fail() -> None:
@@ -635,7 +635,7 @@ async def test_watchers_are_told_once_that_an_actor_ended_even_if_they_come_late
 
 
 class Quiet(Actor[Note]):
-    """Has no hooks and no state."""
+    """An actor without hooks and state."""
 
     __slots__ = ()
 
@@ -643,8 +643,8 @@ class Quiet(Actor[Note]):
         """Do nothing."""
 
 
-async def idle(system: System, name: str) -> tuple[list[Ref[Note]], float]:
-    """Return a thousand actors that have handled a message, and the objects each costs."""
+async def spawn_idle(system: System, name: str) -> tuple[list[Ref[Note]], float]:
+    """Return a thousand idle actors that have handled a message, and the number of objects per actor."""
     gc.collect()
     objects = len(gc.get_objects())
     refs = [system.spawn(Quiet, f"{name} {number}") for number in range(1000)]
@@ -657,30 +657,31 @@ async def idle(system: System, name: str) -> tuple[list[Ref[Note]], float]:
 
 
 async def test_idle_actors_cost_no_task_and_few_objects() -> None:
-    """A34: the actor, what it is made of, and one address.
+    """A34: the actor's object, its cell and one address.
 
-    What other threads make meanwhile, and what is made once, is not in the least of three counts.
+    The smallest of three counts excludes objects of other threads and of first uses.
     """
-    async with law() as system:
+    async with checked_system() as system:
         turned = anyio.Event()
         system.parking.next(turned.set)  # on trio, one task of the system does this for all actors
         await turned.wait()
         before = {task.id for task in anyio.get_running_tasks()}
-        counts = [await idle(system, name) for name in ("one", "two", "three")]
+        counts = [await spawn_idle(system, name) for name in ("one", "two", "three")]
         assert min(objects for _, objects in counts) < 5
-        assert {task.id for task in anyio.get_running_tasks()} <= before  # one that was ending may have ended
+        # a task that was ending may have ended
+        assert {task.id for task in anyio.get_running_tasks()} <= before
         (ref, *_), _ = counts[0]
         assert sum(map(sys.getsizeof, (ref, ref.receiver, Quiet()))) < 1024
 
 
-async def test_a_senders_context_does_not_leak_into_actors() -> None:
-    """A34: into handlers, `on_start` hooks, children, and those they send to; nor out of them."""
+async def test_the_context_of_a_sender_does_not_leak_into_actors() -> None:
+    """A34: not into handlers, `on_start` hooks, children or further actors, nor back out of them."""
     seen: list[str] = []
 
     async def child() -> None:
         seen.append(trace.get())
 
-    class Reading(Probe):
+    class ReadingProbe(Probe):
         def on_start(self, context: Context[Probed]) -> None:
             super().on_start(context)
             seen.append(trace.get())
@@ -689,9 +690,9 @@ async def test_a_senders_context_does_not_leak_into_actors() -> None:
         seen.append(trace.get())
         probe.context.start(child)
 
-    async with law() as system:
+    async with checked_system() as system:
         trace.set("mine")
-        ref, other = system.spawn(Reading, "probe"), system.spawn(Probe, "other")
+        ref, other = system.spawn(ReadingProbe, "probe"), system.spawn(Probe, "other")
         await ref.send(Do(read))
         await ref.send(Do(lambda _: other.send_nowait(Do(read))))
         await system.drain(grace=60)

@@ -1,4 +1,4 @@
-"""The rules of docs/reference/semantics.md, A1 to A18: order, delivery, full mailboxes, asks, deadlines."""
+"""The rules A1 to A18 of docs/reference/semantics.md: order, delivery, full mailboxes, asks, deadlines."""
 
 import asyncio
 import threading
@@ -13,16 +13,16 @@ from actors.kernel.dispatch import BATCH, STRETCH
 from tests.kernel.kernel_probe import (
     AT_ONCE,
     Do,
+    GetNotes,
     Keep,
-    Look,
-    Low,
+    LowProbe,
     Note,
     Probe,
     Probed,
     Solve,
     Urgent,
-    held,
-    law,
+    checked_system,
+    hold_actor,
     restarts,
 )
 
@@ -32,19 +32,19 @@ pytestmark = pytest.mark.anyio
 # Order
 
 
-async def test_one_senders_mail_is_handled_in_the_order_it_was_sent() -> None:
-    """A1, also when it has to wait for room, and when some is handled at once and some is queued."""
-    async with law() as system:
+async def test_messages_of_one_sender_are_handled_in_order() -> None:
+    """A1: also if the sender waits for space, and if some messages are handled at once and others queued."""
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=3)
         for number in range(100):
             await ref.send(Note(number))
-        assert await ref.ask(Look()) == tuple(range(100))
+        assert await ref.ask(GetNotes()) == tuple(range(100))
 
 
-async def test_what_a_handler_sends_is_handled_after_it_and_in_order() -> None:
-    """A1 and A2: no handler runs inside another, its own actor's included."""
+async def test_messages_sent_by_a_handler_are_handled_after_it_in_order() -> None:
+    """A1 and A2: no handler runs inside another, not even one of the same actor."""
     order: list[str] = []
-    async with law() as system:
+    async with checked_system() as system:
         one, two = system.spawn(Probe, "one"), system.spawn(Probe, "two")
 
         def note(what: str) -> Do:
@@ -62,7 +62,7 @@ async def test_what_a_handler_sends_is_handled_after_it_and_in_order() -> None:
 
 async def test_a_chain_of_actors_of_any_length_does_not_recurse() -> None:
     """A2."""
-    async with law() as system:
+    async with checked_system() as system:
         notes: list[object] = []
         refs: list[Ref[Probed]] = [
             system.spawn(lambda: Probe(notes), f"probe {number}") for number in range(5000)
@@ -83,19 +83,19 @@ async def test_a_chain_of_actors_of_any_length_does_not_recurse() -> None:
 
 async def test_control_commands_overtake_mail_but_not_each_other() -> None:
     """A3."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
-        context = await held(ref)
+        context = await hold_actor(ref)
         for number in range(3):
             await ref.send(Note(number))
             await ref.send(Urgent(f"urgent {number}"))
         context.release()
-        assert await ref.ask(Look()) == ("urgent 0", "urgent 1", "urgent 2", 0, 1, 2)
+        assert await ref.ask(GetNotes()) == ("urgent 0", "urgent 1", "urgent 2", 0, 1, 2)
 
 
 async def test_an_actor_with_endless_mail_starves_neither_others_nor_the_loop() -> None:
     """A4."""
-    async with law() as system:
+    async with checked_system() as system:
         greedy = system.spawn(Probe, "greedy")
 
         def again(probe: Probe) -> None:
@@ -103,21 +103,21 @@ async def test_an_actor_with_endless_mail_starves_neither_others_nor_the_loop() 
 
         greedy.send_nowait(Do(again))
         other = system.spawn(Probe, "other")
-        assert await other.ask(Look()) == ()
+        assert await other.ask(GetNotes()) == ()
         await checkpoint()
         await greedy.send(Note("enough"))
-        assert "enough" in await greedy.ask(Look())
+        assert "enough" in await greedy.ask(GetNotes())
 
 
-async def test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop() -> None:
-    """A4: after so many messages of one actor, and of all."""
+async def test_an_actor_with_much_mail_yields_to_other_actors_and_the_loop() -> None:
+    """A4: after a batch of one actor's messages, and after a stretch of all messages."""
     order: list[str] = []
-    async with law() as system:
+    async with checked_system() as system:
         refs: list[Ref[Probed]] = [system.spawn(Probe, name) for name in ("one", "two")]
-        contexts = [await held(ref) for ref in refs]
+        contexts = [await hold_actor(ref) for ref in refs]
         for ref in refs:
             for _ in range(STRETCH):
-                await ref.send(Do(lambda _, name=ref.name: order.append(name)))  # type: ignore[misc]  # as typed above
+                await ref.send(Do(lambda _, name=ref.name: order.append(name)))  # type: ignore[misc]  # typed as above
 
         def release(_probe: Probe) -> None:
             for context in contexts:
@@ -131,8 +131,8 @@ async def test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop() -
 
 
 @pytest.mark.parametrize("seconds", [0.0, 3600.0])
-async def test_a_slow_handler_is_reported_for_nobody_can_interrupt_it(seconds: float) -> None:
-    """A5."""
+async def test_a_slow_handler_is_reported(seconds: float) -> None:
+    """A5: it cannot be interrupted."""
     slow: list[tuple[str, str]] = []
     with anyio.fail_after(60):
         async with System(slow=seconds, on_slow=lambda name, what, _: slow.append((name, what))) as system:
@@ -143,25 +143,25 @@ async def test_a_slow_handler_is_reported_for_nobody_can_interrupt_it(seconds: f
 # Delivery
 
 
-async def test_an_idle_actor_handles_a_message_before_tell_returns() -> None:
-    """A6: mail, a control command, a question; one that is busy takes it into its mailbox."""
-    async with law() as system:
+async def test_an_idle_actor_handles_a_message_before_send_returns() -> None:
+    """A6: mail, a control command and a query; a busy actor queues them."""
+    async with checked_system() as system:
         notes: list[object] = []
         ref = system.spawn(lambda: Probe(notes), "probe")
         ref.send_nowait(Note(1))
         await ref.send(Urgent(2))
         assert notes == [1, 2]
-        context = await held(ref)
+        context = await hold_actor(ref)
         await ref.send(Note(3))
         assert system.counts().queued == 1
         context.release()
         assert notes == [1, 2, 3]
 
 
-async def test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once() -> None:
-    """A6: every 64th message at the latest is queued for the loop's next turn."""
+async def test_an_asker_yields_regularly_although_its_answers_come_at_once() -> None:
+    """A6: at least every 64th message is queued for the next iteration of the loop."""
     turns, asks = 0, 10 * STRETCH
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         async with anyio.create_task_group() as tasks:
 
@@ -173,24 +173,24 @@ async def test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once()
 
             tasks.start_soon(count)
             for _ in range(asks):
-                await ref.ask(Look())
+                await ref.ask(GetNotes())
             tasks.cancel_scope.cancel()
     assert asks / STRETCH - 1 <= turns <= asks / 4
 
 
-async def _tell(ref: Ref[Probed], what: str) -> None:
+async def _send(ref: Ref[Probed], what: str) -> None:
     await ref.send(Note(what))
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("turns", range(8))
-async def test_a_sender_cancelled_natively_at_any_turn_has_sent_once_or_not_at_all(turns: int) -> None:
-    """A7, for each turn of the loop in which the cancellation may fall."""
-    async with law() as system:
+async def test_a_natively_cancelled_sender_has_sent_once_or_not_at_all(turns: int) -> None:
+    """A7: for each iteration of the loop in which the cancellation may arrive."""
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
-        context = await held(ref)
+        context = await hold_actor(ref)
         await ref.send(Note("fills"))
-        first, second = (asyncio.create_task(_tell(ref, name)) for name in ("first", "second"))
+        first, second = (asyncio.create_task(_send(ref, name)) for name in ("first", "second"))
         await anyio.wait_all_tasks_blocked()
         context.release()
         for _ in range(turns):
@@ -198,23 +198,23 @@ async def test_a_sender_cancelled_natively_at_any_turn_has_sent_once_or_not_at_a
         first.cancel()
         await asyncio.wait([first, second])
         expected = ("fills", "second") if first.cancelled() else ("fills", "first", "second")
-        assert await ref.ask(Look()) == expected
+        assert await ref.ask(GetNotes()) == expected
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_asks_under_wait_for_end_once_whatever_the_moment() -> None:
-    """A7 and A9: native time limits that meet the answer in one turn."""
-    async with law() as system:
+async def test_asks_under_wait_for_end_once_whatever_the_timing() -> None:
+    """A7 and A9: native timeouts that coincide with the answer."""
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         for _ in range(100):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(ref.ask(Keep()), 0)
-        assert await asyncio.wait_for(ref.ask(Look()), 60) == ()
+        assert await asyncio.wait_for(ref.ask(GetNotes()), 60) == ()
         counts = system.counts()
         assert counts.asked == counts.answered + counts.unanswered
 
 
-async def test_a_late_or_second_answer_falls_into_nothing() -> None:
+async def test_a_late_or_second_answer_is_ignored() -> None:
     """A9."""
 
     def answer_twice(_probe: Probe, reply: Reply[str]) -> None:
@@ -222,19 +222,19 @@ async def test_a_late_or_second_answer_falls_into_nothing() -> None:
         reply.send("second")
         reply.fail(ValueError("third"))
 
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         assert await ref.ask(Solve(answer_twice)) == "first"
         with pytest.raises(AskTimeout):
             await ref.ask(Keep(), timeout=0.01)
         await ref.send(Do(lambda probe: probe.kept.pop().send("late")))
-        assert await ref.ask(Look()) == ()
+        assert await ref.ask(GetNotes()) == ()
         assert system.counts().answered == 2
 
 
-async def test_an_answer_may_be_given_after_the_handler_returned() -> None:
+async def test_an_answer_may_be_sent_after_the_handler_returned() -> None:
     """A9."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         async with anyio.create_task_group() as tasks:
 
@@ -246,27 +246,27 @@ async def test_an_answer_may_be_given_after_the_handler_returned() -> None:
             await ref.send(Do(lambda probe: probe.kept.pop().send("now")))
 
 
-async def test_a_refusal_sent_as_the_answer_is_raised_at_the_asker() -> None:
-    """A9, also for an error that an event loop would not carry."""
+async def test_an_error_sent_as_the_answer_is_raised_in_the_asker() -> None:
+    """A9: also one that an event loop does not transport."""
 
     def refuse(_probe: Probe, reply: Reply[str]) -> None:
         reply.fail(StopIteration("no"))
 
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         with pytest.raises(RuntimeError) as caught:
             await ref.ask(Solve(refuse))
         assert isinstance(caught.value.__cause__, StopIteration)
-        assert await ref.ask(Look()) == ()
+        assert await ref.ask(GetNotes()) == ()
 
 
-async def test_a_question_that_is_forgotten_fails_at_once() -> None:
+async def test_a_query_whose_reply_is_dropped_fails_at_once() -> None:
     """A10: in the handler, and after it."""
 
     def forget(probe: Probe, _reply: Reply[str] | None = None) -> None:
         probe.kept.clear()
 
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         with pytest.raises(ActorFailed, match="dropped a question"):
             await ref.ask(Solve(forget))
@@ -281,9 +281,9 @@ async def test_a_question_that_is_forgotten_fails_at_once() -> None:
             await ref.send(Do(forget))
 
 
-async def test_a_question_forgotten_in_a_worker_thread_fails_too() -> None:
+async def test_a_reply_dropped_in_a_worker_thread_fails_its_query() -> None:
     """A10: finalizers run in any thread."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
 
         def forget_elsewhere(probe: Probe) -> None:
@@ -302,12 +302,12 @@ async def test_a_question_forgotten_in_a_worker_thread_fails_too() -> None:
             await ref.send(Do(forget_elsewhere))
 
 
-async def test_a_query_may_be_asked_again_and_told() -> None:
-    """A9: the same object, at the same time, and with nobody to answer."""
-    query = Look()
-    async with law() as system:
+async def test_a_query_object_may_be_asked_repeatedly_and_sent() -> None:
+    """A9: the same object, concurrently, and without an asker."""
+    query = GetNotes()
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
-        context = await held(ref)  # so that it is asked while it still waits to be handled
+        context = await hold_actor(ref)  # so that it is asked again while it is queued
         await ref.send(query)
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
@@ -323,11 +323,11 @@ async def test_a_query_may_be_asked_again_and_told() -> None:
 # Full mailboxes
 
 
-async def test_senders_wait_for_room_in_the_order_they_came() -> None:
-    """A11, and a cancelled one gives its place to the next."""
-    async with law() as system:
+async def test_senders_wait_for_space_in_the_order_of_their_arrival() -> None:
+    """A11: a cancelled sender gives its place to the next."""
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
-        context = await held(ref)
+        context = await hold_actor(ref)
         await ref.send(Note("first"))
         scope = anyio.CancelScope()
 
@@ -346,15 +346,15 @@ async def test_senders_wait_for_room_in_the_order_they_came() -> None:
             scope.cancel()
             await anyio.wait_all_tasks_blocked()
             context.release()
-        assert await ref.ask(Look()) == ("first", "second", "third")
+        assert await ref.ask(GetNotes()) == ("first", "second", "third")
         assert system.account.dead == {"overflow": 1}
 
 
-async def test_nothing_is_handled_at_once_ahead_of_senders_that_wait() -> None:
-    """A11: they were granted room and have not run yet."""
-    async with law() as system:
+async def test_no_message_is_handled_at_once_ahead_of_waiting_senders() -> None:
+    """A11: they were granted space and have not run yet."""
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=2)
-        context = await held(ref)
+        context = await hold_actor(ref)
         for name in ("first", "second"):
             await ref.send(Note(name))
         async with anyio.create_task_group() as tasks:
@@ -370,16 +370,16 @@ async def test_nothing_is_handled_at_once_ahead_of_senders_that_wait() -> None:
             with pytest.raises(MailboxFull):
                 ref.send_nowait(Do(show))
             assert notes == []
-        seen = await ref.ask(Look())
+        seen = await ref.ask(GetNotes())
         assert seen[:2] == ("first", "second")
         assert sorted(map(str, seen[2:])) == ["fourth", "third"]
 
 
-async def test_the_control_queue_is_bounded_on_its_own() -> None:
+async def test_the_control_queue_is_bounded_separately() -> None:
     """A12."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=2)
-        context = await held(ref)
+        context = await hold_actor(ref)
         ref.send_nowait(Urgent("a"))
         ref.send_nowait(Urgent("b"))
         with pytest.raises(MailboxFull):
@@ -388,15 +388,15 @@ async def test_the_control_queue_is_bounded_on_its_own() -> None:
             tasks.start_soon(ref.send, Urgent("waits"))
             await anyio.wait_all_tasks_blocked()
             context.release()
-        assert await ref.ask(Look()) == ("a", "b", "waits")
+        assert await ref.ask(GetNotes()) == ("a", "b", "waits")
         assert system.account.dead == {"overflow": 1}
 
 
-async def test_what_a_handler_sends_goes_out_when_there_is_room_and_until_then_it_handles_nothing() -> None:
-    """A13: downhill, in order, over several messages of one handler."""
-    async with law() as system:
-        high, low = system.spawn(Probe, "high"), system.spawn(Low, "low", capacity=1)
-        context = await held(low)
+async def test_a_handlers_messages_wait_for_space_and_it_handles_nothing_else() -> None:
+    """A13: downhill, in order, for several messages of one handler."""
+    async with checked_system() as system:
+        high, low = system.spawn(Probe, "high"), system.spawn(LowProbe, "low", capacity=1)
+        context = await hold_actor(low)
         await low.send(Note("fills"))
 
         def send(probe: Probe) -> None:
@@ -408,15 +408,15 @@ async def test_what_a_handler_sends_goes_out_when_there_is_room_and_until_then_i
         await anyio.wait_all_tasks_blocked()
         assert system.counts().queued == 2
         context.release()
-        assert await high.ask(Look()) == ("later",)
-        assert await low.ask(Look()) == ("fills", 0, 1, 2)
+        assert await high.ask(GetNotes()) == ("later",)
+        assert await low.ask(GetNotes()) == ("fills", 0, 1, 2)
 
 
-async def test_a_handler_gets_no_room_uphill_or_at_its_equals() -> None:
-    """A13: it is refused at once, and not held up."""
-    async with law() as system:
+async def test_a_handler_is_refused_at_once_by_a_full_mailbox_uphill() -> None:
+    """A13: also by actors of the same level."""
+    async with checked_system() as system:
         one, two = system.spawn(Probe, "one"), system.spawn(Probe, "two", capacity=1)
-        context = await held(two)
+        context = await hold_actor(two)
 
         def send(probe: Probe) -> None:
             probe.context.send(two, Note("fits"))
@@ -426,16 +426,16 @@ async def test_a_handler_gets_no_room_uphill_or_at_its_equals() -> None:
                 probe.notes.append("refused")
 
         await one.send(Do(send))
-        assert await one.ask(Look()) == ("refused",)
+        assert await one.ask(GetNotes()) == ("refused",)
         context.release()
-        assert await two.ask(Look()) == ("fits",)
+        assert await two.ask(GetNotes()) == ("fits",)
 
 
 async def test_an_actor_on_hold_handles_nothing_until_its_child_has_ended() -> None:
-    """A14: with a child that holds it, from its handler and from its `on_start` hook."""
+    """A14: with a holding child, started by a handler or by the `on_start` hook."""
     opened = anyio.Event()
 
-    class Loading(Probe):
+    class LoadingProbe(Probe):
         def on_start(self, context: Context[Probed]) -> None:
             super().on_start(context)
             context.start(self.load, holds=True)
@@ -444,25 +444,25 @@ async def test_an_actor_on_hold_handles_nothing_until_its_child_has_ended() -> N
             await opened.wait()
             self.notes.append("loaded")
 
-    async with law() as system:
-        ref = system.spawn(Loading, "loading")
+    async with checked_system() as system:
+        ref = system.spawn(LoadingProbe, "loading")
         await ref.send(Note("mail"))
         await ref.send(Urgent("control"))
         await anyio.wait_all_tasks_blocked()
         assert system.counts().queued == 2
         opened.set()
-        assert await ref.ask(Look()) == ("loaded", "control", "mail")
+        assert await ref.ask(GetNotes()) == ("loaded", "control", "mail")
 
 
-async def test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody() -> None:
-    """A14, and A19: what a crash left behind has no effect."""
-    async with law() as system:
+async def test_holds_are_counted_and_an_old_context_releases_nothing() -> None:
+    """A14, and A19: a context from before a crash has no effect."""
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
-        old = await held(ref)
+        old = await hold_actor(ref)
         old.hold()
         old.fail(ValueError("while it is held"))
         await anyio.wait_all_tasks_blocked()
-        new = await held(ref)
+        new = await hold_actor(ref)
         old.release()
         old.release()
         old.fail(ValueError("once more"))
@@ -472,7 +472,7 @@ async def test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_no
         new.release()
         assert system.counts().queued == 1
         new.release()
-        assert await ref.ask(Look()) == (1,)
+        assert await ref.ask(GetNotes()) == (1,)
         assert restarts(system) == [1]
 
 
@@ -484,20 +484,20 @@ async def test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_no
     [(0, 5, True), (1, -1, True), (SHARED, 0, True), (0, 0, False), (0, -1, False), (-1, 9, False)],
 )
 async def test_asks_go_downhill_only(depth: int, level: int, allowed: bool) -> None:
-    """A15: by depth, then by level; never to oneself or one's equal."""
+    """A15: by depth, then by level; never to oneself or an equal."""
 
     class Other(Probe):
         pass
 
     Other.level = level
     outcome: list[object] = []
-    async with law() as system:
+    async with checked_system() as system:
         asker = system.spawn(Probe, "asker")
         other = system.spawn(Other, "other", depth=depth)
 
         async def ask() -> None:
             try:
-                outcome.append(await other.ask(Look()))
+                outcome.append(await other.ask(GetNotes()))
             except AskOrderError as error:
                 outcome.append(error)
 
@@ -510,11 +510,11 @@ async def test_asks_go_downhill_only(depth: int, level: int, allowed: bool) -> N
 # Deadlines
 
 
-async def test_an_expired_question_is_never_handled() -> None:
-    """A16: in the mailbox, or waiting for room in it."""
-    async with law() as system:
+async def test_an_expired_query_is_never_handled() -> None:
+    """A16: neither in the mailbox nor while it waits for space."""
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
-        context = await held(ref)
+        context = await hold_actor(ref)
 
         def solve(probe: Probe, reply: Reply[str]) -> None:
             probe.notes.append("handled")
@@ -524,27 +524,27 @@ async def test_an_expired_question_is_never_handled() -> None:
             with pytest.raises(AskTimeout, match="'probe' did not answer"):
                 await ref.ask(Solve(solve), timeout=0.01)
         context.release()
-        assert await ref.ask(Look(), timeout=60) == ()
+        assert await ref.ask(GetNotes(), timeout=60) == ()
         assert system.account.dead == {"expired": 1}
         assert system.counts().unanswered == 2
 
 
-async def test_a_question_whose_time_is_over_is_not_sent() -> None:
+async def test_a_query_without_remaining_time_is_not_sent() -> None:
     """A16."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         with pytest.raises(AskTimeout):
-            await ref.ask(Look(), timeout=0)
+            await ref.ask(GetNotes(), timeout=0)
         assert system.counts().sent == 0
 
 
-@pytest.mark.alternating  # half a second each
+@pytest.mark.alternating  # takes half a second each
 @pytest.mark.parametrize("own", [None, 60.0])
 async def test_a_child_inherits_the_deadline_of_the_ask_it_works_for(own: float | None) -> None:
-    """A17: the earlier of its own and the inherited one holds."""
+    """A17: the earlier of its own and the inherited deadline applies."""
     ended: list[object] = []
-    async with law() as system:
-        low = system.spawn(Low, "low")
+    async with checked_system() as system:
+        low = system.spawn(LowProbe, "low")
         high = system.spawn(Probe, "high")
 
         async def ask() -> None:
@@ -563,11 +563,11 @@ async def test_a_child_inherits_the_deadline_of_the_ask_it_works_for(own: float 
     assert ended == ["inherited"]
 
 
-async def test_an_abandoned_question_is_handled_all_the_same() -> None:
+async def test_an_abandoned_query_is_still_handled() -> None:
     """A18."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
-        context = await held(ref)
+        context = await hold_actor(ref)
 
         def solve(probe: Probe, reply: Reply[str]) -> None:
             probe.notes.append("handled")
@@ -576,7 +576,7 @@ async def test_an_abandoned_question_is_handled_all_the_same() -> None:
         with anyio.move_on_after(0.2):
             await ref.ask(Solve(solve))
         context.release()
-        assert await ref.ask(Look()) == ("handled",)
+        assert await ref.ask(GetNotes()) == ("handled",)
         assert system.counts().unanswered == 1
 
 
@@ -584,12 +584,12 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
     """A16: answered asks leave nothing behind that grows."""
     async with System() as system:
         ref = system.spawn(Probe, "probe")
-        context = await held(ref)
+        context = await hold_actor(ref)
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
 
                 async def ask() -> None:
-                    await ref.ask(Look(), timeout=3600)
+                    await ref.ask(GetNotes(), timeout=3600)
 
                 for _ in range(200):
                     tasks.start_soon(ask)
@@ -602,9 +602,9 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
 
 async def test_a_name_is_taken_until_its_actor_has_ended() -> None:
     """A30."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
         with pytest.raises(KernelError, match="'probe' is running already"):
             system.spawn(Probe, "probe")
         await system.stop(ref)
-        assert await system.spawn(Probe, "probe").ask(Look()) == ()
+        assert await system.spawn(Probe, "probe").ask(GetNotes()) == ()

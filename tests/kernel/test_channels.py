@@ -1,4 +1,4 @@
-"""An actor's address and a subscription as anyio streams: code that knows nothing of actors works with both."""
+"""An actor's address and a subscription are anyio streams, which code without knowledge of actors can use."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ from anyio.abc import ObjectReceiveStream, ObjectSendStream
 
 from actors.errors import KernelError
 from actors.kernel import Actor, Context, Lost, MailboxFull, Ref, Subscription, System
-from tests.kernel.kernel_probe import Do, Look, Low, Note, Probe, Probed, held, law
+from tests.kernel.kernel_probe import Do, GetNotes, LowProbe, Note, Probe, Probed, checked_system, hold_actor
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")
@@ -31,7 +31,7 @@ async def consume(stream: ObjectReceiveStream[T], into: list[T]) -> None:
 
 
 class Publisher(Actor[Note]):
-    """Publishes the numbers of its notes, in a subscription that holds few."""
+    """Publishes its notes in a bounded subscription."""
 
     def __init__(self, published: Subscription[object]) -> None:
         self.published = published
@@ -43,19 +43,20 @@ class Publisher(Actor[Note]):
 
 
 @asynccontextmanager
-async def full(system: System) -> AsyncIterator[tuple[Ref[Probed], Context[Probed]]]:
-    """An actor on hold whose mailbox is full, and the context that releases it."""
+async def full_mailbox(system: System) -> AsyncIterator[tuple[Ref[Probed], Context[Probed]]]:
+    """Yield an actor on hold whose mailbox is full, and the context that releases it."""
     ref = system.spawn(Probe, "probe", capacity=1)
-    context = await held(ref)
+    context = await hold_actor(ref)
     await ref.send(Note("fills"))
     yield ref, context
 
 
-async def test_plain_anyio_code_sends_to_an_actor_and_reads_what_it_publishes() -> None:
+async def test_plain_anyio_code_sends_to_an_actor_and_reads_its_stream() -> None:
     """A43."""
-    published: Subscription[object] = Subscription(101, droppable=lambda _: False)  # all of them
+    # has space for all of them
+    published: Subscription[object] = Subscription(101, droppable=lambda _: False)
     seen: list[object] = []
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(lambda: Publisher(published), "publisher")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(consume, published, seen)
@@ -69,7 +70,7 @@ async def test_plain_anyio_code_sends_to_an_actor_and_reads_what_it_publishes() 
     assert seen[-1] is None
 
 
-async def test_a_subscription_that_overflows_hands_plain_code_its_loss_as_an_item() -> None:
+async def test_an_overflowing_subscription_reports_its_loss_as_an_item() -> None:
     """A43, A37."""
     stream: Subscription[int] = Subscription(2, droppable=lambda _: True)
     for number in range(5):
@@ -81,9 +82,9 @@ async def test_a_subscription_that_overflows_hands_plain_code_its_loss_as_an_ite
     assert seen == [Lost(3, resync=False), 0, 1]
 
 
-async def test_closing_an_address_leaves_the_actor_and_its_other_addresses_alone() -> None:
+async def test_closing_an_address_does_not_affect_the_actor_or_other_clones() -> None:
     """A44."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         clone = ref.clone()
         await clone.send(Note("sent"))
@@ -91,13 +92,13 @@ async def test_closing_an_address_leaves_the_actor_and_its_other_addresses_alone
         await clone.aclose()
         later = ref.clone()
         await later.send(Note("by another clone"))
-        assert await ref.ask(Look()) == ("sent", "by another clone")
-        assert await later.ask(Look()) == ("sent", "by another clone")
+        assert await ref.ask(GetNotes()) == ("sent", "by another clone")
+        assert await later.ask(GetNotes()) == ("sent", "by another clone")
 
 
-async def test_a_closed_address_takes_nothing() -> None:
+async def test_a_closed_address_rejects_messages() -> None:
     """A44."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         clone = ref.clone()
         await clone.aclose()
@@ -108,14 +109,14 @@ async def test_a_closed_address_takes_nothing() -> None:
         with pytest.raises(anyio.ClosedResourceError):
             clone.offer(Note("lost"))
         with pytest.raises(anyio.ClosedResourceError):
-            await clone.ask(Look())
+            await clone.ask(GetNotes())
         with pytest.raises(anyio.ClosedResourceError):
             clone.clone()
-        assert await ref.ask(Look()) == ()
+        assert await ref.ask(GetNotes()) == ()
         assert system.account.dead == {}
 
 
-async def test_an_actors_own_address_is_not_closed_by_those_who_hold_others() -> None:
+async def test_an_actors_own_address_cannot_be_closed() -> None:
     """A44."""
     contexts: list[Context[Probed]] = []
 
@@ -123,28 +124,28 @@ async def test_an_actors_own_address_is_not_closed_by_those_who_hold_others() ->
         def on_start(self, context: Context[Probed]) -> None:
             contexts.append(context)
 
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Own, "own")
-        assert await ref.ask(Look()) == ()
+        assert await ref.ask(GetNotes()) == ()
         await contexts[0].ref.aclose()
         await contexts[0].ref.send(Note("to itself"))
-        assert await ref.ask(Look()) == ("to itself",)
+        assert await ref.ask(GetNotes()) == ("to itself",)
 
 
-async def test_a_full_mailbox_is_what_anyio_calls_would_block() -> None:
+async def test_a_full_mailbox_raises_anyios_would_block() -> None:
     """A11."""
-    async with law() as system, full(system) as (ref, context):
+    async with checked_system() as system, full_mailbox(system) as (ref, context):
         with pytest.raises(anyio.WouldBlock) as caught:
             ref.send_nowait(Note("refused"))
         assert isinstance(caught.value, MailboxFull)
         assert isinstance(caught.value, KernelError)
         context.release()
-        assert await ref.ask(Look()) == ("fills",)
+        assert await ref.ask(GetNotes()) == ("fills",)
 
 
-async def test_send_waits_for_space_and_arrives_though_its_clone_was_closed_meanwhile() -> None:
+async def test_a_waiting_send_arrives_although_its_clone_was_closed() -> None:
     """A44."""
-    async with law() as system, full(system) as (ref, context):
+    async with checked_system() as system, full_mailbox(system) as (ref, context):
         clone = ref.clone()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(clone.send, Note("waited"))
@@ -152,14 +153,14 @@ async def test_send_waits_for_space_and_arrives_though_its_clone_was_closed_mean
             assert ref.waiting == 2
             await clone.aclose()
             context.release()
-        assert await ref.ask(Look()) == ("fills", "waited")
+        assert await ref.ask(GetNotes()) == ("fills", "waited")
 
 
-async def test_what_a_handler_sent_arrives_though_its_address_was_closed_meanwhile() -> None:
+async def test_a_handlers_message_arrives_although_its_address_was_closed() -> None:
     """A44, A13."""
-    async with law() as system:
-        high, low = system.spawn(Probe, "high"), system.spawn(Low, "low", capacity=1)
-        context = await held(low)
+    async with checked_system() as system:
+        high, low = system.spawn(Probe, "high"), system.spawn(LowProbe, "low", capacity=1)
+        context = await hold_actor(low)
         await low.send(Note("fills"))
         clone = low.clone()
 
@@ -172,4 +173,4 @@ async def test_what_a_handler_sent_arrives_though_its_address_was_closed_meanwhi
         await clone.aclose()
         context.release()
         await anyio.wait_all_tasks_blocked()
-        assert await low.ask(Look()) == ("fills", 0, 1)
+        assert await low.ask(GetNotes()) == ("fills", 0, 1)

@@ -1,4 +1,4 @@
-"""The conservation law, A8 and A9, under random histories: whatever happens, every message and question ends once."""
+"""The conservation law, A8 and A9, under random histories: every message and query ends exactly once."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from actors.errors import KernelError
 from actors.kernel import Context, Group, Ref, Restart, System
-from tests.kernel.kernel_probe import Do, Keep, Look, Low, Note, Probe, Probed, Solve, Urgent, boom
+from tests.kernel.kernel_probe import Do, GetNotes, Keep, LowProbe, Note, Probe, Probed, Solve, Urgent, boom
 
 pytestmark = pytest.mark.anyio
 
@@ -19,11 +19,11 @@ RESTART = Restart(intensity=2, backoff=(0.0, 0.001))
 
 
 class Walk:
-    """A seeded random walk over everything that can be done to a few actors."""
+    """A seeded random walk over all operations on a few actors."""
 
     def __init__(
         self, seed: int, system: System, tasks: Any
-    ) -> None:  # Any: anyio exports no common base of both
+    ) -> None:  # Any: anyio exports no common base class of both
         self.random = Random(seed)
         self.system = system
         self.tasks = tasks
@@ -36,14 +36,14 @@ class Walk:
             self.spawn(f"probe {number}")
 
     def spawn(self, name: str) -> None:
-        """Start an actor with a small mailbox, high or low, in the group or not."""
+        """Start an actor with a small mailbox, at a random level, in the group or alone."""
         capacity = self.random.randint(1, 4)
         group = self.random.choice([None, self.group])
-        kind = self.random.choice([Probe, Low])
+        kind = self.random.choice([Probe, LowProbe])
         self.refs.append(self.system.spawn(kind, name, capacity=capacity, restart=RESTART, group=group))
 
     async def step(self) -> None:
-        """Do one thing, and check the books."""
+        """Do one operation, and check the counts."""
         action: Callable[[Ref[Probed]], Awaitable[None]] = self.random.choice(
             [
                 self.tell,
@@ -65,23 +65,23 @@ class Walk:
         assert counts.is_balanced, counts
 
     async def tell(self, ref: Ref[Probed]) -> None:
-        command = self.random.choice([Note(1), Urgent(2), Look()])
-        self.tasks.start_soon(self.patiently, ref.send, command)
+        command = self.random.choice([Note(1), Urgent(2), GetNotes()])
+        self.tasks.start_soon(self.send_with_timeout, ref.send, command)
 
     async def ask(self, ref: Ref[Probed]) -> None:
-        query = self.random.choice([Look(), Keep(), Solve(boom)])
+        query = self.random.choice([GetNotes(), Keep(), Solve(boom)])
         timeout = self.random.choice([None, 0.0, 0.001, 0.02])
-        self.tasks.start_soon(self.patiently, lambda query: ref.ask(query, timeout=timeout), query)
+        self.tasks.start_soon(self.send_with_timeout, lambda query: ref.ask(query, timeout=timeout), query)
 
     async def hold(self, ref: Ref[Probed]) -> None:
         def deed(probe: Probe) -> None:
             probe.context.hold()
             self.holds.append(probe.context)
 
-        self.tasks.start_soon(self.patiently, ref.send, Do(self.alone(deed)))
+        self.tasks.start_soon(self.send_with_timeout, ref.send, Do(self.exclusive(deed)))
 
     async def pass_on(self, ref: Ref[Probed]) -> None:
-        """Have a handler send to any actor, as often as may be too often for its mailbox."""
+        """Let a handler send to random actors, possibly more often than their mailboxes allow."""
         others = self.random.choices(self.refs, k=6)
 
         def deed(probe: Probe) -> None:
@@ -89,13 +89,13 @@ class Walk:
                 with suppress(KernelError):
                     probe.context.send(other, Note(1))
 
-        self.tasks.start_soon(self.patiently, ref.send, Do(self.alone(deed)))
+        self.tasks.start_soon(self.send_with_timeout, ref.send, Do(self.exclusive(deed)))
 
-    def alone(self, deed: Callable[[Probe], None]) -> Callable[[Probe], None]:
-        """Return a handler that knows if another runs around it."""
+    def exclusive(self, deed: Callable[[Probe], None]) -> Callable[[Probe], None]:
+        """Return a handler that notes if it runs inside another."""
 
         def handler(probe: Probe) -> None:
-            self.crowded |= self.inside  # an assert here would be a crash, which is allowed
+            self.crowded |= self.inside  # an assertion here would be a crash, which is allowed
             self.inside = True
             try:
                 deed(probe)
@@ -109,7 +109,7 @@ class Walk:
             self.holds.pop(0).release()
 
     async def crash(self, ref: Ref[Probed]) -> None:
-        self.tasks.start_soon(self.patiently, ref.send, Do(boom))
+        self.tasks.start_soon(self.send_with_timeout, ref.send, Do(boom))
 
     async def child(self, ref: Ref[Probed]) -> None:
         async def work() -> None:
@@ -119,7 +119,7 @@ class Walk:
 
         holds = self.random.random() < 0.5
         deed = Do(lambda probe: probe.context.start(work, holds=holds))
-        self.tasks.start_soon(self.patiently, ref.send, deed)
+        self.tasks.start_soon(self.send_with_timeout, ref.send, deed)
 
     async def stop(self, ref: Ref[Probed]) -> None:
         if self.random.random() < 0.3:
@@ -127,17 +127,17 @@ class Walk:
             self.tasks.start_soon(self.system.stop, ref)
             self.spawn(f"{ref.name}'")
 
-    async def patiently(
+    async def send_with_timeout(
         self, send: Callable[[Any], Awaitable[object]], command: object
-    ) -> None:  # Any: of any actor
-        """Send, and give up after a while; a refusal is an answer."""
+    ) -> None:  # Any: messages of any actor
+        """Send with a random timeout; a rejection is an answer."""
         with anyio.move_on_after(self.random.choice([0.001, 0.01, 1.0])):
             with suppress(KernelError):
                 await send(command)
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_every_message_is_handled_dead_or_queued_whatever_happens(seed: int) -> None:
+async def test_every_message_is_handled_dead_or_queued(seed: int) -> None:
     """A8, A9."""
     with anyio.fail_after(60):
         async with System(seed=seed, patience=0.05) as system:

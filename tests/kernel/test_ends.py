@@ -1,4 +1,4 @@
-"""The rule A42 of docs/reference/semantics.md: errors that end actors and are no crash."""
+"""The rule A42 of docs/reference/semantics.md: errors that end an actor without a crash."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,13 +9,13 @@ import pytest
 
 from actors.errors import ActorFailed, ActorStopped
 from actors.kernel import Group, Ref, Reply, Restart, System
-from tests.kernel.kernel_probe import Do, Keep, Look, Note, Probe, Probed, Solve, boom, held
+from tests.kernel.kernel_probe import Do, GetNotes, Keep, Note, Probe, Probed, Solve, boom, hold_actor
 
 pytestmark = pytest.mark.anyio
 
 
 class Gone(Exception):
-    """What an actor needs is not there."""
+    """A resource that the actor needs is missing."""
 
 
 ENDS = Restart(intensity=1, backoff=(0.0, 0.0), ends=(Gone,))
@@ -26,49 +26,49 @@ def end(_probe: Probe, _reply: Reply[str] | None = None) -> None:
 
 
 @asynccontextmanager
-async def reporting(crashes: list[str]) -> AsyncIterator[System]:
+async def reporting_system(crashes: list[str]) -> AsyncIterator[System]:
     with anyio.fail_after(60):
         async with System(seed=1, on_crash=lambda name, _: crashes.append(name)) as system:
             yield system
             assert system.counts().is_balanced, system.counts()
 
 
-async def asked(ref: Ref[Probed], query: Keep | Look | Solve, errors: list[Exception]) -> None:
+async def ask_and_collect(ref: Ref[Probed], query: Keep | GetNotes | Solve, errors: list[Exception]) -> None:
     try:
         await ref.ask(query)
     except Exception as error:
         errors.append(error)
 
 
-async def test_an_end_takes_the_group_with_it_and_who_waits_gets_the_error_itself() -> None:
-    """A42: who was to be answered, whose message was handled, and whose message waits."""
+async def test_an_end_stops_the_group_and_fails_its_askers_with_the_error() -> None:
+    """A42: askers whose reply was kept, whose message was being handled, and whose message was queued."""
     crashes, errors, ends = list[str](), list[Exception](), list[str]()
-    async with reporting(crashes) as system:
+    async with reporting_system(crashes) as system:
         group = Group(system, ENDS)
         one, two = (system.spawn(Probe, name, group=group) for name in ("one", "two"))
         other = system.spawn(Probe, "other")
         for ref in (one, two):
             system.watch(ref, partial(ends.append, ref.name))
-        context = await held(two)
+        context = await hold_actor(two)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asked, one, Keep(), errors)
-            tasks.start_soon(asked, two, Look(), errors)
+            tasks.start_soon(ask_and_collect, one, Keep(), errors)
+            tasks.start_soon(ask_and_collect, two, GetNotes(), errors)
             await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(asked, one, Solve(end), errors)
+            tasks.start_soon(ask_and_collect, one, Solve(end), errors)
         assert [(type(error), str(error)) for error in errors] == [(Gone, "no disk")] * 3
         assert (ends, crashes) == (["two", "one"], [])
         assert isinstance(group.ended, Gone)
         with pytest.raises(ActorStopped):
             await one.send(Note("too late"))
-        assert await system.spawn(Probe, "one").ask(Look()) == await other.ask(Look()) == ()
+        assert await system.spawn(Probe, "one").ask(GetNotes()) == await other.ask(GetNotes()) == ()
         context.release()
 
 
-async def test_an_end_waits_for_children_and_what_they_raise_then_is_no_crash_either() -> None:
+async def test_an_end_waits_for_children_whose_errors_are_no_crash_either() -> None:
     """A42: the name is free when they have ended."""
     crashes, notes = list[str](), list[object]()
     cleaned = anyio.Event()
-    async with reporting(crashes) as system:
+    async with reporting_system(crashes) as system:
         ref = system.spawn(partial(Probe, notes), "probe", restart=ENDS)
 
         async def child() -> None:
@@ -91,24 +91,24 @@ async def test_an_end_waits_for_children_and_what_they_raise_then_is_no_crash_ei
         assert ("probe" in system.cells, crashes, notes) == (False, [], [])
 
 
-async def test_an_end_is_no_crash_that_is_counted_and_a_crash_still_is_one() -> None:
-    """A42: another error is a crash as ever, whatever ends the actor."""
+async def test_an_end_is_not_counted_as_a_crash_but_other_errors_are() -> None:
+    """A42: any other error is a crash."""
     crashes: list[str] = []
-    async with reporting(crashes) as system:
+    async with reporting_system(crashes) as system:
         ref = system.spawn(Probe, "probe", restart=ENDS)
         with pytest.raises(ActorFailed):
             await ref.ask(Solve(boom))
-        assert await ref.ask(Look()) == ()
+        assert await ref.ask(GetNotes()) == ()
         assert [cell.restarts for cell in system.cells.values()] == [1]
         with pytest.raises(Gone):
             await ref.ask(Solve(end))
         assert (crashes, dict(system.cells)) == (["probe"], {})
 
 
-async def test_what_is_told_by_a_child_that_meets_it_ends_its_actor() -> None:
-    """A42: also where it is raised in a child."""
+async def test_an_ending_error_in_a_child_ends_its_actor() -> None:
+    """A42: also if it is raised in a child."""
     crashes, errors = list[str](), list[Exception]()
-    async with reporting(crashes) as system:
+    async with reporting_system(crashes) as system:
         ref = system.spawn(Probe, "probe", restart=ENDS)
 
         async def child() -> None:
@@ -116,7 +116,7 @@ async def test_what_is_told_by_a_child_that_meets_it_ends_its_actor() -> None:
             raise Gone("no disk")
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asked, ref, Keep(), errors)
+            tasks.start_soon(ask_and_collect, ref, Keep(), errors)
             await anyio.wait_all_tasks_blocked()
             await ref.send(Do(lambda probe: probe.context.start(child)))
         assert [type(error) for error in errors] == [Gone]

@@ -1,4 +1,4 @@
-"""Entering and leaving hold against every cancellation; foreign code is contained, let be, and dropped at last."""
+"""Entering and leaving a system under cancellation, and the containment of foreign code."""
 
 import asyncio
 import contextvars
@@ -17,26 +17,26 @@ pytestmark = pytest.mark.anyio
 ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
-class Slow(Actor[Query[None]]):
-    """Answers, and takes a few turns of the loop to stop."""
+class SlowActor(Actor[Query[None]]):
+    """Answers, and takes a few iterations of the loop to stop."""
 
     def receive(self, command: Query[None]) -> None:
         command.reply.send(None)
 
     def on_start(self, context: Context[Query[None]]) -> None:
-        context.start(slow_to_end)
+        context.start(end_slowly)
 
 
-async def held() -> None:
-    """Hold a system with an actor, and foreign code that is slow to end."""
+async def run_system() -> None:
+    """Run a system with an actor and foreign code that is slow to end."""
     async with System() as system:
-        ref = system.spawn(Slow, "slow")
-        system.containment.start(slow_to_end, lambda _: None, "foreign", contextvars.copy_context())
+        ref = system.spawn(SlowActor, "slow")
+        system.containment.start(end_slowly, lambda _: None, "foreign", contextvars.copy_context())
         await ref.ask(Query())
         await anyio.lowlevel.checkpoint()
 
 
-async def slow_to_end() -> None:
+async def end_slowly() -> None:
     try:
         await anyio.sleep_forever()
     finally:
@@ -47,16 +47,16 @@ async def slow_to_end() -> None:
 
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_native_cancel_at_any_await_of_entering_or_leaving_leaves_nothing_running() -> None:
-    """A39: once, and a second time at every await after that."""
+async def test_a_native_cancel_at_any_await_of_a_system_leaves_nothing_running() -> None:
+    """A39: once, and a second time at later awaits."""
     before = asyncio.all_tasks()
     for turns in range(40):
         for again in (None, 0, 3):
-            task = asyncio.create_task(held())
-            await passes(turns)
+            task = asyncio.create_task(run_system())
+            await iterate(turns)
             task.cancel()
             if again is not None:
-                await passes(again)
+                await iterate(again)
                 task.cancel()
             done, _ = await asyncio.wait([task], timeout=20)
             assert done == {task}
@@ -65,35 +65,35 @@ async def test_a_native_cancel_at_any_await_of_entering_or_leaving_leaves_nothin
 
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_native_cancel_of_every_task_at_any_moment_ends_the_system() -> None:
-    """A39: as a shutdown does that cancels every task and then waits for all."""
+async def test_a_native_cancel_of_every_task_ends_the_system() -> None:
+    """A39: as in a shutdown that cancels every task and then waits for all."""
     before = asyncio.all_tasks()
     for turns in range(30):
-        asyncio.create_task(held())  # noqa: RUF006  it is found among all tasks
-        await passes(turns)
+        asyncio.create_task(run_system())  # noqa: RUF006  found among all tasks
+        await iterate(turns)
         tasks = asyncio.all_tasks() - before
         for task in tasks:
             task.cancel()
         with anyio.fail_after(60):
             await asyncio.gather(*tasks, return_exceptions=True)
-            await passes(5)
+            await iterate(5)
         assert asyncio.all_tasks() == before
 
 
-async def passes(turns: int) -> None:
+async def iterate(turns: int) -> None:
     for _ in range(turns):
         await asyncio.sleep(0)
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_block_that_is_cancelled_by_a_scope_is_left_all_the_same() -> None:
+async def test_a_block_cancelled_by_a_scope_is_left() -> None:
     """A39."""
     for turns in range(0, 40, 3):
         with anyio.fail_after(60), anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_after, turns, scope)
                 async with System() as system:
-                    ref = system.spawn(Slow, "slow")
+                    ref = system.spawn(SlowActor, "slow")
                     await anyio.sleep_forever()
         assert "stopped" in repr(ref)
 
@@ -108,8 +108,8 @@ class Asks(Query[None], frozen=True):
     """Answered by a child."""
 
 
-class Parent(Actor[Asks]):
-    """Starts a child, and has its task cancelled natively before it begins."""
+class CancellingParent(Actor[Asks]):
+    """Starts a child, and cancels its task natively before it begins."""
 
     def on_start(self, context: Context[Asks]) -> None:
         self._context = context
@@ -126,43 +126,43 @@ class Parent(Actor[Asks]):
 
 @ASYNCIO
 async def test_an_ask_whose_child_never_began_is_answered() -> None:
-    """A24: the child's end is known, and that is a crash."""
+    """A24: the end of the child is noticed, and is a crash."""
     with anyio.fail_after(60):
         async with System() as system:
-            ref = system.spawn(Parent, "parent", restart=Restart(backoff=(0.0, 0.0)))
+            ref = system.spawn(CancellingParent, "parent", restart=Restart(backoff=(0.0, 0.0)))
             with pytest.raises(ActorFailed):
                 await ref.ask(Asks())
 
 
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_step_of_leaving_that_shields_itself_is_not_waited_for() -> None:
+async def test_a_shielded_step_of_leaving_is_not_waited_for() -> None:
     """A39: trio's run would wait for it, as for any task."""
     released = anyio.Event()
 
-    async def deaf() -> None:
+    async def wait_shielded() -> None:
         with anyio.CancelScope(shield=True):
             await released.wait()
 
     with anyio.fail_after(60):
         async with System() as system:
-            system.first = system.last = ((deaf, 0.05),)
+            system.first = system.last = ((wait_shielded, 0.05),)
     released.set()
 
 
-async def test_what_a_step_of_leaving_raises_leaves_the_block_after_all_of_it() -> None:
+async def test_an_error_in_a_step_of_leaving_is_raised_after_all_steps() -> None:
     """A39."""
     done: list[str] = []
 
-    async def fails() -> None:
+    async def fail() -> None:
         raise ZeroDivisionError
 
-    async def notes() -> None:
+    async def note() -> None:
         done.append("last")
 
     with pytest.raises(ZeroDivisionError):
         async with System() as system:
-            system.first, system.last = ((fails, 1.0),), ((notes, 1.0),)
+            system.first, system.last = ((fail, 1.0),), ((note, 1.0),)
     assert done == ["last"]
 
 
@@ -209,7 +209,7 @@ def start(system: System, work: Work, ends: Ends) -> Contained:
 
 @pytest.mark.parametrize("work", [leaves_a_group_open, exits])
 @pytest.mark.requirement("PROMISE-12", "PROMISE-8")
-async def test_foreign_code_spoils_its_own_task_and_nothing_else(work: Work) -> None:
+async def test_foreign_code_damages_only_its_own_task(work: Work) -> None:
     """A40."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -224,13 +224,13 @@ async def test_foreign_code_spoils_its_own_task_and_nothing_else(work: Work) -> 
             while not others:
                 await anyio.lowlevel.checkpoint()
             assert others == [None]
-    await nothing_but_this_runs()
+    await assert_nothing_else_runs()
 
 
 @pytest.mark.parametrize("work", [leaves_a_group_open, exits, anyio.lowlevel.checkpoint])
 @pytest.mark.requirement("PROMISE-12")
-async def test_foreign_code_that_runs_after_other_foreign_code_hears_nothing_of_it(work: Work) -> None:
-    """A40: whatever became of the task before."""
+async def test_foreign_code_is_not_affected_by_earlier_foreign_code(work: Work) -> None:
+    """A40: whatever the earlier code did to its task."""
     with anyio.fail_after(60):
         async with System() as system:
             for piece in (work, anyio.lowlevel.checkpoint, work, anyio.lowlevel.checkpoint):
@@ -239,14 +239,14 @@ async def test_foreign_code_that_runs_after_other_foreign_code_hears_nothing_of_
                 while not ends:
                     await anyio.lowlevel.checkpoint()
                 assert piece is work or ends == [None]
-                await anyio.wait_all_tasks_blocked()  # what it spoiled has been cleared away
+                await anyio.wait_all_tasks_blocked()  # the damage has been cleared
 
 
-async def nothing_but_this_runs() -> None:
+async def assert_nothing_else_runs() -> None:
     try:
         ours = asyncio.current_task()
     except RuntimeError:
-        return  # trio's own run would not end
+        return  # trio's run would not end
     with anyio.fail_after(60):
         while [task for task in asyncio.all_tasks() if task is not ours and "sleep_forever" in repr(task)]:
             await anyio.lowlevel.checkpoint()
@@ -255,7 +255,7 @@ async def nothing_but_this_runs() -> None:
 @pytest.mark.parametrize("work", [swallows, shields, leaves_a_group_open_and_goes_on])
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.usefixtures("short_graces")
-async def test_leaving_does_not_wait_for_foreign_code_that_will_not_end(work: Work) -> None:
+async def test_leaving_does_not_wait_for_foreign_code_that_never_ends(work: Work) -> None:
     """A41."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -263,12 +263,12 @@ async def test_leaving_does_not_wait_for_foreign_code_that_will_not_end(work: Wo
             start(system, work, ends)
             await anyio.lowlevel.checkpoint()
         assert isinstance(ends[0], Dropped | RuntimeError)
-    await nothing_but_this_runs()
+    await assert_nothing_else_runs()
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_foreign_code_that_swallows_its_cancellation_does_not_spin_once_it_is_let_be() -> None:
-    """A41: told, it is woken at each of its waits; let be, it is not."""
+async def test_detached_foreign_code_that_swallows_cancellation_does_not_spin() -> None:
+    """A41: cancelled code is woken at each of its awaits; detached code is not."""
     with anyio.fail_after(60):
         async with System() as system:
             STEPS.clear()
@@ -279,7 +279,7 @@ async def test_foreign_code_that_swallows_its_cancellation_does_not_spin_once_it
                 await anyio.lowlevel.checkpoint()
             assert STEPS
             contained.detach()
-            await anyio.wait_all_tasks_blocked()  # it would never be, if it spun
+            await anyio.wait_all_tasks_blocked()  # would never return if the code spun
             known = len(STEPS)
             for _ in range(20):
                 await anyio.lowlevel.checkpoint()
@@ -290,7 +290,7 @@ RAISES: dict[str, Callable[[], BaseException]] = {"exit": SystemExit, "interrupt
 
 
 @pytest.mark.parametrize("kind", RAISES)
-async def test_what_is_raised_in_the_block_leaves_it_bare(kind: str) -> None:
+async def test_an_exception_in_the_block_propagates_unwrapped(kind: str) -> None:
     """A25."""
     raised = RAISES[kind]()
     with pytest.raises(type(raised)) as found:

@@ -1,4 +1,4 @@
-"""The rule of docs/reference/semantics.md on actors that are passivated, A38."""
+"""The rule A38 of docs/reference/semantics.md: passivated actors."""
 
 import asyncio
 import gc
@@ -14,15 +14,15 @@ from actors.kernel import Group, Ref, Restart
 from tests.kernel.kernel_probe import (
     AT_ONCE,
     Do,
+    GetNotes,
     Keep,
-    Look,
     Note,
     Probe,
     Probed,
     Urgent,
     boom,
-    held,
-    law,
+    checked_system,
+    hold_actor,
     state,
 )
 
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.anyio
 Probes: TypeAlias = Ref[Probed]
 
 
-class Waiting(Probe):
-    """Waits for something that its cell does not know of."""
+class WaitingProbe(Probe):
+    """Waits for something that its cell does not know."""
 
     waits = True
 
@@ -41,14 +41,14 @@ class Waiting(Probe):
         return not self.waits
 
 
-async def test_an_actor_with_nothing_to_do_is_passivated_at_once_and_made_again_from_its_object() -> None:
-    """A38: its watchers are not told, its name is free, its old address takes nothing."""
+async def test_an_idle_actor_is_passivated_and_recreated_from_its_object() -> None:
+    """A38: its watchers are not notified, its name is free, its old address rejects messages."""
     told: list[str] = []
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         system.watch(ref, partial(told.append, "ended"))
         await ref.send(Note(1))
-        assert await ref.ask(Look()) == (1,)
+        assert await ref.ask(GetNotes()) == (1,)
         await anyio.wait_all_tasks_blocked()
         objects = system.passivate(ref)
         assert objects is not None
@@ -60,14 +60,14 @@ async def test_an_actor_with_nothing_to_do_is_passivated_at_once_and_made_again_
         assert isinstance(probe, Probe)
         again: Probes = system.spawn(lambda: Probe(probe.notes), "probe")
         await again.send(Note(3))
-        assert await again.ask(Look()) == (1, 3)
+        assert await again.ask(GetNotes()) == (1, 3)
 
 
-async def test_an_object_that_is_passivated_is_freed_with_its_last_holder_without_the_collector() -> None:
+async def test_a_passivated_object_is_freed_without_the_collector() -> None:
     """A38: idle sessions come and go by the thousand."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
-        await ref.ask(Look())
+        await ref.ask(GetNotes())
         objects = system.passivate(ref)
         assert objects is not None
         freed = weakref.ref(objects[0])
@@ -79,25 +79,25 @@ async def test_an_object_that_is_passivated_is_freed_with_its_last_holder_withou
             gc.enable()
 
 
-async def test_of_several_all_are_passivated_or_none() -> None:
-    """A38: also members of a group, whose others go on."""
-    async with law() as system:
+async def test_several_actors_are_passivated_all_or_none() -> None:
+    """A38: also members of a group, whose other members continue."""
+    async with checked_system() as system:
         group = Group(system, AT_ONCE)
         refs: list[Probes] = [system.spawn(Probe, f"probe {number}", group=group) for number in range(3)]
-        context = await held(refs[1])
+        context = await hold_actor(refs[1])
         assert system.passivate(refs[0], refs[1]) is None
         assert len(system.cells) == 3
         context.release()
         assert system.passivate(refs[0], refs[1]) is not None
         await refs[2].send(Do(boom))
         await refs[2].send(Note("after"))
-        assert await refs[2].ask(Look()) == ("after",)
+        assert await refs[2].ask(GetNotes()) == ("after",)
         assert list(system.cells) == ["probe 2"]
 
 
-async def test_an_actor_with_mail_a_handler_a_child_or_a_question_to_answer_is_not_passivated() -> None:
-    """A38: nor one that is on hold."""
-    async with law() as system:
+async def test_an_actor_with_pending_work_is_not_passivated() -> None:
+    """A38: mail, a handler, a child, an open query or a hold."""
+    async with checked_system() as system:
         mail, handler, child, asked = (
             system.spawn(Probe, name) for name in ("mail", "handler", "child", "asked")
         )
@@ -105,7 +105,7 @@ async def test_an_actor_with_mail_a_handler_a_child_or_a_question_to_answer_is_n
         found: list[object] = []
         await handler.send(Do(lambda _: found.append(system.passivate(handler))))
         assert found == [None]
-        context = await held(mail)
+        context = await hold_actor(mail)
         assert system.passivate(mail) is None
         await mail.send(Note(1))
         await child.send(Do(lambda probe: probe.context.start(opened.wait)))
@@ -121,13 +121,13 @@ async def test_an_actor_with_mail_a_handler_a_child_or_a_question_to_answer_is_n
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_queues_that_were_used_and_are_empty_keep_nobody() -> None:
-    """A38: the control queue among them, though somebody was granted a place in it and did not use it."""
-    async with law() as system:
+async def test_used_and_empty_queues_do_not_prevent_passivation() -> None:
+    """A38: including a control queue whose granted place was not used."""
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
-        context = await held(ref)
+        context = await hold_actor(ref)
         await ref.send(Urgent(1))
-        waiting = asyncio.create_task(_urge(ref))
+        waiting = asyncio.create_task(_send_urgent(ref))
         await anyio.wait_all_tasks_blocked()
         context.release()
         waiting.cancel()
@@ -136,13 +136,13 @@ async def test_queues_that_were_used_and_are_empty_keep_nobody() -> None:
         assert system.passivate(ref) is not None
 
 
-async def _urge(ref: Probes) -> None:
+async def _send_urgent(ref: Probes) -> None:
     await ref.send(Urgent(2))
 
 
-async def test_a_question_whose_asker_has_gone_away_keeps_nobody() -> None:
+async def test_an_abandoned_query_does_not_prevent_passivation() -> None:
     """A38."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ref.ask, Keep())
@@ -152,24 +152,24 @@ async def test_a_question_whose_asker_has_gone_away_keeps_nobody() -> None:
         assert system.passivate(ref) is not None
 
 
-async def test_an_actor_that_waits_for_something_of_its_own_says_so_and_stays() -> None:
+async def test_an_actor_that_reports_itself_busy_is_not_passivated() -> None:
     """A38."""
-    async with law() as system:
-        ref = system.spawn(Waiting, "waiting")
-        await ref.ask(Look())
+    async with checked_system() as system:
+        ref = system.spawn(WaitingProbe, "waiting")
+        await ref.ask(GetNotes())
         assert system.passivate(ref) is None
 
-        def done(probe: Probe) -> None:
-            assert isinstance(probe, Waiting)
+        def finish(probe: Probe) -> None:
+            assert isinstance(probe, WaitingProbe)
             probe.waits = False
 
-        await ref.send(Do(done))
+        await ref.send(Do(finish))
         assert system.passivate(ref) is not None
 
 
-async def test_one_that_is_just_restarting_or_has_ended_is_not_passivated() -> None:
+async def test_an_actor_that_restarts_or_has_ended_is_not_passivated() -> None:
     """A38."""
-    async with law() as system:
+    async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=Restart(backoff=(60.0, 60.0)))
         await ref.send(Do(boom))
         await anyio.wait_all_tasks_blocked()

@@ -1,4 +1,4 @@
-"""The rules of docs/reference/semantics.md on subscriptions, A35 to A37."""
+"""The rules A35 to A37 of docs/reference/semantics.md: subscriptions."""
 
 import asyncio
 from contextlib import suppress
@@ -12,17 +12,17 @@ from actors.kernel import Lost, Subscription
 pytestmark = pytest.mark.anyio
 
 
-def odd(number: int) -> bool:
-    """Tell what the tests' readers may miss."""
+def is_odd(number: int) -> bool:
+    """Return True for the items that may be dropped."""
     return number % 2 == 1
 
 
-def ints(capacity: int) -> Subscription[int]:
-    """Make a subscription to numbers of which the odd ones may be missed."""
-    return Subscription(capacity, droppable=odd)
+def subscription(capacity: int) -> Subscription[int]:
+    """Return a subscription to numbers of which odd ones may be dropped."""
+    return Subscription(capacity, droppable=is_odd)
 
 
-async def rest(stream: Subscription[int]) -> list[int | Lost]:
+async def read_to_end(stream: Subscription[int]) -> list[int | Lost]:
     """Read to the end."""
     items: list[int | Lost] = []
     with anyio.fail_after(60), suppress(anyio.EndOfStream):
@@ -33,7 +33,7 @@ async def rest(stream: Subscription[int]) -> list[int | Lost]:
 
 async def test_a_subscription_keeps_order() -> None:
     """A35."""
-    stream = ints(100)
+    stream = subscription(100)
 
     async def write() -> None:
         for number in range(100):
@@ -42,12 +42,12 @@ async def test_a_subscription_keeps_order() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(write)
-        assert await rest(stream) == list(range(100))
+        assert await read_to_end(stream) == list(range(100))
 
 
-async def test_a_subscription_is_read_as_any_object_stream() -> None:
+async def test_a_subscription_is_an_object_receive_stream() -> None:
     """A35."""
-    stream = ints(4)
+    stream = subscription(4)
     reading: ObjectReceiveStream[int | Lost] = stream
     stream.put(1)
     stream.put(2)
@@ -60,9 +60,9 @@ async def test_a_subscription_is_read_as_any_object_stream() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_reader_cancelled_natively_in_the_turn_of_the_send_loses_nothing() -> None:
+async def test_a_natively_cancelled_reader_loses_nothing() -> None:
     """A35: with Task.cancel, and with a second reader that must be woken instead."""
-    stream = ints(4)
+    stream = subscription(4)
     for number in range(50):
         first = asyncio.create_task(stream.receive())
         second = asyncio.create_task(stream.receive())
@@ -76,8 +76,8 @@ async def test_a_reader_cancelled_natively_in_the_turn_of_the_send_loses_nothing
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_reader_under_wait_for_loses_nothing() -> None:
-    """A35: time limits that meet the send in one turn of the loop."""
-    stream = ints(512)
+    """A35: timeouts that coincide with the send."""
+    stream = subscription(512)
     loop = asyncio.get_running_loop()
     got: list[int | Lost] = []
     for number in range(200):
@@ -90,9 +90,9 @@ async def test_a_reader_under_wait_for_loses_nothing() -> None:
     assert got == list(range(200))
 
 
-async def test_a_cancelled_reader_leaves_the_subscription_whole() -> None:
-    """A35: by a scope, on both loops."""
-    stream = ints(1)
+async def test_a_cancelled_reader_does_not_damage_the_subscription() -> None:
+    """A35: with a cancel scope, on both loops."""
+    stream = subscription(1)
     with anyio.move_on_after(0.2):
         await stream.receive()
     stream.put(1)
@@ -104,7 +104,7 @@ async def test_a_cancelled_reader_leaves_the_subscription_whole() -> None:
 
 async def test_closing_the_sending_end_ends_the_stream_after_its_items() -> None:
     """A36."""
-    stream = ints(2)
+    stream = subscription(2)
     stream.put(1)
     stream.close()
     with anyio.fail_after(60):
@@ -112,12 +112,12 @@ async def test_closing_the_sending_end_ends_the_stream_after_its_items() -> None
         with pytest.raises(anyio.EndOfStream):
             await stream.receive()
     stream.put(2)
-    assert await rest(stream) == []
+    assert await read_to_end(stream) == []
 
 
-async def test_closing_either_end_wakes_the_readers_that_wait() -> None:
+async def test_closing_either_end_wakes_the_waiting_readers() -> None:
     """A36."""
-    stream = ints(1)
+    stream = subscription(1)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
 
@@ -129,7 +129,7 @@ async def test_closing_either_end_wakes_the_readers_that_wait() -> None:
             tasks.start_soon(read)
             await anyio.wait_all_tasks_blocked()
             stream.close()
-    stream = ints(1)
+    stream = subscription(1)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
 
@@ -145,9 +145,9 @@ async def test_closing_either_end_wakes_the_readers_that_wait() -> None:
         await stream.receive()
 
 
-async def test_a_slow_subscriber_is_told_how_much_it_missed_and_slows_nobody() -> None:
-    """A37: what it may miss goes first."""
-    stream = ints(3)
+async def test_a_slow_subscriber_learns_how_many_items_it_missed() -> None:
+    """A37: droppable items are dropped first."""
+    stream = subscription(3)
     for number in (1, 3, 5, 7, 9):
         stream.put(number)
     with anyio.fail_after(60):
@@ -155,18 +155,18 @@ async def test_a_slow_subscriber_is_told_how_much_it_missed_and_slows_nobody() -
         assert [await stream.receive() for _ in range(3)] == [1, 3, 5]
 
 
-async def test_what_may_not_be_missed_pushes_out_what_may() -> None:
+async def test_required_items_displace_droppable_ones() -> None:
     """A37."""
-    stream = ints(3)
+    stream = subscription(3)
     for number in (1, 2, 3, 4):
         stream.put(number)
     stream.close()
-    assert await rest(stream) == [Lost(count=2, resync=False), 2, 4]
+    assert await read_to_end(stream) == [Lost(count=2, resync=False), 2, 4]
 
 
-async def test_a_subscriber_that_missed_what_it_may_not_is_told_to_resync() -> None:
-    """A37: and told once."""
-    stream = ints(2)
+async def test_a_subscriber_that_missed_required_items_must_resync() -> None:
+    """A37: it is notified once."""
+    stream = subscription(2)
     for number in (2, 4, 6, 7):
         stream.put(number)
     assert await stream.receive() == Lost(count=2, resync=True)

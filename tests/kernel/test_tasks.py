@@ -1,4 +1,4 @@
-"""Tasks stand alone: what one does reaches no other, and together they can be cancelled and waited for."""
+"""Independent tasks: an error of one affects no other, and all can be cancelled and joined."""
 
 import asyncio
 
@@ -11,20 +11,20 @@ from actors.kernel.tasks import Tasks, Work
 pytestmark = pytest.mark.anyio
 
 
-async def raises() -> None:
+async def fail() -> None:
     raise KeyError("x")
 
 
-async def exits() -> None:
+async def exit_program() -> None:
     raise SystemExit(3)
 
 
-async def leaves_a_scope_open() -> None:
+async def leave_a_scope_open() -> None:
     anyio.CancelScope().__enter__()
 
 
-@pytest.mark.parametrize("work", [raises, exits, leaves_a_scope_open])
-async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) -> None:
+@pytest.mark.parametrize("work", [fail, exit_program, leave_a_scope_open])
+async def test_an_error_or_an_open_scope_of_a_task_affects_no_other(work: Work) -> None:
     tasks, raised, done = Tasks(event_loop()), list[BaseException | None](), list[BaseException | None]()
     begun, go_on = anyio.Event(), anyio.Event()
 
@@ -45,7 +45,7 @@ async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) 
     assert done == [None]
 
 
-async def test_a_cancelled_task_ends_without_an_error_and_one_started_after_that_does_too() -> None:
+async def test_a_cancelled_task_ends_without_an_error_and_so_does_a_late_one() -> None:
     tasks, ends = Tasks(event_loop()), list[BaseException | None]()
     with anyio.fail_after(60):
         scope = tasks.start(anyio.sleep_forever, ends.append, "first")
@@ -61,7 +61,7 @@ async def test_a_cancelled_task_ends_without_an_error_and_one_started_after_that
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_ended() -> None:
+async def test_a_task_cancelled_natively_before_it_begins_reports_its_end() -> None:
     tasks, ends = Tasks(event_loop()), list[BaseException | None]()
     before = asyncio.all_tasks()
     with anyio.fail_after(60):
@@ -72,7 +72,7 @@ async def test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_e
     assert isinstance(ends[0], asyncio.CancelledError)
 
 
-async def test_a_task_that_nobody_waits_for_any_more_is_joined_by_the_next_asker() -> None:
+async def test_a_join_after_an_abandoned_join_waits_for_the_task() -> None:
     tasks, ends, released = Tasks(event_loop()), list[BaseException | None](), anyio.Event()
     with anyio.fail_after(60):
         tasks.start(released.wait, ends.append, "work")

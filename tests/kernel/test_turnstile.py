@@ -1,4 +1,4 @@
-"""So many tasks compute between two polls of the event loop, in the order in which they came."""
+"""A limited number of tasks compute between two polls of the event loop, in the order of their arrival."""
 
 from collections.abc import Callable
 from contextvars import copy_context
@@ -15,10 +15,10 @@ from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from tests.runtime.polls import counting_polls
 
 pytestmark = pytest.mark.anyio
-IDLE = Dispatcher(None, copy_context())  # type: ignore[arg-type]  # it never waits for an event loop
+IDLE = Dispatcher(None, copy_context())  # type: ignore[arg-type]  # needs no event loop
 
 
-async def test_few_tasks_compute_between_two_polls_and_each_in_its_turn() -> None:
+async def test_few_tasks_compute_between_two_polls_each_in_turn() -> None:
     gate = Turnstile(event_loop(), 3)
     with anyio.fail_after(30), counting_polls() as polls:
 
@@ -29,11 +29,11 @@ async def test_few_tasks_compute_between_two_polls_and_each_in_its_turn() -> Non
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(compute)
-    assert polls.noted == 20
-    assert polls.most_at_once <= 2 * 3  # those of one turn, and those of the next behind the same poll
+    assert polls.total == 20
+    assert polls.most_at_once <= 2 * 3  # those of one iteration, and those of the next within the same poll
 
 
-async def test_who_waits_goes_through_in_the_order_in_which_he_came() -> None:
+async def test_waiting_tasks_pass_in_the_order_of_their_arrival() -> None:
     turns, order = list[Callable[[], None]](), list[int]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 1)
 
@@ -43,7 +43,7 @@ async def test_who_waits_goes_through_in_the_order_in_which_he_came() -> None:
         order.append(number)
 
     with anyio.fail_after(30):
-        await gate.enter()  # there is no place any more until the loop has come round
+        await gate.enter()  # takes the last place until the next iteration
         async with anyio.create_task_group() as tasks:
             for number in range(3):
                 tasks.start_soon(compute, number, here := anyio.Event())
@@ -57,9 +57,7 @@ async def test_who_waits_goes_through_in_the_order_in_which_he_came() -> None:
 
 
 @pytest.mark.parametrize(("width", "passed"), [(1, "cccc"), (4, "bccc")])
-async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of_the_places(
-    width: int, passed: str
-) -> None:
+async def test_continued_work_passes_first_and_new_work_keeps_a_quarter(width: int, passed: str) -> None:
     turns, order = list[Callable[[], None]](), list[str]()
     gate = Turnstile(replace(event_loop(), next=turns.append), width)
 
@@ -70,7 +68,7 @@ async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of
 
     with anyio.fail_after(30):
         for _ in range(width):
-            await gate.enter()  # there is no place any more until the loop has come round
+            await gate.enter()  # takes the last place until the next iteration
         async with anyio.create_task_group() as tasks:
             for name in "bbbbcccc":
                 tasks.start_soon(compute, name, here := anyio.Event())
@@ -87,7 +85,7 @@ async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of
 
 
 @pytest.mark.parametrize(("is_behind", "begun"), [(False, 8), (True, 1)])
-async def test_where_messages_wait_new_work_keeps_one_place(is_behind: bool, begun: int) -> None:
+async def test_new_work_keeps_one_place_while_messages_wait(is_behind: bool, begun: int) -> None:
     turns, order = list[Callable[[], None]](), list[int]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 8)
     dispatcher = Dispatcher(replace(event_loop(), next=turns.append), copy_context())
@@ -98,7 +96,7 @@ async def test_where_messages_wait_new_work_keeps_one_place(is_behind: bool, beg
 
     with anyio.fail_after(30):
         for _ in range(8):
-            await gate.enter()  # there is no place any more until the loop has come round
+            await gate.enter()  # takes the last place until the next iteration
         async with anyio.create_task_group() as tasks:
             for number in range(16):
                 tasks.start_soon(compute, number)
@@ -125,7 +123,7 @@ async def test_tenants_begin_in_turn() -> None:
         order.append(tenant)
 
     with anyio.fail_after(30):
-        await gate.enter()  # there is no place any more until the loop has come round
+        await gate.enter()  # takes the last place until the next iteration
         async with anyio.create_task_group() as tasks:
             for tenant in "aaaabba":
                 tasks.start_soon(compute, tenant, here := anyio.Event())
@@ -136,20 +134,20 @@ async def test_tenants_begin_in_turn() -> None:
     assert "".join(order) == "ababaaa"
 
 
-async def test_new_work_begins_at_once_where_few_others_compute() -> None:
+async def test_new_work_begins_at_once_while_few_tasks_compute() -> None:
     gate = Turnstile(event_loop(), 2)
     with pytest.raises(StopIteration):
         gate.begin(IDLE).send(None)
 
 
-async def test_who_is_alone_does_not_wait() -> None:
+async def test_a_single_task_does_not_wait() -> None:
     gate = Turnstile(event_loop(), 2)
     entering = gate.enter()
     with pytest.raises(StopIteration):
         entering.send(None)
 
 
-async def test_who_is_cancelled_while_he_waits_holds_up_nobody() -> None:
+async def test_a_task_cancelled_while_it_waits_blocks_no_other() -> None:
     turns, passed = list[Callable[[], None]](), list[str]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 1)
 
@@ -173,20 +171,20 @@ async def test_who_is_cancelled_while_he_waits_holds_up_nobody() -> None:
     assert passed == ["next"]
 
 
-async def test_what_the_loop_takes_to_come_round_is_counted() -> None:
+async def test_the_duration_of_loop_iterations_is_counted() -> None:
     times, turns = iter([1.2, 21.2, 21.2, 21.4]), list[Callable[[], None]]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 1, lambda: next(times))
     for _ in range(2):
         await gate.enter()
         turns.pop()()
-        assert turns == []  # nobody waits, so the loop is left alone
+        assert turns == []  # no task waits, so the loop is not scheduled
     counted = {at: count for at, count in zip((*LAGS, None), gate.lags.counts, strict=True) if count}
     assert counted == {0.25: 1, None: 1}
     assert gate.lags.seconds == pytest.approx(20.2)
     assert gate.lags.longest == 20.0
 
 
-async def test_all_that_runs_on_a_loop_shares_one() -> None:
+async def test_all_tasks_of_a_loop_share_one_turnstile() -> None:
     seen = [turnstile()]
 
     async def look() -> None:
@@ -195,11 +193,11 @@ async def test_all_that_runs_on_a_loop_shares_one() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(look)
     assert seen[0] is seen[1]
-    assert await anyio.to_thread.run_sync(_elsewhere) is not seen[0]
+    assert await anyio.to_thread.run_sync(_turnstile_of_another_loop) is not seen[0]
     assert turnstile() is seen[0]
 
 
-def _elsewhere() -> Turnstile:
+def _turnstile_of_another_loop() -> Turnstile:
     async def look() -> Turnstile:
         return turnstile()
 

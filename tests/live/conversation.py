@@ -25,7 +25,7 @@ from actors.runtime.runtime import Runtime
 from actors.testing import validate
 from actors.transcripts import check
 from actors.transport import HttpTransport, Response, Timeouts
-from tests.renderer.marks import unmarked
+from tests.renderer.marks import without_marks
 from tests.runtime_support import assert_rebuilds, blocks
 
 WORDS = (
@@ -186,7 +186,9 @@ def _assert_sound(talk: Talk, servers: Sequence[Live]) -> None:
         for body in sent:
             assert check(body, server.profile) == []
             assert validate(body, server.base) is None
-        for before, after in pairwise([blocks(json.loads(unmarked(body, server.base))) for body in sent]):
+        for before, after in pairwise(
+            [blocks(json.loads(without_marks(body, server.base))) for body in sent]
+        ):
             assert after[: len(before)] == before
 
 

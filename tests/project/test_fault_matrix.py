@@ -13,14 +13,14 @@ TESTS = Path(__file__).parents[1]
 
 MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     "provider: refuse, reset, DNS, TLS": {
-        "provider/test_retries.py": ("test_a_connection_that_cannot_be_made_is_tried_again",),
+        "provider/test_retries.py": ("test_a_connection_that_cannot_be_made_is_retried",),
         "provider/test_failover.py": (
-            "test_a_connection_that_is_refused_leads_to_the_next_backend",
-            "test_a_round_that_fails_before_any_output_is_continued_on_the_next_backend",
+            "test_a_refused_connection_leads_to_the_next_backend",
+            "test_a_round_that_fails_before_output_continues_on_the_next_backend",
         ),
         "provider/test_unreachable.py": (
-            "test_who_cannot_be_reached_is_tried_again_and_then_the_next_is_asked",
-            "test_an_ask_of_one_that_cannot_be_reached_fails_in_one_line",
+            "test_an_unreachable_backend_is_retried_then_the_next_one_answers",
+            "test_an_ask_of_an_unreachable_backend_fails_with_a_short_error",
         ),
         "transport/test_faults.py": ("test_an_invalid_answer_is_a_typed_failure_and_frees_its_slot",),
         "transport/test_tls.py": (
@@ -33,7 +33,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_the_timeouts_of_an_ask_override_those_of_its_backend",
             "test_an_ask_that_exceeds_its_timeout_fails_and_closes_every_call",
         ),
-        "provider/test_provider.py": ("test_a_silent_server_is_given_up_after_the_time_it_is_given",),
+        "provider/test_provider.py": ("test_a_silent_server_is_abandoned_after_its_timeout",),
         "transport/test_faults.py": ("test_useless_bytes_do_not_prolong_a_timeout",),
     },
     "provider: disconnect at every byte": {
@@ -49,7 +49,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     "provider: statuses from 400 to 529": {
         "session/test_faulty_streams.py": ("test_the_status_of_a_response_decides_whether_it_is_retried",),
         "adapters/test_classify.py": ("test_a_status_with_unknown_words_decides_alone",),
-        "runtime/test_stats.py": ("test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters",),
+        "runtime/test_stats.py": ("test_the_counters_equal_recounts_of_the_logs_and_of_the_events",),
     },
     "provider: 200 with an error inside the stream": {
         "session/test_faulty_streams.py": (
@@ -92,15 +92,13 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "commands/test_killing.py": (
             "test_after_any_kill_another_process_continues_without_loss_or_repetition",
         ),
-        "runtime/test_durability.py": (
-            "test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write",
-        ),
+        "runtime/test_durability.py": ("test_a_durable_event_survives_kill_9_at_any_step_of_a_write",),
     },
     "process: SIGSTOP, SIGCONT": {
         "runtime/test_takeover.py": (
-            "test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over",
-            "test_a_runtime_that_stopped_and_goes_on_ends_the_session_that_was_taken_over_and_no_other",
-            "test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log_goes_back",
+            "test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile",
+            "test_a_stopped_runtime_ends_only_the_sessions_taken_over",
+            "test_concurrent_claims_have_unique_numbers_and_no_log_goes_back",
         ),
         "commands/test_fencing.py": (
             "test_exactly_one_of_many_concurrent_openers_gets_a_session",
@@ -117,55 +115,55 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "process: the event loop is blocked by an async tool": {
         "scheduler/test_runaway_tools.py": (
-            "test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",
+            "test_a_tool_that_blocks_the_loop_is_named_with_its_code_location",
         ),
     },
     "tool: hangs, or swallows every cancellation": {
-        "scheduler/test_isolation.py": ("test_a_tool_that_hangs_and_is_deaf_holds_up_only_its_own_session",),
+        "scheduler/test_isolation.py": ("test_a_tool_that_hangs_blocks_only_its_own_session",),
         "session/test_cancel.py": ("test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period",),
         "commands/test_cancels.py": (
             "test_a_batch_cancelled_while_its_start_is_written_starts_no_tool",
             "test_random_cancels_close_every_call_and_leave_the_pool_serving",
         ),
         "scheduler/test_runaway_tools.py": (
-            "test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",
+            "test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end",
         ),
         "scheduler/test_tools_at_the_edge.py": (
-            "test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed",
+            "test_a_tool_that_swallows_cancellation_is_not_woken_after_its_close",
         ),
     },
     "tool: raises anything": {
-        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_affects_only_the_result_of_its_call",),
         "commands/test_bad_tools.py": ("test_a_bad_tool_in_one_session_changes_nothing_in_the_others",),
     },
     "tool: returns anything": {
-        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_affects_only_the_result_of_its_call",),
         "scheduler/test_large_results.py": (
-            "test_while_a_large_result_is_read_other_sessions_go_on",
-            "test_as_much_of_a_result_is_kept_as_the_limits_say_and_a_mark_says_what_is_gone",
+            "test_other_sessions_continue_while_a_large_result_is_converted",
+            "test_a_result_is_cut_at_its_limit_with_a_visible_mark",
         ),
         "core/test_ingest.py": (
             "test_a_value_that_json_cannot_say_is_marked_where_it_stood",
             "test_nesting_is_cut_at_the_depth_and_marked",
         ),
         "scheduler/test_tools_at_the_edge.py": (
-            "test_a_coroutine_that_comes_together_with_a_cancellation_is_closed",
+            "test_a_coroutine_returned_together_with_a_cancellation_is_closed",
         ),
     },
     "tool: changes its arguments, or later what it returned": {
-        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_affects_only_the_result_of_its_call",),
         "core/test_ingest.py": ("test_a_value_changed_later_does_not_change_what_was_taken_in",),
     },
     "tool: starts tasks, threads or processes and returns": {
         "scheduler/test_tools_at_the_edge.py": (
-            "test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anything",
-            "test_what_a_tool_starts_and_leaves_is_its_own_and_nobody_waits_for_it",
+            "test_a_tool_that_leaves_a_task_group_open_affects_no_other_session",
+            "test_threads_and_processes_left_by_a_tool_are_not_waited_for",
         ),
     },
     "tool: calls back into its own session": {
         "scheduler/test_isolation.py": (
-            "test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the_model_is_not",
-            "test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session_beside_its_own",
+            "test_a_tool_that_uses_its_own_session_gets_an_error_without_details",
+            "test_a_tool_cannot_close_a_parent_session_or_ask_a_sibling",
         ),
     },
     "storage: short write, failing disk, full, too large, locked, read-only, moved": {
@@ -230,8 +228,8 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "scheduler: every thread is held by a tool that hangs": {
         "scheduler/test_tools_at_the_edge.py": (
-            "test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",
-            "test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns",
+            "test_a_call_is_rejected_if_closed_calls_hold_every_thread",
+            "test_a_closed_call_keeps_its_place_until_its_thread_returns",
             "test_the_sessions_of_a_process_share_its_threads",
         ),
     },

@@ -1,4 +1,4 @@
-"""What to try when an ask failed: the key's variable, the nearest model, the refused parameter, the likely base URL."""
+"""Advice after a failed ask: the variable of the key, the nearest model, a refused parameter, the base URL."""
 
 import pytest
 
@@ -16,12 +16,14 @@ from tests.cli.command import actors
 NO_FILE = Config(FileSettings(), {})
 
 
-def failed(binding: Binding, why: str, cause: Cause | None) -> AskResult:
+def failed_result(binding: Binding, why: str, cause: Cause | None) -> AskResult:
     return AskResult("", "failed", binding, (Attempt(binding, "failed", why, cause),), 1, Usage(), why)
 
 
-def of_address(dialect: str, url: str, why: str, status: int | None = None) -> str:
-    return advice(failed(Binding("server", dialect, url, "", "m"), why, Cause("config", status)), NO_FILE)
+def advice_for_url(dialect: str, url: str, why: str, status: int | None = None) -> str:
+    return advice(
+        failed_result(Binding("server", dialect, url, "", "m"), why, Cause("config", status)), NO_FILE
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,17 +58,19 @@ def of_address(dialect: str, url: str, why: str, status: int | None = None) -> s
         ),
     ],
 )
-def test_the_likely_fix_is_named(dialect: str, url: str, why: str, status: int | None, says: str) -> None:
-    assert says in of_address(dialect, url, why, status)
+def test_the_likely_fix_of_a_base_url_is_suggested(
+    dialect: str, url: str, why: str, status: int | None, says: str
+) -> None:
+    assert says in advice_for_url(dialect, url, why, status)
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 529])
-def test_other_failures_get_no_advice_on_the_address(status: int) -> None:
-    assert of_address("openai_chat", "http://h", "whatever it says", status) == ""
+def test_other_failures_get_no_advice_on_the_base_url(status: int) -> None:
+    assert advice_for_url("openai_chat", "http://h", "whatever it says", status) == ""
 
 
-def test_a_dialect_that_is_gone_gets_none() -> None:
-    assert of_address("my_dialect", "http://h", "404 page not found", 404) == ""
+def test_an_unknown_dialect_gets_no_advice() -> None:
+    assert advice_for_url("my_dialect", "http://h", "404 page not found", 404) == ""
 
 
 FILE = Config(
@@ -97,11 +101,14 @@ FILE = Config(
         ("anthropic", "the key in ANTHROPIC_API_KEY"),
     ],
 )
-def test_of_a_key_that_is_refused_what_holds_it_is_named(backend: str, says: str) -> None:
+def test_the_source_of_a_refused_key_is_named(backend: str, says: str) -> None:
     binding = Binding(backend, "openai_chat", "https://h/v1", "", "m")
     for cause in (Cause("config", 401), Cause("config", 400)):
-        assert advice(failed(binding, "API key not valid", cause), FILE) == f"does {backend} accept {says}?"
-    assert advice(failed(binding, "Forbidden", Cause("config", 403)), FILE) == f"may {says} use m?"
+        assert (
+            advice(failed_result(binding, "API key not valid", cause), FILE)
+            == f"does {backend} accept {says}?"
+        )
+    assert advice(failed_result(binding, "Forbidden", Cause("config", 403)), FILE) == f"may {says} use m?"
 
 
 @pytest.mark.parametrize(
@@ -117,16 +124,16 @@ def test_of_a_key_that_is_refused_what_holds_it_is_named(backend: str, says: str
         ("openai/gpt-5.6-sool", "openai/gpt-5.6-sool: no such model", 400, "'openai/gpt-5.6-sol'"),
     ],
 )
-def test_of_a_model_that_is_not_there_the_nearest_is_named(
+def test_the_nearest_name_of_an_unknown_model_is_suggested(
     model: str, why: str, status: int, says: str
 ) -> None:
     binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", model)
-    assert advice(failed(binding, why, Cause("config", status)), NO_FILE) == f"did you mean {says}?"
+    assert advice(failed_result(binding, why, Cause("config", status)), NO_FILE) == f"did you mean {says}?"
 
 
-def test_of_a_model_that_is_like_none_its_name_is_asked_for() -> None:
+def test_the_name_of_a_model_without_a_similar_one_is_questioned() -> None:
     binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "q")
-    said = advice(failed(binding, "The model 'q' does not exist", Cause("config", 404)), NO_FILE)
+    said = advice(failed_result(binding, "The model 'q' does not exist", Cause("config", 404)), NO_FILE)
     assert said == "is 'q' the name that openai has for it, and may this account use it?"
 
 
@@ -139,26 +146,26 @@ def test_of_a_model_that_is_like_none_its_name_is_asked_for() -> None:
         ("tool_call_ids did not have response messages", ""),
     ],
 )
-def test_a_parameter_that_is_refused_is_named(why: str, says: str) -> None:
+def test_a_refused_parameter_is_named(why: str, says: str) -> None:
     binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "gpt-5.6-sol")
-    assert advice(failed(binding, why, Cause("transcript", 400)), NO_FILE) == says
+    assert advice(failed_result(binding, why, Cause("transcript", 400)), NO_FILE) == says
 
 
-def test_what_a_bound_ended_is_told_as_that() -> None:
+def test_an_ask_ended_by_a_limit_is_reported_as_stopped() -> None:
     binding = Binding("openai", "openai_chat", "http://h", "", "m")
-    assert no_answer(failed(binding, "60 seconds are over", Cause("time")), NO_FILE) == (
+    assert no_answer(failed_result(binding, "60 seconds are over", Cause("time")), NO_FILE) == (
         "stopped: 60 seconds are over"
     )
-    assert no_answer(failed(binding, "no", None), NO_FILE) == "openai:m gave no answer: no"
+    assert no_answer(failed_result(binding, "no", None), NO_FILE) == "openai:m gave no answer: no"
 
 
-def test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried() -> None:
+def test_a_timeout_during_retries_names_the_retried_failure() -> None:
     binding = Binding("openai", "openai_chat", "http://h:1/v1", "", "m")
     refused = Attempt(
         binding, "retried", "cannot connect to http://h:1/v1/chat/completions", Cause("transient")
     )
     over = Attempt(binding, "failed", "5 seconds are over", Cause("time"), wait=0.4)
-    result = replace(failed(binding, over.error, over.cause), attempts=(refused, over))
+    result = replace(failed_result(binding, over.error, over.cause), attempts=(refused, over))
     help_ = "is the server running at h:1?"
     assert advice(result, NO_FILE) == help_
     assert no_answer(result, NO_FILE) == (
@@ -171,7 +178,7 @@ def test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried() 
 
 
 @pytest.mark.anyio
-async def test_a_url_that_lacks_its_path_is_told_which_was_tried() -> None:
+async def test_a_base_url_without_its_path_is_reported_with_the_url_tried() -> None:
     server = OpenAIServer([Turn(Say("hello"))])
     async with serve(server):
         root = server.base_url.removesuffix("/v1")
@@ -183,7 +190,7 @@ async def test_a_url_that_lacks_its_path_is_told_which_was_tried() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_url_with_a_path_too_much_is_told_which_goes() -> None:
+async def test_a_base_url_with_too_long_a_path_is_corrected() -> None:
     server = AnthropicServer([Turn(Say("hello"))])
     async with serve(server):
         done = await actors(

@@ -1,4 +1,4 @@
-"""One cause fails many requests at once, or a host serves few at a time: each request is tried again, and answered."""
+"""Bursts of failures with one cause, and backends with little capacity: every request is retried and answered."""
 
 import json
 import re
@@ -37,12 +37,12 @@ UNNAMED_STATUS, UNNAMED_BODY = UNNAMED["answers"]["for two seconds"]
 
 @pytest.fixture
 def same_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let trio run the tasks that are ready in the same order each time."""
+    """Let trio run tasks that are ready in the same order each time."""
     monkeypatch.setattr("trio._core._run._r", Random(1))
 
 
-class Together(HttpTransport):
-    """The real transport, which keeps the first requests until so many have come."""
+class GatheringTransport(HttpTransport):
+    """The real transport, which holds the first requests until `count` of them have arrived."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -62,8 +62,8 @@ class Together(HttpTransport):
 
 
 @dataclass
-class Blip:
-    """Faults of a server that answers the first try of each request which `hits` says with this one."""
+class FirstTryFault:
+    """A fault for the first try of each request whose text starts with `hits`."""
 
     fault: InjectedFault
     hits: str = "burst"
@@ -79,12 +79,12 @@ class Blip:
 
 
 def answer(request: Any) -> Turn:  # Any: as above
-    """Say the same to everybody."""
+    """Return the same answer to every request."""
     return Turn(Say("Here."))
 
 
-async def asked(session: Session, words: str, ends: Counter[str]) -> None:
-    """Ask once and count how it ended."""
+async def ask_and_count(session: Session, words: str, ends: Counter[str]) -> None:
+    """Ask once and count the status of the result."""
     ends[(await session.ask(words, check=False)).status] += 1
 
 
@@ -96,38 +96,36 @@ RESET = Disconnect(after_bytes=0, reset=True)
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("count", IN_FLIGHT)
 @pytest.mark.parametrize("fault", [RESET, Status(503)], ids=["reset", "503"])
-async def test_one_cause_that_fails_all_that_is_in_flight_costs_each_request_one_try(
-    count: int, fault: InjectedFault
-) -> None:
-    server = OpenAIServer(answer, faults=Blip(fault))
+async def test_a_failure_of_all_running_requests_costs_each_one_retry(count: int, fault: Fault) -> None:
+    server = OpenAIServer(answer, faults=FirstTryFault(fault))
     ends = Counter[str]()
-    async with hosting(a=server, transport=Together(count), backend=BackendLimits()) as runtime:
+    async with hosting(a=server, transport=GatheringTransport(count), backend=BackendLimits()) as runtime:
         sessions = [await runtime.open("a") for _ in range(count)]
         async with anyio.create_task_group() as tasks:
             for number, session in enumerate(sessions):
-                tasks.start_soon(asked, session, f"burst {number}", ends)
-        await asked(await runtime.open("a"), "later", ends)
+                tasks.start_soon(ask_and_count, session, f"burst {number}", ends)
+        await ask_and_count(await runtime.open("a"), "later", ends)
     assert ends == {"complete": count + 1}
     assert server.received == 2 * count + 1
 
 
 @EVERYWHERE
 @pytest.mark.usefixtures("short_waits")
-async def test_sessions_beside_a_burst_that_fails_notice_nothing() -> None:
+async def test_a_failing_burst_does_not_affect_other_sessions() -> None:
     count = extent(IN_FLIGHT[1], IN_FLIGHT[0])
-    server = OpenAIServer(answer, faults=Blip(RESET))
+    server = OpenAIServer(answer, faults=FirstTryFault(RESET))
     ends, steady = Counter[str](), Counter[str]()
-    async with hosting(a=server, transport=Together(count), backend=BackendLimits()) as runtime:
+    async with hosting(a=server, transport=GatheringTransport(count), backend=BackendLimits()) as runtime:
 
-        async def goes_on(session: Session) -> None:
+        async def ask_repeatedly(session: Session) -> None:
             for number in range(8):
-                await asked(session, f"steady {number}", steady)
+                await ask_and_count(session, f"steady {number}", steady)
 
         async with anyio.create_task_group() as tasks:
             for number in range(count):
-                tasks.start_soon(asked, await runtime.open("a"), f"burst {number}", ends)
+                tasks.start_soon(ask_and_count, await runtime.open("a"), f"burst {number}", ends)
             for _ in range(5):
-                tasks.start_soon(goes_on, await runtime.open("a"))
+                tasks.start_soon(ask_repeatedly, await runtime.open("a"))
     assert (ends, steady) == ({"complete": count}, {"complete": 40})
 
 
@@ -148,7 +146,7 @@ async def test_every_request_of_a_burst_has_all_its_attempts(autojump_clock: Moc
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_a_backend_that_stays_down_is_asked_by_one_after_the_other_and_then_left_alone(
+async def test_a_backend_that_stays_down_is_probed_and_then_avoided(
     autojump_clock: MockClock,
 ) -> None:
     backend, ends = Backend(down=1e9, latency=0.5), Counter[str]()
@@ -165,7 +163,7 @@ async def test_a_backend_that_stays_down_is_asked_by_one_after_the_other_and_the
             await ask(provider, "late")
             assert len(backend.asked) == before
     in_doubt = [at for at in backend.asked if at > backend.asked[0] + 0.6]
-    assert len(backend.asked) - len(in_doubt) <= 64 + 10  # doubt begins with the tenth failure
+    assert len(backend.asked) - len(in_doubt) <= 64 + 10  # the doubt begins with the tenth failure
     assert all(later - earlier >= 0.49 for earlier, later in pairwise(in_doubt))
     assert 9 <= len(in_doubt) <= 20
     assert ends["circuit_open"] >= 100
@@ -173,7 +171,7 @@ async def test_a_backend_that_stays_down_is_asked_by_one_after_the_other_and_the
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_while_one_request_hangs_in_doubt_another_goes_out_a_second_later(
+async def test_a_second_probe_is_sent_a_second_after_one_that_hangs(
     autojump_clock: MockClock,
 ) -> None:
     backend = Backend(down=1e9, latency=60)
@@ -191,13 +189,13 @@ async def test_while_one_request_hangs_in_doubt_another_goes_out_a_second_later(
 
 
 def kind(generated: Generated) -> str:
-    """Return how a round ended."""
+    """Return the failure kind of a round, or the type of its outcome."""
     return generated.failure.kind if isinstance(generated, BrokenAnswer) else type(generated).__name__
 
 
 @dataclass
 class FirstTryFails(Backend):
-    """A backend that answers 529 to the first try of each request."""
+    """A backend that answers the first try of each request with 529."""
 
     seen: set[bytes] = field(default_factory=set)
 
@@ -215,7 +213,7 @@ class FirstTryFails(Backend):
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_retries_that_are_answered_leave_others_theirs(autojump_clock: MockClock) -> None:
+async def test_successful_retries_leave_other_requests_their_retries(autojump_clock: MockClock) -> None:
     backend, ends = FirstTryFails(), Counter[str]()
     async with provider_for(backend, Pace(16), Retries(attempts=2)) as provider:
 
@@ -229,12 +227,12 @@ async def test_retries_that_are_answered_leave_others_theirs(autojump_clock: Moc
     assert ends == {"Answer": 200}
 
 
-# ---- rate limits that name no wait
+# ---- rate limits that name no delay
 
 
 @dataclass
-class Refusing(Backend):
-    """A backend that refuses everything for the rate, without a wait, for so many seconds."""
+class RateLimitedBackend(Backend):
+    """A backend that rejects all requests for `seconds` with a rate limit that names no delay."""
 
     seconds: float = 2.0
 
@@ -252,10 +250,10 @@ class Refusing(Backend):
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
 @pytest.mark.parametrize("repeat", range(20))
-async def test_a_rate_limit_without_a_wait_is_outlasted_by_four_tries(
+async def test_four_tries_outlast_a_rate_limit_that_names_no_delay(
     autojump_clock: MockClock, repeat: int
 ) -> None:
-    backend = Refusing()
+    backend = RateLimitedBackend()
     async with provider_for(backend, Pace(), Retries(attempts=4), Random(repeat)) as provider:
         assert isinstance(await ask(provider, "s"), Answer)
     assert len(backend.asked) <= 4
@@ -263,11 +261,11 @@ async def test_a_rate_limit_without_a_wait_is_outlasted_by_four_tries(
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_a_rate_limit_that_everybody_meets_leaves_everybody_their_tries(
+async def test_a_rate_limit_that_all_requests_meet_leaves_each_its_tries(
     autojump_clock: MockClock,
 ) -> None:
     ends = Counter[str]()
-    async with provider_for(Refusing(), Pace(64), Retries(attempts=4)) as provider:
+    async with provider_for(RateLimitedBackend(), Pace(64), Retries(attempts=4)) as provider:
 
         async def one(number: int) -> None:
             ends[kind(await ask(provider, f"s{number}"))] += 1
@@ -280,10 +278,10 @@ async def test_a_rate_limit_that_everybody_meets_leaves_everybody_their_tries(
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_a_rate_limit_that_does_not_end_costs_no_more_than_the_attempts(
+async def test_a_permanent_rate_limit_costs_no_more_than_the_attempts(
     autojump_clock: MockClock,
 ) -> None:
-    backend, ends = Refusing(seconds=1e9), set[str]()
+    backend, ends = RateLimitedBackend(seconds=1e9), set[str]()
     async with provider_for(backend, Pace(), Retries(attempts=4)) as provider:
 
         async def one(number: int) -> None:
@@ -300,7 +298,7 @@ async def test_a_rate_limit_that_does_not_end_costs_no_more_than_the_attempts(
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("asks", "capacity"), [(80, 4), (400, 2), (300, 40)])
 @pytest.mark.parametrize("repeat", range(5))
-async def test_a_host_that_serves_few_at_a_time_serves_everybody(
+async def test_a_backend_with_little_capacity_serves_all_requests(
     autojump_clock: MockClock, asks: int, capacity: int, repeat: int
 ) -> None:
     backend, ends = Backend(capacity=capacity, latency=0.5), Counter[str]()
@@ -317,8 +315,8 @@ async def test_a_host_that_serves_few_at_a_time_serves_everybody(
 
 
 @dataclass
-class Crowded(Backend):
-    """A backend that refuses the first ten tries of tenant `a` for the rate, and serves all others."""
+class UnfairBackend(Backend):
+    """A backend that rejects the first ten tries of tenant `a` with a rate limit, and serves all others."""
 
     @asynccontextmanager
     async def send(
@@ -334,10 +332,10 @@ class Crowded(Backend):
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_a_refusal_for_the_rate_while_others_are_served_is_no_attempt(
+async def test_a_rate_limit_while_others_are_served_uses_no_attempt(
     autojump_clock: MockClock,
 ) -> None:
-    backend, ended = Crowded(), list[Generated]()
+    backend, ended = UnfairBackend(), list[Generated]()
     async with provider_for(backend, Pace(), Retries(attempts=4)) as provider:
 
         async def last() -> None:
@@ -353,8 +351,8 @@ async def test_a_refusal_for_the_rate_while_others_are_served_is_no_attempt(
     assert backend.by.count("a") == 11
 
 
-class Narrow(HttpTransport):
-    """The real transport to a host that takes so many requests at once and refuses the others for the rate."""
+class LimitedTransport(HttpTransport):
+    """The real transport to a host that serves `capacity` requests at once, and rate-limits the others."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
@@ -380,9 +378,9 @@ class Narrow(HttpTransport):
 async def test_eighty_sessions_share_a_host_that_serves_four_at_a_time() -> None:
     ends = Counter[str]()
     async with (
-        hosting(a=OpenAIServer(answer), transport=Narrow(4), backend=BackendLimits()) as runtime,
+        hosting(a=OpenAIServer(answer), transport=LimitedTransport(4), backend=BackendLimits()) as runtime,
         anyio.create_task_group() as tasks,
     ):
         for number in range(80):
-            tasks.start_soon(asked, await runtime.open("a"), f"ask {number}", ends)
+            tasks.start_soon(ask_and_count, await runtime.open("a"), f"ask {number}", ends)
     assert ends == {"complete": 80}

@@ -1,4 +1,4 @@
-"""An answer that Gemini pauses (`CONTINUATION`) is one answer: the request goes out again with its token, so often."""
+"""Answers that Gemini pauses (`CONTINUATION`): the request is repeated with the token, up to a limit, in one round."""
 
 import json
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.anyio
 PAUSED = "CONTINUATION"
 
 
-def pausing(*texts: str, end: Turn) -> Sequence[Turn]:
+def paused_turns(*texts: str, end: Turn) -> Sequence[Turn]:
     return [*(Turn(Say(text), stop=PAUSED, usage=(10, 5)) for text in texts), end]
 
 
-async def asked(host: LoopbackServer, *, is_streamed: bool = True) -> AskResult:
+async def ask_once(host: LoopbackServer, *, is_streamed: bool = True) -> AskResult:
     @tool
     async def work(name: str) -> str:
         """Do a piece of work."""
@@ -37,8 +37,8 @@ async def asked(host: LoopbackServer, *, is_streamed: bool = True) -> AskResult:
         return await session.ask("Write a book.")
 
 
-def noting(host: LoopbackServer) -> list[dict[str, object]]:
-    """Return the list that the bodies of the requests go into."""
+def record_bodies(host: LoopbackServer) -> list[dict[str, object]]:
+    """Return a list that collects the request bodies."""
     bodies: list[dict[str, object]] = []
     answer = host.answer
 
@@ -52,13 +52,11 @@ def noting(host: LoopbackServer) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", ["gemini", "vertex"])
-async def test_an_answer_that_was_paused_is_gone_on_with_in_the_same_round(
-    name: str, is_streamed: bool
-) -> None:
-    turns = pausing("Chapter one. ", "Chapter two. ", end=Turn(Say("The end."), usage=(10, 5)))
+async def test_a_paused_answer_is_continued_in_the_same_round(name: str, is_streamed: bool) -> None:
+    turns = paused_turns("Chapter one. ", "Chapter two. ", end=Turn(Say("The end."), usage=(10, 5)))
     host = strict_host(name, Script(turns))
-    bodies = noting(host)
-    result = await asked(host, is_streamed=is_streamed)
+    bodies = record_bodies(host)
+    result = await ask_once(host, is_streamed=is_streamed)
     assert (result.text, result.incomplete, result.rounds) == ("Chapter one. Chapter two. The end.", None, 1)
     assert (result.usage.input_tokens, result.usage.output_tokens) == (30, 15)
     first, second, third = bodies
@@ -68,23 +66,23 @@ async def test_an_answer_that_was_paused_is_gone_on_with_in_the_same_round(
     assert host.refusals == []
 
 
-async def test_a_call_behind_a_pause_runs_once() -> None:
-    turns = pausing("I begin. ", end=Turn(Call("work", {"name": "a"})))
+async def test_a_call_after_a_pause_runs_once() -> None:
+    turns = paused_turns("I begin. ", end=Turn(Call("work", {"name": "a"})))
     host = strict_host("gemini", Script([*turns, Turn(Say("Done."))]))
-    result = await asked(host)
+    result = await ask_once(host)
     assert (result.text, result.rounds, result.incomplete) == ("Done.", 2, None)
     assert host.refusals == []
 
 
-async def test_an_answer_that_is_paused_for_ever_stands_as_it_is_and_says_so() -> None:
+async def test_an_answer_that_stays_paused_ends_and_is_reported() -> None:
     host = strict_host("gemini", Script(lambda request: Turn(Say("More. "), stop=PAUSED)))
-    result = await asked(host)
+    result = await ask_once(host)
     assert host.received == CONTINUATIONS + 1
     assert (result.status, result.incomplete, result.finish_reason) == ("complete", "paused", PAUSED)
     assert result.text == "More. " * (CONTINUATIONS + 1)
 
 
-def test_a_pause_without_a_token_is_a_cut_answer_and_a_token_without_a_pause_means_nothing() -> None:
+def test_only_a_pause_with_a_token_can_be_continued() -> None:
     stream = gemini_stream(gemini_chunk({"text": "a"}, finish=PAUSED))
     decoder = decode(GEMINI)
     _, message = run(decoder, [stream])
@@ -97,7 +95,7 @@ def test_a_pause_without_a_token_is_a_cut_answer_and_a_token_without_a_pause_mea
     assert (decoder.cut_reason, decoder.continuation) == (None, "")
 
 
-def test_the_strict_server_refuses_a_token_that_it_did_not_make_for_this_request() -> None:
+def test_the_strict_server_rejects_the_token_of_another_request() -> None:
     server = GeminiServer([Turn(Say("a"))], api_key=None)
     contents = [{"role": "user", "parts": [{"text": "x"}]}]
     body = json.dumps({"contents": contents, "continuationToken": "dG9rZW4="}).encode()

@@ -1,4 +1,4 @@
-"""Credentials: tokens of a program, used until they expire or are taken back."""
+"""Credentials from a token command: tokens are used until they expire or are revoked."""
 
 import json
 import sys
@@ -28,12 +28,12 @@ print(sys.argv[2].replace("#", str(number)))
 
 
 def command(directory: Path, printed: str) -> list[str]:
-    """Return a program that prints `printed`, each `#` replaced by the number of the run."""
+    """Return a command that prints `printed`, with each `#` replaced by the number of the run."""
     return [sys.executable, "-c", COUNTS, str(directory / "runs"), printed]
 
 
 class Clock:
-    """Unix time that stands still until it is set."""
+    """A Unix clock that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -42,7 +42,7 @@ class Clock:
         return self.now
 
 
-async def sent(tokens: Tokens) -> str:
+async def authorization(tokens: Tokens) -> str:
     ((name, value),) = await tokens.headers(NOTHING)
     assert name == "authorization"
     return value
@@ -51,11 +51,11 @@ async def sent(tokens: Tokens) -> str:
 async def test_a_token_is_used_until_shortly_before_it_expires(tmp_path: Path) -> None:
     clock = Clock()
     tokens = Tokens(command(tmp_path, "t-#"), 600.0, clock)
-    assert [await sent(tokens), await sent(tokens)] == ["Bearer t-1"] * 2
+    assert [await authorization(tokens), await authorization(tokens)] == ["Bearer t-1"] * 2
     clock.now += 539.0
-    assert await sent(tokens) == "Bearer t-1"
+    assert await authorization(tokens) == "Bearer t-1"
     clock.now += 2.0
-    assert await sent(tokens) == "Bearer t-2"
+    assert await authorization(tokens) == "Bearer t-2"
 
 
 @pytest.mark.parametrize(
@@ -66,22 +66,22 @@ async def test_a_token_is_used_until_shortly_before_it_expires(tmp_path: Path) -
         '{"token": "t-#", "expiry": "1970-01-12T13:48:20+00:00"}',
     ],
 )
-async def test_a_program_may_say_when_its_token_expires(tmp_path: Path, printed: str) -> None:
+async def test_a_command_may_print_when_its_token_expires(tmp_path: Path, printed: str) -> None:
     clock = Clock()
     tokens = Tokens(command(tmp_path, printed), 600.0, clock, Clock())
-    assert await sent(tokens) == "Bearer t-1"
+    assert await authorization(tokens) == "Bearer t-1"
     clock.now += 49.0
-    assert await sent(tokens) == "Bearer t-1"
+    assert await authorization(tokens) == "Bearer t-1"
     clock.now += 2.0
-    assert await sent(tokens) == "Bearer t-2"
+    assert await authorization(tokens) == "Bearer t-2"
 
 
-async def test_requests_that_wait_share_one_run(tmp_path: Path) -> None:
+async def test_concurrent_requests_share_one_run_of_the_command(tmp_path: Path) -> None:
     tokens = Tokens(command(tmp_path, "t-#"), 600.0)
     got: list[str] = []
 
     async def one() -> None:
-        got.append(await sent(tokens))
+        got.append(await authorization(tokens))
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -90,14 +90,14 @@ async def test_requests_that_wait_share_one_run(tmp_path: Path) -> None:
     assert got == ["Bearer t-1"] * 5
 
 
-async def test_a_token_that_was_refused_is_asked_for_anew_and_a_key_is_not(tmp_path: Path) -> None:
+async def test_a_refused_token_is_renewed_and_a_refused_key_is_not(tmp_path: Path) -> None:
     tokens = Tokens(command(tmp_path, "t-#"), 600.0)
-    assert await sent(tokens) == "Bearer t-1"
+    assert await authorization(tokens) == "Bearer t-1"
     first = (("authorization", "Bearer t-1"),)
     assert tokens.record_rejection(first)
-    assert await sent(tokens) == "Bearer t-2"
-    assert tokens.record_rejection(first)  # late news of the old one; the new one stays
-    assert await sent(tokens) == "Bearer t-2"
+    assert await authorization(tokens) == "Bearer t-2"
+    assert tokens.record_rejection(first)  # a late refusal of the old token keeps the new one
+    assert await authorization(tokens) == "Bearer t-2"
     assert Keys().record_rejection(first) is False
 
 
@@ -118,7 +118,7 @@ async def test_a_token_that_was_refused_is_asked_for_anew_and_a_key_is_not(tmp_p
         (["a\0b"], "cannot be run"),
     ],
 )
-async def test_a_command_that_gives_no_token_is_told_in_one_line_without_what_it_printed(
+async def test_a_failing_token_command_is_reported_without_its_output(
     argv: Sequence[str], message: str
 ) -> None:
     with pytest.raises(CredentialFailed) as failed:
@@ -136,8 +136,8 @@ auth = {{ command = {command}, lifetime = 600 }}
 """
 
 
-async def test_a_session_goes_on_when_its_token_is_taken_back(tmp_path: Path) -> None:
-    server = OpenAIServer(api_key="t-2")  # the first token is good no more
+async def test_a_session_continues_after_its_token_is_revoked(tmp_path: Path) -> None:
+    server = OpenAIServer(api_key="t-2")  # the first token has been revoked
     async with serve(server):
         path = tmp_path / "actors.toml"
         path.write_text(TOML.format(url=server.base_url, command=json.dumps(command(tmp_path, "t-#"))))
@@ -149,7 +149,7 @@ async def test_a_session_goes_on_when_its_token_is_taken_back(tmp_path: Path) ->
     assert [exchange.status for exchange in server.requests] == [401, 200, 200]
 
 
-async def test_a_token_that_is_refused_again_is_not_asked_for_without_end(tmp_path: Path) -> None:
+async def test_a_token_that_is_refused_twice_is_not_renewed_again(tmp_path: Path) -> None:
     server = OpenAIServer(api_key="another")
     async with serve(server):
         path = tmp_path / "actors.toml"
@@ -161,7 +161,7 @@ async def test_a_token_that_is_refused_again_is_not_asked_for_without_end(tmp_pa
     assert [exchange.status for exchange in server.requests] == [401, 401]
 
 
-async def test_sessions_that_share_a_token_that_is_taken_back_all_go_on(tmp_path: Path) -> None:
+async def test_all_sessions_that_share_a_revoked_token_continue(tmp_path: Path) -> None:
     server = OpenAIServer(api_key="t-2")
     async with serve(server):
         path = tmp_path / "actors.toml"
@@ -180,7 +180,7 @@ async def test_sessions_that_share_a_token_that_is_taken_back_all_go_on(tmp_path
     assert (tmp_path / "runs").read_text() == "2"
 
 
-async def test_those_who_wait_for_a_command_that_fails_share_its_failure(tmp_path: Path) -> None:
+async def test_requests_that_wait_for_a_failing_command_share_its_error(tmp_path: Path) -> None:
     code = f"import pathlib; open({str(tmp_path / 'runs')!r}, 'a').write('x'); raise SystemExit(3)"
     tokens = Tokens([sys.executable, "-c", code], 600.0)
     told: list[str] = []
@@ -198,7 +198,7 @@ async def test_those_who_wait_for_a_command_that_fails_share_its_failure(tmp_pat
     assert (tmp_path / "runs").read_text() == "x"
 
 
-async def test_a_token_that_a_server_repeats_is_in_no_result(tmp_path: Path) -> None:
+async def test_a_token_that_a_server_echoes_is_removed_from_the_result(tmp_path: Path) -> None:
     refusal = Status(401, message="Unknown credential 'opaque-9f2c7d-1' for this gateway")
     server = OpenAIServer(faults={0: refusal, 1: refusal})
     async with serve(server):

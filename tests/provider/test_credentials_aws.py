@@ -1,4 +1,4 @@
-"""Credentials are made for the request that is sent: an AWS signature is the one AWS's own library makes."""
+"""AWS credentials: each request is signed, with the same signature as botocore's."""
 
 import datetime
 import subprocess
@@ -39,36 +39,36 @@ REQUEST = Outgoing(
     URL, Segments.of(b'{"messages":[', b'{"role":"user","content":[{"text":"\xc3\xa9"}]}', b"]}")
 )
 MODEL = "us.anthropic.test-v1:0"
-NOW = datetime.datetime(2026, 9, 26, 12, 30, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017  as botocore has it
+NOW = datetime.datetime(2026, 9, 26, 12, 30, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017  as in botocore
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Botocore's clock stands at `NOW`."""
+    """Stop botocore's clock at `NOW`."""
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: NOW)
 
 
-def plain(keys: AwsKeys) -> tuple[str, str | None]:
+def plain_secrets(keys: AwsKeys) -> tuple[str, str | None]:
     token = keys.session_token
     return keys.secret_key.get_secret_value(), None if token is None else token.get_secret_value()
 
 
-def botocores(keys: AwsKeys, body: bytes, **headers: str) -> dict[str, str]:
-    """The headers of a request that botocore signs by itself, with the whole body in hand."""
+def headers_of_botocore(keys: AwsKeys, body: bytes, **headers: str) -> dict[str, str]:
+    """Return the headers of a request that botocore itself signs, given the complete body."""
     request = botocore.awsrequest.AWSRequest(
         "POST", URL, {"content-type": "application/json", **headers}, body
     )
-    credentials = botocore.credentials.Credentials(keys.access_key, *plain(keys))
+    credentials = botocore.credentials.Credentials(keys.access_key, *plain_secrets(keys))
     botocore.auth.SigV4Auth(credentials, "bedrock", "us-east-1").add_auth(request)
     return {name.lower(): value for name, value in request.headers.items()}
 
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("keys", [KEYS, SESSION])
-def test_a_signature_is_the_one_botocore_makes_of_the_joined_body(keys: AwsKeys) -> None:
+def test_a_signature_equals_the_one_of_botocore_for_the_joined_body(keys: AwsKeys) -> None:
     ours = dict(signature_headers(REQUEST, keys, "us-east-1"))
     body = b"".join(REQUEST.segments)
-    theirs = botocores(keys, body, **{"x-amz-content-sha256": ours["x-amz-content-sha256"]})
+    theirs = headers_of_botocore(keys, body, **{"x-amz-content-sha256": ours["x-amz-content-sha256"]})
     assert ours == {name: value for name, value in theirs.items() if name != "content-type"}
     assert ours["x-amz-date"] == "20260926T123001Z"
     assert "/20260926/us-east-1/bedrock/aws4_request" in ours["authorization"]
@@ -86,13 +86,13 @@ def test_a_signature_is_the_one_botocore_makes_of_the_joined_body(keys: AwsKeys)
         lambda: signature_headers(REQUEST, KEYS, "us-east-1", "s3"),
     ],
 )
-def test_a_signature_depends_on_all_that_is_signed(other: Callable[[], Headers]) -> None:
+def test_a_signature_depends_on_everything_that_is_signed(other: Callable[[], Headers]) -> None:
     assert (
         dict(other())["authorization"] != dict(signature_headers(REQUEST, KEYS, "us-east-1"))["authorization"]
     )
 
 
-def test_keys_are_not_shown() -> None:
+def test_keys_are_absent_from_reprs() -> None:
     assert "wJalr" not in repr(SESSION)
     assert "session-token" not in repr(SESSION)
 
@@ -108,7 +108,7 @@ def test_keys_are_not_shown() -> None:
         ("http://127.0.0.1:8000", None),
     ],
 )
-def test_the_region_is_read_from_an_aws_host_only(endpoint: str, region: str | None) -> None:
+def test_the_region_is_read_only_from_an_aws_host(endpoint: str, region: str | None) -> None:
     assert aws_region(endpoint) == region
 
 
@@ -123,7 +123,7 @@ async def test_without_botocore_the_error_names_the_extra(monkeypatch: pytest.Mo
 
 
 @EVERYWHERE
-async def test_keys_come_from_awss_chain_or_their_absence_is_told(
+async def test_keys_come_from_the_aws_chain_or_their_absence_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -131,7 +131,7 @@ async def test_keys_come_from_awss_chain_or_their_absence_is_told(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    aws._session.cache_clear()  # the chain is asked in another environment
+    aws._session.cache_clear()  # so that the chain reads the new environment
     with pytest.raises(MissingKey, match="AWS_ACCESS_KEY_ID"):
         await AwsSigner("us-east-1").headers(REQUEST)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDCHAIN")
@@ -142,10 +142,10 @@ async def test_keys_come_from_awss_chain_or_their_absence_is_told(
     assert "Credential=AKIDCHAIN/" in made["authorization"]
 
 
-async def _generated(
+async def _generate(
     server: BedrockServer, credentials: Credentials, *, stream: bool = True, model: str = MODEL
 ) -> Generated:
-    """Ask a server once, over HTTP, with these credentials."""
+    """Send one request to a server over HTTP, with these credentials."""
     codec = adapter(dialect("bedrock"))
     rendered = render(History([Message("user", (Text("Do it."),))]), Ledger(), dialect("bedrock"))
     request = codec.request(rendered._segments, Settings(model=model, stream=stream))
@@ -162,13 +162,13 @@ async def _generated(
 @EVERYWHERE
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("keys", [KEYS, SESSION])
-async def test_a_signed_request_is_let_in_by_a_server_that_verifies_it(keys: AwsKeys, stream: bool) -> None:
-    secret, token = plain(keys)
+async def test_a_verifying_server_accepts_a_signed_request(keys: AwsKeys, stream: bool) -> None:
+    secret, token = plain_secrets(keys)
     key = AwsKey(keys.access_key, secret, "eu-west-1", token)
     server = BedrockServer([Turn(Say("Done."), Call("work"))], aws_key=key)
     with anyio.fail_after(60):
         async with serve(server):
-            answer = await _generated(server, AwsSigner("eu-west-1", lambda: keys), stream=stream)
+            answer = await _generate(server, AwsSigner("eu-west-1", lambda: keys), stream=stream)
     assert isinstance(answer, Answer), answer
     assert answer.message.text == "Done."
     assert [exchange.status for exchange in server.requests] == [200]
@@ -180,21 +180,21 @@ async def test_a_signed_request_is_let_in_by_a_server_that_verifies_it(keys: Aws
 )
 async def test_a_model_id_of_any_characters_is_signed_as_it_is_sent(model: str) -> None:
     settings = BedrockSettings(models={model: BedrockProfile()})
-    server = BedrockServer(aws_key=AwsKey(KEYS.access_key, plain(KEYS)[0]), settings=settings)
+    server = BedrockServer(aws_key=AwsKey(KEYS.access_key, plain_secrets(KEYS)[0]), settings=settings)
     with anyio.fail_after(60):
         async with serve(server):
             assert isinstance(
-                await _generated(server, AwsSigner("us-east-1", lambda: KEYS), model=model), Answer
+                await _generate(server, AwsSigner("us-east-1", lambda: KEYS), model=model), Answer
             )
 
 
 @EVERYWHERE
-async def test_a_wrong_key_is_a_matter_of_configuration() -> None:
+async def test_a_wrong_key_is_a_configuration_error() -> None:
     server = BedrockServer(aws_key=AwsKey(KEYS.access_key, "another"))
     with anyio.fail_after(60):
         async with serve(server):
-            broken = await _generated(server, AwsSigner("us-east-1", lambda: KEYS))
-            unsigned = await _generated(server, Keys())
+            broken = await _generate(server, AwsSigner("us-east-1", lambda: KEYS))
+            unsigned = await _generate(server, Keys())
     for refused, code in ((broken, "InvalidSignature"), (unsigned, "MissingAuthenticationToken")):
         assert isinstance(refused, BrokenAnswer)
         assert (refused.failure.kind, refused.failure.action) == ("config", "next_backend")
@@ -202,14 +202,14 @@ async def test_a_wrong_key_is_a_matter_of_configuration() -> None:
 
 
 @EVERYWHERE
-async def test_a_credential_that_cannot_be_made_ends_the_round_and_sends_nothing() -> None:
+async def test_a_missing_credential_ends_the_round_and_sends_nothing() -> None:
     def none() -> Headers:
         raise MissingKey("Backend 'b' needs a key; it is not set")
 
     server = BedrockServer()
     with anyio.fail_after(60):
         async with serve(server):
-            broken = await _generated(server, Keys(none))
+            broken = await _generate(server, Keys(none))
     assert isinstance(broken, BrokenAnswer)
     assert (broken.failure.kind, broken.failure.action) == ("config", "next_backend")
     assert broken.failure.message == "Backend 'b' needs a key; it is not set"
@@ -217,10 +217,10 @@ async def test_a_credential_that_cannot_be_made_ends_the_round_and_sends_nothing
 
 
 @EVERYWHERE
-async def test_credentials_see_the_request_that_goes_out() -> None:
+async def test_credentials_receive_the_outgoing_request() -> None:
     seen: list[Outgoing] = []
 
-    class Noting(Keys):
+    class RecordingKeys(Keys):
         async def headers(self, outgoing: Outgoing) -> Headers:
             seen.append(outgoing)
             return (("authorization", "Bearer key"),)
@@ -229,13 +229,13 @@ async def test_credentials_see_the_request_that_goes_out() -> None:
     with anyio.fail_after(60):
         async with serve(server):
             base = server.base_url
-            assert isinstance(await _generated(server, Noting()), Answer)
+            assert isinstance(await _generate(server, RecordingKeys()), Answer)
     (request,) = seen
     assert request.url == f"{base}/model/us.anthropic.test-v1%3A0/converse-stream"
     assert b"".join(request.segments) == server.requests[0].body
 
 
-def test_nothing_imports_botocore_before_a_signature_is_asked_for() -> None:
+def test_botocore_is_imported_only_for_a_signature() -> None:
     modules = "sys, actors, actors.runtime.runtime, actors.provider.credentials"
     code = f"import {modules}; sys.exit('botocore' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=300).returncode == 0

@@ -1,4 +1,4 @@
-"""When a backend fails for good, the ask goes on elsewhere: same history, no new user message, all told."""
+"""Failover: when a backend fails for good, the ask continues on the next one with the same history."""
 
 import json
 import socket
@@ -66,8 +66,8 @@ def pool(
     return {"pool": PoolSettings.model_validate(settings)}
 
 
-class Unreachable(OpenAIServer):
-    """A server that nobody listens for: its port was free a moment ago."""
+class UnreachableServer(OpenAIServer):
+    """A server that does not listen; its port was free a moment ago."""
 
     async def listen(self, port: int = 0, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         with socket.socket() as free:
@@ -79,7 +79,7 @@ class Unreachable(OpenAIServer):
 @FAMILIES
 @pytest.mark.parametrize("fault", [QUOTA, SERVER_ERROR, Disconnect(), Disconnect(reset=True)])
 @pytest.mark.requirement("REQ-915-004", "REQ-915-043", "PROMISE-5")
-async def test_a_round_that_fails_before_any_output_is_continued_on_the_next_backend(
+async def test_a_round_that_fails_before_output_continues_on_the_next_backend(
     first: Made, second: Made, fault: InjectedFault
 ) -> None:
     one, two = first(ANSWER, faults={0: fault}), second(ANSWER)
@@ -104,16 +104,16 @@ async def test_a_round_that_fails_before_any_output_is_continued_on_the_next_bac
 
 
 @pytest.mark.requirement("REQ-915-043")
-async def test_a_connection_that_is_refused_leads_to_the_next_backend() -> None:
+async def test_a_refused_connection_leads_to_the_next_backend() -> None:
     two = anthropic(ANSWER)
-    async with hosting(a=Unreachable(), b=two, pools=pool("a", "b")) as runtime:
+    async with hosting(a=UnreachableServer(), b=two, pools=pool("a", "b")) as runtime:
         answer = await (await runtime.open("pool")).ask("Tell me.")
         assert (answer.status, answer.binding.backend, len(answer.attempts)) == ("complete", "b", 2)
 
 
 @pytest.mark.requirement("REQ-915-043")
 @pytest.mark.usefixtures("short_waits")
-async def test_errors_are_tried_again_as_often_as_allowed_before_the_next_backend_is_asked() -> None:
+async def test_errors_are_retried_before_the_next_backend_is_used() -> None:
     one, two = openai(ANSWER, faults=lambda number, request: SERVER_ERROR), anthropic(ANSWER)
     async with hosting(a=one, b=two, pools=pool("a", "b"), backend=BackendLimits(attempts=2)) as runtime:
         answer = await (await runtime.open("pool")).ask("Tell me.")
@@ -123,9 +123,7 @@ async def test_errors_are_tried_again_as_often_as_allowed_before_the_next_backen
 
 @FAMILIES
 @pytest.mark.requirement("PROMISE-2")
-async def test_after_output_was_shown_the_ask_fails_and_the_text_stays_marked(
-    first: Made, second: Made
-) -> None:
+async def test_a_failure_after_output_fails_the_ask_and_marks_the_text(first: Made, second: Made) -> None:
     one, two = first(ANSWER, faults={0: Disconnect(after_bytes=1500)}), second(Turn(Say("Fine.")))
     async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=60)) as runtime:
         session = await runtime.open("pool")
@@ -146,7 +144,7 @@ async def test_after_output_was_shown_the_ask_fails_and_the_text_stays_marked(
 
 
 @pytest.mark.requirement("REQ-915-043")
-async def test_when_every_backend_fails_the_ask_says_so_and_the_session_stays_usable() -> None:
+async def test_when_every_backend_fails_the_session_stays_usable() -> None:
     one, two = openai(faults={0: SERVER_ERROR}), anthropic(faults={0: QUOTA})
     async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
         session = await runtime.open("pool")
@@ -156,7 +154,7 @@ async def test_when_every_backend_fails_the_ask_says_so_and_the_session_stays_us
         assert (await session.ask("Again.")).status == "complete"
 
 
-async def test_a_member_that_failed_rests_for_the_cooldown() -> None:
+async def test_a_member_that_failed_is_avoided_for_its_cooldown() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         session = await runtime.open("pool")
@@ -175,7 +173,7 @@ async def test_a_pool_of_manual_policy_does_not_fail_over() -> None:
 
 
 @pytest.mark.requirement("PROMISE-5", "REQ-915-050")
-async def test_a_held_switch_beats_the_pool() -> None:
+async def test_a_queued_switch_takes_precedence_over_the_pool() -> None:
     one, two, three = openai(faults={0: QUOTA}), openai(), anthropic(Turn(Say("Here.")))
     tap = Tap(held=anyio.Event())
     async with hosting(a=one, b=two, c=three, pools=pool("a", "b"), transport=tap) as runtime:
@@ -195,7 +193,7 @@ async def test_a_held_switch_beats_the_pool() -> None:
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-5", "REQ-915-050")
-async def test_a_held_switch_continues_no_answer_that_was_partly_shown() -> None:
+async def test_a_queued_switch_does_not_continue_a_partly_shown_answer() -> None:
     one, two = openai(ANSWER, faults={0: Stall(after_bytes=1500)}), anthropic()
     limits = BackendLimits(attempts=1, idle_timeout=1)
     async with hosting(a=one, b=two, pools=pool("a"), backend=limits) as runtime:
@@ -213,7 +211,7 @@ async def test_a_held_switch_continues_no_answer_that_was_partly_shown() -> None
 
 @pytest.mark.parametrize("first", [openai, anthropic])
 @pytest.mark.requirement("PROMISE-1")
-async def test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failover(first: Made) -> None:
+async def test_a_structural_refusal_is_rewritten_once_without_failover(first: Made) -> None:
     gate = Gate()
     gate.open("a")
     refusal = Status(400, message=STRUCTURAL[first])
@@ -238,7 +236,7 @@ async def test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failov
 
 @pytest.mark.requirement("PROMISE-1")
 @pytest.mark.parametrize("stream", [True, False])
-async def test_another_backend_answers_after_a_second_structural_refusal_and_the_result_names_both(
+async def test_a_second_structural_refusal_fails_over_and_is_reported(
     stream: bool,
 ) -> None:
     gate = Gate()
@@ -266,7 +264,7 @@ async def test_another_backend_answers_after_a_second_structural_refusal_and_the
 
 
 @pytest.mark.requirement("PROMISE-1")
-async def test_a_pool_without_failover_on_refusal_fails_the_ask_after_a_second_structural_refusal() -> None:
+async def test_without_failover_on_refusal_a_second_refusal_fails_the_ask() -> None:
     gate = Gate()
     gate.open("a")
     refusal = Status(400, message=STRUCTURAL[openai])
@@ -285,8 +283,8 @@ async def test_a_pool_without_failover_on_refusal_fails_the_ask_after_a_second_s
 
 
 @pytest.mark.requirement("PROMISE-1")
-async def test_what_was_refused_is_never_sent_again_as_it_was() -> None:
-    """A rewritten transcript that says the same in the same bytes would be refused as before."""
+async def test_a_refused_request_is_never_sent_again_unchanged() -> None:
+    """A rewritten transcript with the same bytes would be refused again."""
     refusal = Status(400, message=STRUCTURAL[openai])
     server = openai(faults={0: refusal})
     async with hosting(a=server) as runtime:
@@ -297,7 +295,7 @@ async def test_what_was_refused_is_never_sent_again_as_it_was() -> None:
 
 
 @pytest.mark.requirement("PROMISE-1", "U-08")
-async def test_a_structural_refusal_is_counted_and_handed_on_without_what_was_said(tmp_path: Path) -> None:
+async def test_a_structural_refusal_is_counted_and_handed_on_redacted(tmp_path: Path) -> None:
     words = "This is nobody's business."
     found, told = list[RedactedRequest](), anyio.Event()
 
@@ -326,7 +324,7 @@ async def test_a_structural_refusal_is_counted_and_handed_on_without_what_was_sa
     assert f"[{len(words)} characters]" in file.read_text()
 
 
-async def test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait(
+async def test_refusals_beyond_the_limit_are_not_handed_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(dumps, "WAITING", 1)
@@ -343,7 +341,7 @@ async def test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait(
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("raised", [RuntimeError("mine"), SystemExit("mine")])
-async def test_a_hook_for_refusals_that_raises_disturbs_nobody(raised: BaseException) -> None:
+async def test_a_hook_for_refusals_that_raises_has_no_effect(raised: BaseException) -> None:
     def hook(_: RedactedRequest) -> None:
         raise raised
 
@@ -371,7 +369,7 @@ async def test_a_cancel_at_any_moment_of_a_failover_ends_the_ask(anyio_backend: 
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-043")
-async def test_a_backend_whose_key_is_gone_is_passed_over() -> None:
+async def test_a_backend_without_its_key_fails_the_ask_and_a_switch_recovers() -> None:
     environ: dict[str, str] = {"KEY": "k"}
     one, two = openai(), anthropic()
     async with hosting(a=one, b=two, environ=environ, auth={"a": "KEY"}, pools=pool("a", "b")) as runtime:
@@ -387,9 +385,7 @@ async def test_a_backend_whose_key_is_gone_is_passed_over() -> None:
 
 @FAMILIES
 @pytest.mark.requirement("REQ-915-004", "REQ-915-012", "REQ-915-043")
-async def test_unfinished_calls_are_dropped_and_finished_ones_closed_when_a_stream_breaks(
-    first: Made, second: Made
-) -> None:
+async def test_a_failover_after_a_broken_stream_runs_no_call(first: Made, second: Made) -> None:
     gate = Gate()
     turn = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b" * 3000}))
     one, two = first(turn, faults={0: Disconnect(after_bytes=4000)}), second(Turn(Say("Here.")))

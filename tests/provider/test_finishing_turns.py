@@ -1,4 +1,4 @@
-"""Where requests wait for a backend, turns that have begun are finished before others begin."""
+"""Queues of a backend: requests of turns that have begun go before those of new turns."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -15,11 +15,11 @@ from actors.transport import Response, Timeouts
 from benchmarks.storms import Plain
 
 ROUNDS = 3
-"""Requests of each turn."""
+"""Requests per turn."""
 
 
 def _answer(is_last: bool) -> bytes:
-    """Return an answer: text if the turn ends with it, else a call."""
+    """Return a text answer if the turn ends with it, else a call."""
     function = {"name": "work", "arguments": "{}"}
     message: dict[str, object] = {"role": "assistant", "content": "Done."}
     if not is_last:
@@ -29,10 +29,10 @@ def _answer(is_last: bool) -> bytes:
     return json.dumps({"id": "1", "object": "chat.completion", "choices": [choice]}).encode()
 
 
-class Backend:
-    """A backend in this process that answers a request once every turn that goes on has one.
+class QueueingBackend:
+    """A backend in this process that answers once every other open turn has a request waiting.
 
-    `order` has whose each request was.
+    `order` lists the letter of the session of each request.
     """
 
     def __init__(self, sessions: int) -> None:
@@ -44,7 +44,7 @@ class Backend:
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Take a request, and answer it when nothing but the queue decides who is next."""
+        """Accept a request, and answer it when only the queue decides which request is next."""
         messages = json.loads(b"".join(segments))["messages"]
         self.order.append(messages[0]["content"])
         while self.waiting() < self._turns - 1:
@@ -54,7 +54,7 @@ class Backend:
         yield Plain(200, {"content-type": "application/json"}, _answer(is_last))
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
 @tool
@@ -77,8 +77,8 @@ def _config(**limits: int) -> Config:
 
 
 async def order_of_requests(*tenants: str) -> str:
-    """Have a session of each of these tenants ask once at a time; return whose requests came, by their letters."""
-    backend = Backend(len(tenants))
+    """Let a session of each tenant ask once, all at the same time; return the letters of their requests in order."""
+    backend = QueueingBackend(len(tenants))
     with anyio.fail_after(300):
         async with Runtime(_config(concurrency=1), transport=backend) as runtime:
             backend.waiting = lambda: sum(each.waiting for each in runtime.stats().backends.values())
@@ -101,7 +101,7 @@ CROWD = 200
 
 
 class QuickBackend:
-    """A backend in this process that answers each request at once; `order` says of each whether it began a turn."""
+    """A backend in this process that answers at once; `order` lists for each request whether it began a turn."""
 
     def __init__(self) -> None:
         self.order: list[bool] = []
@@ -110,18 +110,18 @@ class QuickBackend:
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Ask for a call, and end the turn when its result is there."""
+        """Return a call, or a final answer after its result."""
         has_result = json.loads(b"".join(segments))["messages"][-1]["role"] == "tool"
         self.order.append(not has_result)
         yield Plain(200, {"content-type": "application/json"}, _answer(has_result))
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-8")
-async def test_in_a_crowd_turns_end_while_others_have_not_begun() -> None:
+async def test_some_of_many_turns_end_before_others_have_begun() -> None:
     backend = QuickBackend()
     with anyio.fail_after(300):
         async with Runtime(_config(), transport=backend) as runtime:
@@ -138,6 +138,6 @@ async def test_in_a_crowd_turns_end_while_others_have_not_begun() -> None:
 @pytest.mark.requirement("PROMISE-8")
 async def test_turns_are_finished_within_the_share_of_their_tenant() -> None:
     order = await order_of_requests("one", "one", "one", "two")
-    assert order.index("d") <= 2  # it comes in turn, though the other tenant has turns to finish
+    assert order.index("d") <= 2  # its tenant has a share, although the other one has turns to finish
     assert order[: order.rindex("d") + 1].count("d") == ROUNDS
     assert order.rindex("d") <= 2 * ROUNDS

@@ -1,4 +1,4 @@
-"""A gateway serves one session by several upstreams, and none of them can read another's reasoning."""
+"""A gateway with several upstreams, none of which can read another's reasoning."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("PROMISE-1")
-async def test_a_pinned_upstream_serves_every_request_and_its_reasoning_goes_back(tmp_path: Path) -> None:
+async def test_a_pinned_upstream_serves_all_requests_and_keeps_reasoning(tmp_path: Path) -> None:
     gate = Gate()
     gate.open("a")
     work = Call("work", {"name": "a"})
@@ -41,7 +41,7 @@ async def test_a_pinned_upstream_serves_every_request_and_its_reasoning_goes_bac
 
 @pytest.mark.requirement("PROMISE-1")
 async def test_a_change_of_upstream_costs_one_refusal_and_only_the_reasoning() -> None:
-    """Scenario 50: what one upstream made is left out for the next, and every call keeps its result."""
+    """Scenario 50: reasoning of one upstream is left out for the next, and every call keeps its result."""
     gate = Gate()
     gate.open("a")
     turns = [

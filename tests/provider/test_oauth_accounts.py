@@ -1,7 +1,7 @@
-"""Accounts without a key: a token command, headers that such an account asks for, and nothing secret told to anyone.
+"""OAuth accounts: a token command, extra headers, and no secret in any output.
 
-They are where tool conversations were first refused. The strict servers are in their OAuth mode, so a request that
-lacks the token, the beta header or the project never reaches the rules.
+The strict servers run in OAuth mode, so a request without the token, the beta header or the project never reaches the
+rules. Tool conversations were first refused on such accounts.
 """
 
 import logging
@@ -60,7 +60,7 @@ headers = {{ {header}, "X-Team" = {{ variable = "TEAM" }} }}
 
 
 class Account:
-    """An account whose token is taken back while a turn runs, as happens when it expires there."""
+    """An account whose token expires while a turn runs."""
 
     def __init__(self, oauth: OAuth, file: Path) -> None:
         self.oauth, self.file = oauth, file
@@ -69,7 +69,7 @@ class Account:
 
     @property
     def tool(self) -> Tool[..., Any]:  # Any: any function
-        """A tool in whose run, for the names that begin with b2 and a4, the token ends and the next is given out."""
+        """A tool that replaces the account's token during the calls whose names start with b2 and a4."""
 
         async def work(name: str) -> str:
             """Do a piece of work."""
@@ -99,7 +99,7 @@ def gemini(oauth: OAuth) -> tuple[LoopbackServer, dict[str, str]]:
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-008", "PROMISE-1", "PROMISE-2", "PROMISE-11")
 @pytest.mark.parametrize("host", [anthropic, gemini])
-async def test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn(
+async def test_five_turns_of_parallel_calls_survive_an_expiring_token(
     host: Callable[[OAuth], tuple[LoopbackServer, dict[str, str]]],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -122,7 +122,7 @@ async def test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn
             told += [repr(event) for event in runtime._storage.read(session.id)]
     statuses = [exchange.status for exchange in server.requests]
     assert (statuses.count(401), statuses.count(200)) == (2, 10)
-    assert server.refusals == []  # of a body; the two of a token are counted by the account
+    assert server.refusals == []  # refusals of bodies; the account counts the two refused tokens
     assert oauth.refusals == 2
     assert all(dict(exchange.headers)["x-team"] == TEAM for exchange in server.requests)
     last = server.requests[-1].body
@@ -133,7 +133,7 @@ async def test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn
     assert not [text for text in told if TEAM in text or "token-" in text]
 
 
-async def test_without_its_beta_header_such_an_account_is_refused_before_any_rule(tmp_path: Path) -> None:
+async def test_an_oauth_request_without_the_beta_header_is_refused(tmp_path: Path) -> None:
     server, words = anthropic(OAuth({"token-0": None}))
     (tmp_path / "token").write_text("token-0")
     async with serve(server):
@@ -146,7 +146,7 @@ async def test_without_its_beta_header_such_an_account_is_refused_before_any_rul
     assert "OAuth authentication is currently not supported." in ended.error
 
 
-async def test_a_header_that_a_server_repeats_is_in_no_result(tmp_path: Path) -> None:
+async def test_a_header_that_a_server_echoes_is_removed_from_the_result(tmp_path: Path) -> None:
     server = OpenAIServer(faults={0: Status(400, message=f"No team {TEAM!r} here")})
     async with serve(server):
         file = tmp_path / "actors.toml"
@@ -161,28 +161,28 @@ async def test_a_header_that_a_server_repeats_is_in_no_result(tmp_path: Path) ->
     assert TEAM not in repr(ended)
 
 
-class Heard(HttpTransport):
-    """The real transport, and the headers of each request it was given."""
+class RecordingTransport(HttpTransport):
+    """The real transport, which records the headers of each request."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: list[list[tuple[str, str]]] = []
+        self.headers_sent: list[list[tuple[str, str]]] = []
 
     @asynccontextmanager
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
-        """Do as the real one does."""
-        self.heard.append([(name.lower(), value) for name, value in headers])
+        """Record the headers and send the request."""
+        self.headers_sent.append([(name.lower(), value) for name, value in headers])
         async with super().send(url, headers, segments, timeouts) as response:
             yield response
 
 
-async def test_a_header_is_looked_up_for_each_request_and_replaces_what_is_sent_by_default(
+async def test_a_header_is_resolved_per_request_and_replaces_the_default(
     tmp_path: Path,
 ) -> None:
     server = AnthropicServer([Turn(Say("one")), Turn(Say("two"))])
-    environ, transport = {"TEAM": "first"}, Heard()
+    environ, transport = {"TEAM": "first"}, RecordingTransport()
     async with serve(server):
         file = tmp_path / "actors.toml"
         file.write_text(
@@ -194,9 +194,11 @@ async def test_a_header_is_looked_up_for_each_request_and_replaces_what_is_sent_
             await session.ask("Hello.")
             environ["TEAM"] = "second"
             await session.ask("Again.")
-    versions = [[value for name, value in sent if name == "anthropic-version"] for sent in transport.heard]
+    versions = [
+        [value for name, value in sent if name == "anthropic-version"] for sent in transport.headers_sent
+    ]
     assert versions == [["2024-01-01"], ["2024-01-01"]]
-    assert [dict(sent)["x-team"] for sent in transport.heard] == ["first", "second"]
+    assert [dict(sent)["x-team"] for sent in transport.headers_sent] == ["first", "second"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ async def test_a_header_is_looked_up_for_each_request_and_replaces_what_is_sent_
         ('["opaque"]', "takes a table of at most 32 headers"),
     ],
 )
-def test_a_header_that_cannot_be_sent_is_told_in_one_line_without_its_value(
+def test_an_invalid_header_is_a_config_error_without_its_value(
     headers: str, problem: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "actors.toml"
@@ -228,7 +230,7 @@ def test_a_header_that_cannot_be_sent_is_told_in_one_line_without_its_value(
     assert "\n" not in told
 
 
-def test_a_header_whose_variable_is_not_set_is_named_and_one_that_no_header_can_hold_is_not_shown(
+def test_a_header_with_a_missing_or_invalid_variable_is_an_error(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "actors.toml"

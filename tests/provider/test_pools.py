@@ -1,4 +1,4 @@
-"""Pools of real sessions: what one learns of a backend all know, and every request that failed is accounted for."""
+"""Pools: sessions share their knowledge of each backend, and every failed request is reported."""
 
 from random import Random
 
@@ -23,7 +23,7 @@ def pool(*members: str, policy: str = "failover", **more: object) -> dict[str, P
 
 
 @pytest.mark.requirement("REQ-915-043")
-async def test_what_one_session_learned_of_a_backend_all_others_know_at_once() -> None:
+async def test_the_failure_of_a_backend_is_known_to_all_sessions() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         for number in range(5):
@@ -32,7 +32,7 @@ async def test_what_one_session_learned_of_a_backend_all_others_know_at_once() -
     assert (one.received, two.received) == (1, 5)
 
 
-async def test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price() -> None:
+async def test_a_pool_of_the_cheapest_requires_prices() -> None:
     one, two = openai(Turn(Say("dear"))), anthropic(Turn(Say("cheap")))
     async with hosting(a=one, b=two, pools=pool("a", "b", policy="cheapest")) as runtime:
         with pytest.raises(
@@ -47,7 +47,7 @@ async def test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price() -> 
             assert (await (await priced.open("pool")).ask("Hello.")).text == "cheap"
 
 
-async def test_a_backend_that_answers_somebody_is_passed_over_no_longer() -> None:
+async def test_a_backend_that_answers_another_session_is_used_again() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         session, other = await runtime.open("pool"), await runtime.open("a")
@@ -56,7 +56,7 @@ async def test_a_backend_that_answers_somebody_is_passed_over_no_longer() -> Non
         assert (await session.ask("Two.")).binding.backend == "a"
 
 
-async def test_every_request_that_failed_is_in_the_attempts_with_its_reason_and_what_was_waited_before_it(
+async def test_every_failed_request_is_in_the_attempts_with_its_wait(
     short_waits: None,
 ) -> None:
     one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic(Turn(Say("Here.")))
@@ -73,7 +73,7 @@ async def test_every_request_that_failed_is_in_the_attempts_with_its_reason_and_
     assert one.received == 3
 
 
-async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_on() -> None:
+async def test_a_backend_that_always_fails_is_avoided_by_its_pool() -> None:
     one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic()
     limits = BackendLimits(attempts=1, failures=2, cooldown=600)
     pools = pool("a", "b", cooldown=0) | {"behind": PoolSettings(members=("a",))}
@@ -91,12 +91,12 @@ async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_o
         refused_again = await (await runtime.open("behind")).ask(
             "Hello.",
             check=False,
-        )  # where all must be avoided, each says why
+        )  # if all members are unavailable, each gives its reason
         assert refused_again.attempts[-1].cause == refused.attempts[-1].cause
     assert (one.received, two.received) == (2, 1)
 
 
-async def test_a_request_that_is_too_long_for_one_is_another_members_who_may_take_longer_ones() -> None:
+async def test_a_request_too_long_for_one_member_goes_to_another() -> None:
     long = Status(
         400, message="This model's maximum context length is 100 tokens.", code="context_length_exceeded"
     )
@@ -106,7 +106,7 @@ async def test_a_request_that_is_too_long_for_one_is_another_members_who_may_tak
         assert (answer.text, answer.binding.backend) == ("I can.", "b")
         answer = await (await runtime.open("a")).ask(
             "Hello.", check=False
-        )  # and where there is no other, that is said
+        )  # and without another member, this is reported
         assert answer.status == "failed"
         assert "nothing is left that could be made shorter" in answer.error
         assert answer.attempts[-1].cause is not None
@@ -114,7 +114,7 @@ async def test_a_request_that_is_too_long_for_one_is_another_members_who_may_tak
     assert (one.received, two.received) == (2, 1)
 
 
-async def test_a_sticky_session_stays_with_who_took_over() -> None:
+async def test_a_sticky_session_stays_with_the_member_that_took_over() -> None:
     one, two = openai(faults={0: QUOTA}), openai(faults={0: QUOTA})
     async with hosting(a=one, b=two, pools=pool("a", "b", policy="sticky", cooldown=0)) as runtime:
         session = await runtime.open("pool")
@@ -150,7 +150,7 @@ async def test_a_weighted_pool_serves_each_member_its_share() -> None:
     ("policy", "weights", "shares"),
     [("round_robin", {}, (4, 4, 4)), ("sticky", {}, (4, 4, 4)), ("weighted", {"a": 2}, (6, 3, 3))],
 )
-async def test_sessions_that_are_opened_at_once_and_ask_once_are_spread_over_a_pool(
+async def test_new_sessions_are_spread_over_a_pool(
     policy: Policy, weights: dict[str, int], shares: tuple[int, ...]
 ) -> None:
     one, two, three = openai(), openai(), openai()
@@ -167,27 +167,29 @@ async def test_sessions_that_are_opened_at_once_and_ask_once_are_spread_over_a_p
     assert (one.received, two.received, three.received) == shares
 
 
-async def test_a_session_goes_on_from_where_it_began_whatever_others_ask_and_while_it_sleeps() -> None:
+async def test_a_session_keeps_its_place_in_a_pool_across_hibernation() -> None:
     pools = pool("a", "b", "c", policy="round_robin")
     async with hosting(a=openai(), b=openai(), c=openai(), pools=pools) as runtime:
 
-        async def served(session: Session) -> str:
+        async def serving_backend(session: Session) -> str:
             return (await session.ask("Hello.")).binding.backend
 
         first, second = await runtime.open("pool"), await runtime.open("pool")
-        assert [await served(first), await served(second), await served(second)] == ["a", "b", "c"]
+        assert [
+            await serving_backend(first),
+            await serving_backend(second),
+            await serving_backend(second),
+        ] == ["a", "b", "c"]
         assert first._lifecycle.passivate()
         first._lifecycle.evict()
-        assert await served(first) == "b"
-        third = await runtime.open("a")  # it comes to the pool later, and begins there behind the others
-        await served(third)
+        assert await serving_backend(first) == "b"
+        third = await runtime.open("a")  # joins the pool later, so its place is after the others
+        await serving_backend(third)
         await third.switch("pool")
-        assert [await served(third), await served(third)] == ["c", "a"]
+        assert [await serving_backend(third), await serving_backend(third)] == ["c", "a"]
 
 
-def test_the_first_session_of_a_process_begins_anywhere_and_where_a_seed_is_given_at_the_first_member() -> (
-    None
-):
+def test_the_first_place_in_a_pool_is_random_unless_seeded() -> None:
     drawn = {PoolPlaces(Random(seed), is_seeded=False).take("pool") % 3 for seed in range(20)}
     assert drawn == {0, 1, 2}
     places = PoolPlaces(Random(1), is_seeded=True)

@@ -1,4 +1,4 @@
-"""The provider actor: tries again where that can help and nowhere else, keeps its bounds, and survives anything."""
+"""The provider actor: retries only where they can help, keeps its limits, and survives any failure."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -51,8 +51,8 @@ from actors.transport import HttpTransport, Response, Timeouts, Transport
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, openai, restarted
 
 EVERYWHERE = pytest.mark.anyio
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 ANSWER = Turn(Say("Here it is. " * 10))
 
 
@@ -60,8 +60,8 @@ ANSWER = Turn(Say("Here it is. " * 10))
 
 
 @dataclass
-class Scripted:
-    """A transport that answers each request with the next of these, and notes when it was asked."""
+class ScriptedTransport:
+    """A transport that answers with a list of responses, and records when it was asked."""
 
     answers: list[tuple[int, dict[str, str], bytes]]
     asked: list[float] = field(default_factory=list)
@@ -94,17 +94,17 @@ WHOLE = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":
 GOOD = (200, {"content-type": "text/event-stream"}, WHOLE)
 
 
-def failing(status: int, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def error_response(status: int, **headers: str) -> tuple[int, dict[str, str], bytes]:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return status, named, b'{"error":{"message":"no","type":"server_error"}}'
 
 
-async def retried(
+async def generate(
     answers: list[tuple[int, dict[str, str], bytes]],
     retries: Retries | None = None,
-    transport: type[Scripted] = Scripted,
+    transport: type[ScriptedTransport] = ScriptedTransport,
 ) -> tuple[Generated, list[float]]:
-    """Ask one question; return what came of it and the seconds between the tries."""
+    """Send one request; return the outcome, and the seconds between the tries."""
     server = transport(answers)
     endpoint = Endpoint(BINDING.endpoint, retries=retries or Retries(attempts=4))
     async with System() as system:
@@ -116,9 +116,9 @@ async def retried(
 
 
 @pytest.mark.trio
-async def test_a_wait_the_provider_asks_for_is_waited(autojump_clock: trio.testing.MockClock) -> None:
-    generated, waits = await retried(
-        [failing(429, retry_after="7"), failing(503, retry_after_ms="1500"), GOOD]
+async def test_a_delay_requested_by_the_provider_is_waited(autojump_clock: trio.testing.MockClock) -> None:
+    generated, waits = await generate(
+        [error_response(429, retry_after="7"), error_response(503, retry_after_ms="1500"), GOOD]
     )
     assert isinstance(generated, Answer)
     first, second = waits
@@ -127,10 +127,10 @@ async def test_a_wait_the_provider_asks_for_is_waited(autojump_clock: trio.testi
 
 
 @pytest.mark.trio
-async def test_waits_double_between_the_tries_and_are_never_longer_than_the_ceiling(
+async def test_delays_between_tries_double_up_to_the_ceiling(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    generated, waits = await retried([failing(500)], Retries(attempts=8, base=0.5, ceiling=8))
+    generated, waits = await generate([error_response(500)], Retries(attempts=8, base=0.5, ceiling=8))
     assert isinstance(generated, BrokenAnswer)
     assert len(waits) == 7
     for wait, most in zip(waits, (0.5, 1, 2, 4, 8, 8, 8), strict=True):
@@ -138,16 +138,18 @@ async def test_waits_double_between_the_tries_and_are_never_longer_than_the_ceil
 
 
 @pytest.mark.trio
-async def test_a_wait_beyond_the_budget_is_not_waited(autojump_clock: trio.testing.MockClock) -> None:
-    generated, waits = await retried([failing(429, retry_after="3600"), GOOD])
+async def test_a_delay_beyond_the_budget_is_not_waited(autojump_clock: trio.testing.MockClock) -> None:
+    generated, waits = await generate([error_response(429, retry_after="3600"), GOOD])
     assert isinstance(generated, BrokenAnswer)
     assert generated.failure.retry_after == 3600
     assert waits == []
 
 
 @pytest.mark.trio
-async def test_a_retry_that_waits_gives_its_place_to_others(autojump_clock: trio.testing.MockClock) -> None:
-    server = Scripted([failing(503, retry_after="7"), GOOD])
+async def test_a_retry_that_waits_gives_its_place_to_other_requests(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    server = ScriptedTransport([error_response(503, retry_after="7"), GOOD])
     endpoint = Endpoint(BINDING.endpoint, retries=Retries(attempts=4), pace=Pace(1))
     ends: list[tuple[str, float]] = []
 
@@ -172,45 +174,47 @@ async def test_a_retry_that_waits_gives_its_place_to_others(autojump_clock: trio
 
 @pytest.mark.trio
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_what_another_try_cannot_help_is_tried_once(
+async def test_an_error_that_a_retry_cannot_fix_is_not_retried(
     autojump_clock: trio.testing.MockClock, status: int
 ) -> None:
-    generated, waits = await retried([failing(status), GOOD])
+    generated, waits = await generate([error_response(status), GOOD])
     assert isinstance(generated, BrokenAnswer)
     assert waits == []
 
 
 @pytest.mark.trio
-async def test_a_rate_limit_that_names_no_wait_has_as_many_tries_as_any_other_failure(
+async def test_a_rate_limit_that_names_no_delay_has_as_many_tries_as_errors(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    recovered, waits = await retried([failing(429)] * 3 + [GOOD])
+    recovered, waits = await generate([error_response(429)] * 3 + [GOOD])
     assert isinstance(recovered, Answer)
     assert 2 <= sum(waits) <= 3.5
-    refused, waits = await retried([failing(429)])
+    refused, waits = await generate([error_response(429)])
     assert isinstance(refused, BrokenAnswer)
     assert len(waits) == 3
 
 
 @pytest.mark.trio
-async def test_a_call_that_came_in_one_piece_with_a_fault_has_used_its_id(
+async def test_a_call_in_a_faulty_answer_has_used_its_id(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     call = b'{"index":0,"id":"c","type":"function","function":{"name":"work","arguments":"{}"}}'
     told = (
         b'data: {"choices":[{"index":0,"delta":{"tool_calls":[%b]}}]}\n\ndata: {"error":{"message":"no"}}\n\n'
     )
-    generated, _ = await retried([(200, {}, told % call)], Retries(attempts=1))
+    generated, _ = await generate([(200, {}, told % call)], Retries(attempts=1))
     assert isinstance(generated, BrokenAnswer)
     assert generated.calls == 1
 
 
-async def _counted(answer: bytes) -> Mapping[str, int]:
+async def _counters_after(answer: bytes) -> Mapping[str, int]:
     binding = Binding("a", "openai_responses", BINDING.endpoint, "", "gpt")
     async with System() as system:
         codec = adapter(dialect("openai_responses"))
         endpoint = Endpoint(binding.endpoint)
-        actor = system.spawn(lambda: ProviderActor(codec, endpoint, Scripted([(200, {}, answer)])), "p")
+        actor = system.spawn(
+            lambda: ProviderActor(codec, endpoint, ScriptedTransport([(200, {}, answer)])), "p"
+        )
         generated = await actor.ask(
             Generate("k", Request("/responses", (), Segments.of(b"{}")), binding, 1, 1, 1)
         )
@@ -220,15 +224,18 @@ async def _counted(answer: bytes) -> Mapping[str, int]:
 
 @EVERYWHERE
 @pytest.mark.requirement("U-08")
-async def test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is() -> None:
+async def test_reasoning_withheld_by_a_provider_is_counted_as_a_refusal() -> None:
     told = b'data: {"type":"response.completed","response":{"output":[],"input_transformations":%b}}\n\n'
     withheld = b'[{"type":"reasoning","action":"removed","reason":"prefix_mismatch","id":"rs_1"}]'
-    assert (await _counted(told % withheld))["tool_api_400_total"] == 1
-    assert "tool_api_400_total" not in await _counted(told % b"[]")
+    assert (await _counters_after(told % withheld))["tool_api_400_total"] == 1
+    assert "tool_api_400_total" not in await _counters_after(told % b"[]")
 
 
-async def _aborted(after: float = 0) -> Mapping[str, int]:
-    transport, endpoint = Scripted([failing(500)]), Endpoint(BINDING.endpoint, retries=Retries(attempts=20))
+async def _counters_after_abort(after: float = 0) -> Mapping[str, int]:
+    transport, endpoint = (
+        ScriptedTransport([error_response(500)]),
+        Endpoint(BINDING.endpoint, retries=Retries(attempts=20)),
+    )
     codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), Segments.of(b"{}"))
     async with System() as system:
         actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
@@ -236,13 +243,15 @@ async def _aborted(after: float = 0) -> Mapping[str, int]:
         if after:
             await anyio.sleep(after)
         actor.send_nowait(Abort("k"))
-        await anyio.sleep(3600)  # of virtual time: by then it has ended, one way or the other
+        await anyio.sleep(3600)  # virtual time, in which the round has ended
         return await actor.ask(Counters())
 
 
 @pytest.mark.trio
-async def test_an_abort_never_overtakes_the_round_it_stops(autojump_clock: trio.testing.MockClock) -> None:
-    counters = await _aborted()
+async def test_an_abort_never_overtakes_the_round_that_it_stops(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    counters = await _counters_after_abort()
     assert counters["aborted"] == 1
 
 
@@ -252,14 +261,14 @@ async def test_an_abort_never_overtakes_the_round_it_stops(autojump_clock: trio.
 async def test_a_retry_is_counted_when_it_is_sent(
     autojump_clock: trio.testing.MockClock, after: float, retries: int
 ) -> None:
-    """The first waits half a second at most, and a quarter at least; the second twice as long."""
-    counters = await _aborted(after)
+    """The first delay is a quarter to half a second, the second is twice as long."""
+    counters = await _counters_after_abort(after)
     assert (counters["requests"], counters["retries"]) == (1 + retries, retries)
 
 
 @dataclass
-class Torn(Plain):
-    """A response whose connection breaks behind its body."""
+class TornResponse(Plain):
+    """A response whose connection breaks after its body."""
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         yield self.body
@@ -267,27 +276,27 @@ class Torn(Plain):
 
 
 @dataclass
-class Tearing(Scripted):
+class TearingTransport(ScriptedTransport):
     @asynccontextmanager
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         async with super().send(url, headers, segments, timeouts) as response:
-            yield Torn(response.status, response.headers, b'{"error":{"mess')
+            yield TornResponse(response.status, response.headers, b'{"error":{"mess')
 
 
 @pytest.mark.trio
 @pytest.mark.parametrize(("status", "tries"), [(401, 1), (400, 1), (429, 4), (500, 4)])
-async def test_a_refusal_whose_words_break_off_is_what_its_status_says(
+async def test_a_truncated_error_body_is_classified_by_its_status(
     autojump_clock: trio.testing.MockClock, status: int, tries: int
 ) -> None:
-    _, waits = await retried([failing(status)], transport=Tearing)
+    _, waits = await generate([error_response(status)], transport=TearingTransport)
     assert len(waits) + 1 == tries
 
 
-async def _lingering() -> Generated:
-    """Ask a server that says all and keeps its connection open, with less time in all than it may linger."""
-    transport = Lingering([GOOD])
+async def _generate_lingering() -> Generated:
+    """Ask a server that completes its answer and keeps the connection open beyond the total timeout."""
+    transport = LingeringTransport([GOOD])
     endpoint = Endpoint(BINDING.endpoint, timeouts=Timeouts(total=LINGER / 2), retries=Retries(attempts=1))
     codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), Segments.of(b"{}"))
     async with System() as system:
@@ -296,34 +305,34 @@ async def _lingering() -> Generated:
 
 
 @dataclass
-class Open(Plain):
+class OpenResponse(Plain):
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         yield self.body
         await anyio.sleep_forever()
 
 
 @dataclass
-class Lingering(Scripted):
+class LingeringTransport(ScriptedTransport):
     @asynccontextmanager
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         async with super().send(url, headers, segments, timeouts) as response:
-            yield Open(response.status, response.headers, WHOLE)
+            yield OpenResponse(response.status, response.headers, WHOLE)
 
 
 @pytest.mark.trio
-async def test_an_answer_that_is_whole_stands_when_its_time_runs_out_behind_its_end_marker(
+async def test_a_complete_answer_stands_if_its_timeout_passes_afterwards(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    generated = await _lingering()
+    generated = await _generate_lingering()
     assert isinstance(generated, Answer)
     assert generated.message.text == "ok"
 
 
 @dataclass
-class Waiting(Plain):
-    """A response that is kept open by blank lines until the answer is there."""
+class PaddedResponse(Plain):
+    """A response that sends blank lines before its answer."""
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         for piece in (b"\n", b"", b" \r\n", self.body):
@@ -331,40 +340,38 @@ class Waiting(Plain):
 
 
 @dataclass
-class Blank(Scripted):
+class PaddingTransport(ScriptedTransport):
     @asynccontextmanager
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         async with super().send(url, headers, segments, timeouts) as response:
-            yield Waiting(response.status, response.headers, self.answers[0][2])
+            yield PaddedResponse(response.status, response.headers, self.answers[0][2])
 
 
 @pytest.mark.trio
 @pytest.mark.parametrize(
     "body", [WHOLE, b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}']
 )
-async def test_blank_lines_before_an_answer_say_nothing_of_its_form(
+async def test_blank_lines_before_an_answer_do_not_decide_its_format(
     autojump_clock: trio.testing.MockClock, body: bytes
 ) -> None:
-    generated, _ = await retried([(200, {}, body)], Retries(attempts=1), transport=Blank)
+    generated, _ = await generate([(200, {}, body)], Retries(attempts=1), transport=PaddingTransport)
     assert isinstance(generated, Answer)
     assert generated.message.text == "ok"
 
 
-# ---- over the loopback
+# ---- over the loopback interface
 
 
 @EVERYWHERE
-@MADE
+@SERVERS
 @pytest.mark.parametrize(
     "fault", [SERVER_ERROR, OVERLOADED, Disconnect(), Garbage(), Status(429, retry_after="0")]
 )
 @pytest.mark.usefixtures("short_waits")
-async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
-    made: Made, fault: InjectedFault
-) -> None:
-    server = made(ANSWER, faults={0: fault})
+async def test_a_failure_before_output_is_retried_invisibly(make_server: MakeServer, fault: Fault) -> None:
+    server = make_server(ANSWER, faults={0: fault})
     async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a")
         events = await gathered(session, "Tell me.")
@@ -382,10 +389,10 @@ async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
 
 
 @EVERYWHERE
-@MADE
+@SERVERS
 @pytest.mark.parametrize("fault", [Disconnect(after_bytes=1200), ErrorInStream(after_events=6)])
-async def test_once_a_delta_was_shown_nothing_is_tried_again(made: Made, fault: InjectedFault) -> None:
-    server = made(ANSWER, faults={0: fault})
+async def test_a_failure_after_output_is_not_retried(make_server: MakeServer, fault: InjectedFault) -> None:
+    server = make_server(ANSWER, faults={0: fault})
     async with hosting(a=server, backend=BackendLimits(attempts=4)) as runtime:
         session = await runtime.open("a")
         events = await gathered(session, "Tell me.")
@@ -397,13 +404,15 @@ async def test_once_a_delta_was_shown_nothing_is_tried_again(made: Made, fault: 
 
 
 @EVERYWHERE
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-7")
 @pytest.mark.usefixtures("short_waits")
-async def test_a_stream_that_breaks_inside_a_call_is_tried_again_and_the_call_runs_once(made: Made) -> None:
+async def test_a_stream_that_breaks_inside_a_call_is_retried_and_runs_it_once(
+    make_server: MakeServer,
+) -> None:
     gate, name = Gate(), "a" * 3000
     gate.open(name)
-    server = made(Turn(Call("work", {"name": name})), faults={0: Disconnect(after_bytes=3000)})
+    server = make_server(Turn(Call("work", {"name": name})), faults={0: Disconnect(after_bytes=3000)})
     async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
@@ -414,9 +423,9 @@ async def test_a_stream_that_breaks_inside_a_call_is_tried_again_and_the_call_ru
 
 
 @EVERYWHERE
-@MADE
-async def test_a_malformed_event_is_a_failure_and_not_an_answer(made: Made) -> None:
-    server = made(ANSWER, faults={0: MalformedEvent(after_events=1)})
+@SERVERS
+async def test_a_malformed_event_is_a_failure(make_server: MakeServer) -> None:
+    server = make_server(ANSWER, faults={0: MalformedEvent(after_events=1)})
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Tell me.", check=False)
@@ -435,7 +444,7 @@ async def test_a_malformed_event_is_a_failure_and_not_an_answer(made: Made) -> N
     ],
 )
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_silent_server_is_given_up_after_the_time_it_is_given(
+async def test_a_silent_server_is_abandoned_after_its_timeout(
     limits: BackendLimits, after_bytes: int | None
 ) -> None:
     server = openai(ANSWER, faults={0: Stall(after_bytes=after_bytes)})
@@ -446,8 +455,8 @@ async def test_a_silent_server_is_given_up_after_the_time_it_is_given(
         assert answer.error
 
 
-class Crowd(HttpTransport):
-    """The real transport, counting how many requests are under way."""
+class CountingTransport(HttpTransport):
+    """The real transport, with a count of concurrent requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -468,8 +477,8 @@ class Crowd(HttpTransport):
 
 @EVERYWHERE
 @pytest.mark.requirement("PROMISE-9")
-async def test_no_more_requests_run_at_once_than_a_backend_may_take() -> None:
-    crowd = Crowd()
+async def test_concurrent_requests_are_limited_per_backend() -> None:
+    crowd = CountingTransport()
     async with hosting(a=openai(), transport=crowd, backend=BackendLimits(concurrency=3)) as runtime:
         sessions = [await runtime.open("a") for _ in range(20)]
         async with anyio.create_task_group() as tasks:
@@ -478,8 +487,8 @@ async def test_no_more_requests_run_at_once_than_a_backend_may_take() -> None:
     assert (crowd.most, crowd.now) == (3, 0)
 
 
-class Bursting(HttpTransport):
-    """The real transport; its first `count` answers raise what nobody thought of."""
+class BuggyTransport(HttpTransport):
+    """The real transport; its first `count` requests raise an unexpected exception."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -498,10 +507,10 @@ class Bursting(HttpTransport):
 
 @EVERYWHERE
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_bug_in_one_round_is_that_rounds_failure_and_disturbs_no_other() -> None:
+async def test_a_bug_in_one_round_fails_only_that_round() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
-    async with hosting(a=server, transport=(bursting := Bursting(0))) as runtime:
+    async with hosting(a=server, transport=(bursting := BuggyTransport(0))) as runtime:
         calm, unlucky = await runtime.open("a", tools=[gate.tool]), await runtime.open("a")
         async with calm.stream("Do it.") as events:
             await gate.started("a")
@@ -530,15 +539,15 @@ async def test_a_server_that_answers_a_stream_with_a_document_is_understood(
 
 
 @EVERYWHERE
-async def test_an_error_that_comes_as_a_document_with_status_200_is_told_in_its_own_words() -> None:
+async def test_an_error_document_with_status_200_is_reported_in_its_own_words() -> None:
     told = b'{"error":{"message":"The model is overloaded.","type":"overloaded_error"}}'
     async with hosting(a=openai(ANSWER, faults={0: Garbage(told)})) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.", check=False)
         assert (answer.status, answer.error) == ("failed", "The model is overloaded.")
 
 
-class Behind(HttpTransport):
-    """The real transport; what a connection does behind the body's last byte is `then`."""
+class TrailingTransport(HttpTransport):
+    """The real transport, which calls `then` after the last byte of a body."""
 
     def __init__(self, then: Callable[[], Awaitable[None]]) -> None:
         super().__init__()
@@ -549,10 +558,10 @@ class Behind(HttpTransport):
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         async with super().send(url, headers, segments, timeouts) as response:
-            yield Followed(response, self.then)
+            yield _TrailingResponse(response, self.then)
 
 
-class Followed:
+class _TrailingResponse:
     def __init__(self, response: Response, then: Callable[[], Awaitable[None]]) -> None:
         self.status, self.headers = response.status, response.headers
         self.response, self.then = response, then
@@ -564,19 +573,19 @@ class Followed:
         await self.then()
 
 
-async def breaks() -> None:
+async def break_connection() -> None:
     raise ProviderFailed("the connection broke")
 
 
 @EVERYWHERE
-@MADE
-@pytest.mark.parametrize("then", [anyio.sleep_forever, breaks])
+@SERVERS
+@pytest.mark.parametrize("then", [anyio.sleep_forever, break_connection])
 @pytest.mark.requirement("PROMISE-9")
-async def test_an_answer_has_ended_at_its_end_marker_whatever_becomes_of_the_connection(
-    made: Made, then: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+async def test_an_answer_ends_at_its_end_marker(
+    make_server: MakeServer, then: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.provider.rounds.LINGER", 0.01)
-    async with hosting(a=made(ANSWER), transport=Behind(then)) as runtime:
+    async with hosting(a=make_server(ANSWER), transport=TrailingTransport(then)) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.")
         assert (answer.status, answer.error) == ("complete", "")
 
@@ -584,10 +593,10 @@ async def test_an_answer_has_ended_at_its_end_marker_whatever_becomes_of_the_con
 SHAPE = ToolSpec("work", "Work.", dump({"type": "object", "properties": {"name": {"type": "string"}}}))
 
 
-async def _generated(
+async def _generate_once(
     server: LoopbackServer, transport: Transport, *, stream: bool
 ) -> tuple[Answer, Counter[str]]:
-    """Ask a server once, streaming or not, by the same actor; return the answer and the counters."""
+    """Send one request through an actor, streaming or not; return the answer and the counters."""
     name = "anthropic" if "messages" in str(server._paths) else "openai_chat"
     codec = adapter(dialect(name))
     binding = Binding("a", name, server.base_url, "", "m")
@@ -604,17 +613,17 @@ async def _generated(
 
 
 @EVERYWHERE
-@MADE
+@SERVERS
 @pytest.mark.requirement("U-09", "U-10")
-async def test_an_answer_that_is_not_streamed_takes_the_same_path_to_the_same_message(made: Made) -> None:
+async def test_an_answer_without_streaming_yields_the_same_message(make_server: MakeServer) -> None:
     from actors.testing import serve
 
     said = Turn(Think("hm"), Say("Wait."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
     transport = HttpTransport()
     with anyio.fail_after(60):
-        async with serve(one := made(said), two := made(said)):
-            streamed, first = await _generated(one, transport, stream=True)
-            whole, second = await _generated(two, transport, stream=False)
+        async with serve(one := make_server(said), two := make_server(said)):
+            streamed, first = await _generate_once(one, transport, stream=True)
+            whole, second = await _generate_once(two, transport, stream=False)
             await transport.close()
     assert [type(block) for block in streamed.message.blocks] == [type(b) for b in whole.message.blocks]
     assert streamed.message.text == whole.message.text == "Wait."
@@ -627,7 +636,7 @@ async def test_an_answer_that_is_not_streamed_takes_the_same_path_to_the_same_me
 
 
 @EVERYWHERE
-async def test_a_transport_says_in_one_line_why_there_is_no_answer() -> None:
+async def test_a_transport_error_is_one_line_without_secrets() -> None:
     transport: Transport = HttpTransport()
     sending: AbstractAsyncContextManager[Response] = transport.send(
         "http://127.0.0.1:1/v1", (("authorization", "Bearer sk-secret"),), Segments.of(b"{}"), Timeouts()

@@ -1,4 +1,4 @@
-"""A base URL may have a query: it goes with every request, and no value of it is shown anywhere."""
+"""Base URLs with a query: every request contains it, and no output shows its values."""
 
 import logging
 from pathlib import Path
@@ -18,25 +18,25 @@ SECRET = "canary-7f3a9c"
 QUERY = f"api-version=2024-10-21&subscription-key={SECRET}"
 
 
-def test_a_query_is_appended_to_a_path_with_or_without_one() -> None:
+def test_a_query_is_appended_to_any_path() -> None:
     assert with_query("http://h/v1/chat", "") == "http://h/v1/chat"
     assert with_query("http://h/v1/chat", "a=1&b=2") == "http://h/v1/chat?a=1&b=2"
     assert with_query("http://h/m:stream?alt=sse", "a=1") == "http://h/m:stream?alt=sse&a=1"
 
 
-def test_every_parameter_but_a_version_is_a_secret_as_sent_and_decoded() -> None:
+def test_every_parameter_except_a_version_is_a_secret() -> None:
     assert query_secrets("") == ()
     assert query_secrets("api-version=2024-10-21&key=a%2Fb") == (("key", "a%2Fb"), ("key", "a/b"))
 
 
 @pytest.mark.parametrize("url", ["http://h/v1?", "http://h/v1/?"])
-def test_an_empty_query_is_no_query(url: str) -> None:
+def test_an_empty_query_is_ignored(url: str) -> None:
     backend = load(None, {"OPENAI_BASE_URL": url}).backend("openai:m")
     assert (backend.endpoint, backend.query) == ("http://h/v1", None)
 
 
 @pytest.mark.parametrize("place", ["file", "environment"])
-def test_a_query_is_no_part_of_the_binding_and_in_no_repr(tmp_path: Path, place: str) -> None:
+def test_a_query_is_not_part_of_the_binding_or_any_repr(tmp_path: Path, place: str) -> None:
     url = f"https://h.example/v1/?{QUERY}"
     if place == "file":
         path = tmp_path / "actors.toml"
@@ -52,13 +52,13 @@ def test_a_query_is_no_part_of_the_binding_and_in_no_repr(tmp_path: Path, place:
 
 
 @pytest.mark.parametrize("url", ["https://h/v1?a=1#b", "https://user@h/v1?a=1", "https://h/v1?a= b"])
-def test_a_base_url_with_more_than_a_query_is_refused_without_its_value(url: str) -> None:
+def test_a_base_url_with_more_than_a_query_is_rejected_redacted(url: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL takes") as refused:
         load(None, {"OPENAI_BASE_URL": f"{url}&key={SECRET}"}).backend("openai:m")
     assert SECRET not in str(refused.value)
 
 
-def test_an_mcp_server_takes_no_query(tmp_path: Path) -> None:
+def test_an_mcp_server_accepts_no_query(tmp_path: Path) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(f'[mcp.files]\nurl = "https://h.example/mcp?key={SECRET}"\n')
     with pytest.raises(ConfigError, match="password, query or fragment") as refused:
@@ -67,9 +67,7 @@ def test_an_mcp_server_takes_no_query(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_query_goes_with_every_request_beside_one_that_the_path_has(
-    tmp_path: Path, stream: bool
-) -> None:
+async def test_a_query_is_sent_in_addition_to_one_in_the_path(tmp_path: Path, stream: bool) -> None:
     chat, gemini = OpenAIServer([Turn(Say("Yes."))]), GeminiServer([Turn(Say("No."))])
     path = tmp_path / "actors.toml"
     with anyio.fail_after(60):
@@ -100,15 +98,15 @@ async def test_no_error_log_or_journal_shows_a_query(
     with anyio.fail_after(60):
         async with serve(chat):
             environ["OPENAI_BASE_URL"] = f"{chat.base_url}?{QUERY}"
-            shown += await asked_once(environ, tmp_path / "log.sqlite")
-        shown += await asked_once(environ, tmp_path / "log.sqlite")  # nobody listens any more
+            shown += await ask_once(environ, tmp_path / "log.sqlite")
+        shown += await ask_once(environ, tmp_path / "log.sqlite")  # the server no longer listens
     assert "2024-10-21" in shown[0]
     journal = (tmp_path / "log.sqlite").read_bytes()
     assert SECRET not in f"{shown} {caplog.text} {journal!r}"
 
 
-async def asked_once(environ: dict[str, str], journal: Path) -> list[str]:
-    """Return what is shown of an ask that fails."""
+async def ask_once(environ: dict[str, str], journal: Path) -> list[str]:
+    """Return all output of an ask that fails."""
     async with Runtime(environ=environ, journal=journal) as runtime:
         session = await runtime.open("openai:m")
         with pytest.raises(AskFailed) as raised:

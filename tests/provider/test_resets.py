@@ -1,4 +1,4 @@
-"""Hosts that say when a limit resets: in whatever form, nobody waits for nothing, and hours are not waited for."""
+"""Reset times of rate limits, in any form: short ones are waited for, long ones are not."""
 
 import json
 import time
@@ -24,12 +24,12 @@ from tests.runtime.hosting_cases import case
 from tests.runtime_support import anthropic, hosting, openai
 
 MOMENTS: list[dict[str, str]] = case("reset-that-is-a-moment")["headers_of_a_200"]
-HOURS: list[dict[str, Any]] = case("reset-without-retry-after")["answers"]  # Any: a case's own form
+HOURS: list[dict[str, Any]] = case("reset-without-retry-after")["answers"]  # Any: each case has its own shape
 LIMITED = {"error": {"message": "Too many requests", "type": "rate_limit_error"}}
 
 
 def moment(told: str) -> str:
-    """Return what a case describes in angle brackets as a header has it."""
+    """Return the header value for a placeholder in angle brackets."""
     now = time.time()
     hours = 15 if "15 hours" in told else 5
     if told.startswith("<milliseconds"):
@@ -41,19 +41,19 @@ def moment(told: str) -> str:
     return told
 
 
-def filled(value: Any) -> Any:  # Any: JSON
-    """Return a case's value with its moments."""
+def fill_moments(value: Any) -> Any:  # Any: JSON
+    """Return a case with its placeholders replaced."""
     if isinstance(value, dict):
-        return {name: filled(inner) for name, inner in value.items()}
+        return {name: fill_moments(inner) for name, inner in value.items()}
     return moment(value) if isinstance(value, str) else value
 
 
 @pytest.mark.trio
 @pytest.mark.parametrize("headers", MOMENTS)
-async def test_a_reset_that_is_a_moment_stops_nobody_for_long(
+async def test_a_reset_given_as_a_moment_delays_no_request_for_long(
     autojump_clock: MockClock, headers: Mapping[str, str]
 ) -> None:
-    backend = Backend(latency=0, headers=filled(headers))
+    backend = Backend(latency=0, headers=fill_moments(headers))
     async with provider_for(backend, Pace()) as provider:
         await ask(provider, "s")
         assert isinstance(await ask(provider, "t"), Answer)
@@ -61,7 +61,7 @@ async def test_a_reset_that_is_a_moment_stops_nobody_for_long(
 
 
 @pytest.mark.trio
-async def test_a_quota_that_is_used_up_for_hours_keeps_nobody_waiting(autojump_clock: MockClock) -> None:
+async def test_a_quota_used_up_for_hours_delays_no_request(autojump_clock: MockClock) -> None:
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
     backend = Backend(latency=0, headers=headers)
     async with provider_for(backend, Pace()) as provider:
@@ -71,8 +71,8 @@ async def test_a_quota_that_is_used_up_for_hours_keeps_nobody_waiting(autojump_c
 
 
 @dataclass
-class Limited(HttpTransport):
-    """The real transport, to a host of which one backend refuses everything for the rate, with these headers."""
+class RateLimitingTransport(HttpTransport):
+    """The real transport to a host, one of whose backends rate-limits everything with these headers."""
 
     headers: Mapping[str, str]
     body: object
@@ -96,10 +96,10 @@ class Limited(HttpTransport):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("told", HOURS, ids=lambda told: told["kind"])
-async def test_a_limit_that_resets_hours_ahead_is_not_waited_for(told: dict[str, Any]) -> None:
-    told = filled(told)
+async def test_a_limit_that_resets_in_hours_is_not_waited_for(told: dict[str, Any]) -> None:
+    told = fill_moments(told)
     first = anthropic() if told["kind"] == "anthropic" else openai()
-    transport = Limited(told.get("headers", {}), told.get("body", LIMITED))
+    transport = RateLimitingTransport(told.get("headers", {}), told.get("body", LIMITED))
     pools = {"pool": PoolSettings(members=("a", "b"), cooldown=0)}
     limits = BackendLimits(attempts=4)
     async with hosting(
@@ -117,8 +117,8 @@ async def test_a_limit_that_resets_hours_ahead_is_not_waited_for(told: dict[str,
 
 
 @dataclass
-class Soon(Backend):
-    """A backend that refuses its first request for the rate, and says in a header when the limit resets."""
+class LimitedOnceBackend(Backend):
+    """A backend that rate-limits its first request, and names the reset in a header."""
 
     @asynccontextmanager
     async def send(
@@ -134,7 +134,7 @@ class Soon(Backend):
 @pytest.mark.trio
 async def test_a_limit_that_resets_soon_is_waited_for(autojump_clock: MockClock) -> None:
     told = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}
-    backend = Soon(headers=told)
+    backend = LimitedOnceBackend(headers=told)
     async with provider_for(backend, Pace(), Retries(attempts=4)) as provider:
         assert isinstance(await ask(provider, "s"), Answer)
     first, second = backend.asked

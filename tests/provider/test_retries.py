@@ -1,4 +1,4 @@
-"""Retries: whatever fails, however a wait is asked for, nothing is said twice and no clock on the wall matters."""
+"""Retries after any failure and with any requested delay: no text is shown twice, and the wall clock is irrelevant."""
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -46,12 +46,12 @@ ASKED: tuple[tuple[dict[str, str], float | None], ...] = (
     ({"retry-after": "DATE+4"}, 4.0),
     ({"retry-after": "DATE-4"}, 0.0),
 )
-"""What a server asks for, and the seconds that it comes to."""
+"""The headers of a response, and the seconds of delay that they request."""
 
 
 @dataclass
-class Told:
-    """A response in one piece and one `more`, cut off behind them if `breaks`."""
+class PlainResponse:
+    """A response of `body` and `more`, after which the connection breaks if `breaks`."""
 
     status: int
     headers: Mapping[str, str]
@@ -67,10 +67,10 @@ class Told:
 
 
 @dataclass
-class Once:
-    """A transport whose first answer is this one, and all others are whole."""
+class FirstResponseTransport:
+    """A transport with a given first response; all later ones are complete."""
 
-    first: Told
+    first: PlainResponse
     asked: list[float] = field(default_factory=list)
 
     @asynccontextmanager
@@ -80,15 +80,15 @@ class Once:
         self.asked.append(anyio.current_time())
         if len(self.asked) == 1 and self.first.status == 0:
             raise ProviderFailed("no connection")
-        yield self.first if len(self.asked) == 1 else Told(200, {}, PIECE + REST)
+        yield self.first if len(self.asked) == 1 else PlainResponse(200, {}, PIECE + REST)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
 @dataclass
-class Heard:
-    """A reader's events."""
+class CollectingSink:
+    """A sink that collects events."""
 
     events: list[SessionEvent] = field(default_factory=list)
     is_watched: bool = True
@@ -97,16 +97,16 @@ class Heard:
         self.events.append(event)
 
     def close(self, error: Exception | None = None) -> None:
-        """Nothing more comes."""
+        """Do nothing."""
 
     @property
     def text(self) -> str:
         return "".join(event.text for event in self.events if isinstance(event, TextEvent))
 
 
-async def generated(first: Told) -> tuple[Generated, str, list[float]]:
-    """Ask once; return what came of it, what was shown, and when the backend was asked."""
-    transport, heard = Once(first), Heard()
+async def generate(first: PlainResponse) -> tuple[Generated, str, list[float]]:
+    """Send one request; return the outcome, the text shown, and the times of the tries."""
+    transport, heard = FirstResponseTransport(first), CollectingSink()
     async with System() as system:
         codec, endpoint = adapter(dialect("openai_chat")), Endpoint(BINDING.endpoint, retries=Retries())
         actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport, Random(1)), "provider/a/1")
@@ -128,11 +128,11 @@ BODIES = (REFUSED, b"", b"<html>no</html>", b'{"error":')
 
 @pytest.mark.trio
 @pytest.mark.parametrize("body", BODIES)
-async def test_a_refusal_before_any_output_is_tried_again_when_it_was_asked_for_and_never_shown(
+async def test_a_refusal_before_output_is_retried_after_the_requested_delay(
     autojump_clock: MockClock, body: bytes
 ) -> None:
     for status, (asked, seconds) in spread(list(product(STATUSES, ASKED)), BODIES.index(body)):
-        ended, text, times = await generated(Told(status, headers_of(asked), body))
+        ended, text, times = await generate(PlainResponse(status, headers_of(asked), body))
         if seconds is not None and seconds > Retries().budget:
             assert isinstance(ended, BrokenAnswer), (status, asked)
             assert (len(times), text) == (1, ""), (status, asked)
@@ -140,14 +140,14 @@ async def test_a_refusal_before_any_output_is_tried_again_when_it_was_asked_for_
         assert isinstance(ended, Answer), (status, asked)
         assert (len(times), text, ended.message.text) == (2, "Here it is.", "Here it is."), (status, asked)
         waited = times[1] - times[0]
-        # a date has no fractions, and the wall clock goes on until it is read
+        # an HTTP date has no fractions, and the wall clock advances until it is read
         least, most = (0.25, 0.5) if seconds is None else (seconds - 2, seconds + 0.5)
         assert least <= waited <= most, (status, asked, waited)
 
 
 @pytest.mark.trio
-async def test_a_connection_that_cannot_be_made_is_tried_again(autojump_clock: MockClock) -> None:
-    ended, text, times = await generated(Told(0, {}, b""))
+async def test_a_connection_that_cannot_be_made_is_retried(autojump_clock: MockClock) -> None:
+    ended, text, times = await generate(PlainResponse(0, {}, b""))
     assert isinstance(ended, Answer)
     assert (len(times), text) == (2, "Here it is.")
 
@@ -158,10 +158,10 @@ async def test_a_connection_that_cannot_be_made_is_tried_again(autojump_clock: M
     [b"", REST[:20], b'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n'],
 )
 @pytest.mark.parametrize("breaks", [False, True])
-async def test_once_anything_was_shown_nothing_is_tried_again(
+async def test_a_failure_after_output_is_never_retried(
     autojump_clock: MockClock, more: bytes, breaks: bool
 ) -> None:
-    ended, text, times = await generated(Told(200, {"retry-after": "1"}, PIECE, breaks, more))
+    ended, text, times = await generate(PlainResponse(200, {"retry-after": "1"}, PIECE, breaks, more))
     assert isinstance(ended, BrokenAnswer)
     assert ended.visible
     assert (len(times), text) == (1, "Here ")
@@ -169,13 +169,13 @@ async def test_once_anything_was_shown_nothing_is_tried_again(
 
 @pytest.mark.trio
 @pytest.mark.parametrize("years", [-10, 10])
-async def test_a_clock_on_the_wall_that_jumps_changes_nothing(
+async def test_a_jump_of_the_wall_clock_changes_nothing(
     autojump_clock: MockClock, years: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = [await generated(Told(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]
+    before = [await generate(PlainResponse(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]
     begun, steps = time.time(), count()
     monkeypatch.setattr(time, "time", lambda: begun + next(steps) * years * 365 * 86_400)
-    after = [await generated(Told(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]
+    after = [await generate(PlainResponse(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]
     for (_, text, times), (_, later_text, later_times) in zip(before, after, strict=True):
         assert text == later_text
         assert abs((times[1] - times[0]) - (later_times[1] - later_times[0])) < 0.5

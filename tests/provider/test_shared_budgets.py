@@ -1,4 +1,4 @@
-"""Budgets that the sessions of a tenant or of a pool share: reserved before a request, settled behind it."""
+"""Budgets shared by the sessions of a tenant or pool: reserved before a request and settled after it."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -33,10 +33,10 @@ WORKS = Turn(Call("work", {"name": "a"}), usage=(90, 10))
 
 
 @asynccontextmanager
-async def sharing(
+async def runtime_with_budgets(
     budgets: Mapping[str, Budget], server: OpenAIServer, **options: Any
 ) -> AsyncIterator[Runtime]:
-    """Run a runtime with these budgets: backend `a`, and `pool`, which has no other member."""
+    """Run a runtime with these budgets, backend `a`, and `pool` with `a` as its only member."""
     with anyio.fail_after(60):
         async with serve(server):
             pools = {"pool": PoolSettings(members=("a",))}
@@ -46,12 +46,12 @@ async def sharing(
 
 
 @pytest.mark.parametrize(("name", "target", "tenant"), [("tenants.t", "a", "t"), ("pools.pool", "pool", "")])
-async def test_a_used_up_budget_ends_a_turn_at_a_boundary_and_refuses_all_who_share_it(
+async def test_a_used_up_shared_budget_ends_a_turn_and_rejects_its_sessions(
     name: str, target: str, tenant: str
 ) -> None:
     server, gate = openai(HUNDRED, WORKS, HUNDRED, HUNDRED), Gate()
     gate.open("a")
-    async with sharing({name: Budget(tokens=150)}, server) as runtime:
+    async with runtime_with_budgets({name: Budget(tokens=150)}, server) as runtime:
         one, other = [await runtime.open(target, tools=[gate.tool], tenant=tenant) for _ in range(2)]
         stranger = await runtime.open("a")
         assert (await one.ask("Hello?")).status == "complete"
@@ -77,9 +77,9 @@ async def test_a_used_up_budget_ends_a_turn_at_a_boundary_and_refuses_all_who_sh
             assert_paired(bodies(server)[-1])
 
 
-async def test_a_shared_budget_limits_the_rounds_of_all_sessions_of_a_tenant() -> None:
+async def test_a_shared_budget_limits_the_rounds_of_a_tenants_sessions() -> None:
     server = openai(HUNDRED, HUNDRED, HUNDRED)
-    async with sharing({"tenants.t": Budget(rounds=2)}, server) as runtime:
+    async with runtime_with_budgets({"tenants.t": Budget(rounds=2)}, server) as runtime:
         one, other = [await runtime.open("a", tenant="t") for _ in range(2)]
         await one.ask("Hello?")
         await other.ask("Hello?")
@@ -89,15 +89,15 @@ async def test_a_shared_budget_limits_the_rounds_of_all_sessions_of_a_tenant() -
         assert (stats.rounds, stats.used_rounds, len(server.requests)) == (2, 2, 2)
 
 
-async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flight_leaves_nothing() -> None:
-    """Four requests are begun at once. Each is taken to come to more than a thousand tokens, until it is answered."""
+async def test_requests_wait_while_those_in_flight_reserve_the_budget() -> None:
+    """Four requests begin at once. Each reserves more than a thousand tokens until it is answered."""
     held = anyio.Event()
 
     async def hold(session: Session, results: list[AskResult]) -> None:
         results.append(await session.ask("Hello?"))
 
     server = OpenAIServer([HUNDRED] * 4, faults=lambda number, request: None if held.is_set() else Stall())
-    async with sharing({"tenants.t": Budget(tokens=2000)}, server) as runtime:
+    async with runtime_with_budgets({"tenants.t": Budget(tokens=2000)}, server) as runtime:
         sessions = [await runtime.open("a", tenant="t") for _ in range(4)]
         results: list[AskResult] = []
         async with anyio.create_task_group() as tasks:
@@ -112,8 +112,8 @@ async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flig
             assert (server.received, stats.in_flight) == (2, 2)
             assert (
                 2000 <= stats.reserved_tokens < 2000 + stats.reserved_tokens / 2
-            )  # no more than one above it
-            assert await sessions[3].cancel()  # one that waits
+            )  # at most one request above the budget
+            assert await sessions[3].cancel()  # a waiting request
             held.set()
             for session in sessions[:2]:
                 assert await session.cancel()
@@ -122,7 +122,7 @@ async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flig
         assert (stats.used_tokens, stats.reserved_tokens, stats.in_flight) == (100, 0, 0)
 
 
-async def test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it() -> None:
+async def test_the_longest_waiting_request_goes_first_unless_another_budget_blocks() -> None:
     def budget() -> SharedBudget:
         return SharedBudget(Budget(tokens=100), Used(), lambda binding, usage: None, event_loop())
 
@@ -149,14 +149,14 @@ async def test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it() 
                 tasks.start_soon(request, name, Share(*budgets))
                 await anyio.wait_all_tasks_blocked()
             busy.release()
-            await request("last", Share(pool))  # it asks before those who were woken have looked
+            await request("last", Share(pool))  # it asks before the woken requests have run
             assert order == ["first", "second", "third", "last"]
             elsewhere.release()
     assert order[-1] == "kept"
     assert [*tenant.line, *other.line, *pool.line] == []
 
 
-async def test_a_request_that_ends_wakes_the_one_that_goes_next_and_nobody_else() -> None:
+async def test_a_request_that_ends_wakes_only_the_next_one() -> None:
     count, waits, order = 300, list[object](), list[int]()
     here = event_loop()
 
@@ -164,10 +164,10 @@ async def test_a_request_that_ends_wakes_the_one_that_goes_next_and_nobody_else(
         waits.append(made := here.waiter())
         return made
 
-    def counted(tokens: int) -> SharedBudget:
+    def counting_budget(tokens: int) -> SharedBudget:
         return SharedBudget(Budget(tokens=tokens), Used(), lambda *_: None, replace(here, waiter=waiter))
 
-    budget, roomy = counted(100), counted(100 * count)
+    budget, roomy = counting_budget(100), counting_budget(100 * count)
     busy = Share(budget)
 
     async def request(number: int) -> None:
@@ -189,7 +189,7 @@ async def test_a_request_that_ends_wakes_the_one_that_goes_next_and_nobody_else(
     assert budget.stats.in_flight == roomy.stats.in_flight == 0
 
 
-async def test_a_budget_that_is_used_up_refuses_all_who_wait_for_it() -> None:
+async def test_a_used_up_budget_rejects_all_waiting_requests() -> None:
     budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop())
     busy, refusals = Share(budget), list[str | None]()
 
@@ -207,7 +207,7 @@ async def test_a_budget_that_is_used_up_refuses_all_who_wait_for_it() -> None:
     assert budget.line == []
 
 
-async def test_room_that_comes_to_a_request_that_is_cancelled_goes_to_the_next() -> None:
+async def test_budget_freed_for_a_cancelled_request_goes_to_the_next() -> None:
     budget, order = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop()), list[str]()
     busy, scope = Share(budget), anyio.CancelScope()
 
@@ -226,14 +226,14 @@ async def test_room_that_comes_to_a_request_that_is_cancelled_goes_to_the_next()
                 await anyio.wait_all_tasks_blocked()
             scope.cancel()
             busy.release()
-    assert order in (["next"], ["cancelled", "next"])  # trio lets one that was woken go on
+    assert order in (["next"], ["cancelled", "next"])  # trio lets a task that was woken continue
     assert budget.stats.in_flight == 0
 
 
-async def test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by() -> None:
+async def test_a_request_is_estimated_by_the_reported_usage_of_its_binding() -> None:
     server = openai(HUNDRED, Turn(Say("Done."), usage=(150, 10)))
     server.faults = lambda number, request: Stall() if number == 2 else None
-    async with sharing({"tenants.t": Budget(tokens=10_000)}, server) as runtime:
+    async with runtime_with_budgets({"tenants.t": Budget(tokens=10_000)}, server) as runtime:
         first, second = [await runtime.open("a", tenant="t") for _ in range(2)]
         await first.ask("word " * 100)
         await first.ask("word")
@@ -243,13 +243,11 @@ async def test_what_was_reported_of_a_binding_is_what_the_next_request_is_estima
                 await anyio.lowlevel.checkpoint()
             reserved = runtime.stats().budgets["tenants.t"].reserved_tokens
             await second.cancel()
-    assert (
-        90 < reserved < 250
-    )  # nothing like the thousand that an answer is taken to have where none was heard
+    assert 90 < reserved < 250  # far less than the thousand tokens assumed without a report
 
 
-async def test_prometheus_says_how_a_budget_stands() -> None:
-    async with sharing({"tenants.t": Budget(tokens=500)}, openai(HUNDRED)) as runtime:
+async def test_prometheus_shows_the_state_of_a_budget() -> None:
+    async with runtime_with_budgets({"tenants.t": Budget(tokens=500)}, openai(HUNDRED)) as runtime:
         await (await runtime.open("a", tenant="t")).ask("Hello?")
         registry = CollectorRegistry()
         registry.register(PrometheusCollector(runtime.stats))
@@ -260,10 +258,10 @@ async def test_prometheus_says_how_a_budget_stands() -> None:
     assert "actors_budget_money{" not in text
 
 
-async def test_money_is_counted_by_prices_and_a_price_that_is_missing_is_refused_at_once() -> None:
+async def test_money_is_counted_by_prices_and_requires_them() -> None:
     priced = {"gpt": Price(1.0, 1.0)}
     budgets = {"tenants.t": Budget(money=0.00015)}
-    async with sharing(budgets, openai(HUNDRED, HUNDRED), prices=priced) as runtime:
+    async with runtime_with_budgets(budgets, openai(HUNDRED, HUNDRED), prices=priced) as runtime:
         session = await runtime.open("a", tenant="t")
         await session.ask("Hello?")
         await session.ask("Hello?")
@@ -272,17 +270,17 @@ async def test_money_is_counted_by_prices_and_a_price_that_is_missing_is_refused
         ):
             await session.ask("Hello?")
         assert runtime.stats().budgets["tenants.t"].used_money == pytest.approx(0.0002)
-    async with sharing(budgets, openai()) as runtime:
+    async with runtime_with_budgets(budgets, openai()) as runtime:
         with pytest.raises(ConfigError, match="needs the price of model 'gpt'"):
             await runtime.open("a", tenant="t")
         await runtime.open("a", tenant="u")
 
 
-async def test_subagents_and_summaries_count_in_it() -> None:
-    """The session asks twice, its subagent once, and a summary once: four hundred tokens."""
+async def test_subagents_and_summaries_count_in_a_shared_budget() -> None:
+    """Two requests of the session, one of its subagent and one summary: four hundred tokens."""
     delegates = Turn(Call("helper", {"task": "Find it."}), usage=(90, 10))
     server = openai(delegates, HUNDRED, HUNDRED, HUNDRED)
-    async with sharing({"tenants.t": Budget(tokens=10_000)}, server) as runtime:
+    async with runtime_with_budgets({"tenants.t": Budget(tokens=10_000)}, server) as runtime:
         session = await runtime.open("a", tools=[subagent("helper", "Helps.")], tenant="t")
         assert (await session.ask("Go.")).status == "complete"
         assert runtime.stats().budgets["tenants.t"].used_tokens == 300
@@ -290,9 +288,9 @@ async def test_subagents_and_summaries_count_in_it() -> None:
         assert runtime.stats().budgets["tenants.t"].used_tokens == 400
 
 
-async def test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget() -> None:
+async def test_no_summary_is_requested_once_the_budget_is_used_up() -> None:
     server, gate = openai(HUNDRED, WORKS, HUNDRED, HUNDRED), Gate()
-    async with sharing({"tenants.t": Budget(tokens=250)}, server) as runtime:
+    async with runtime_with_budgets({"tenants.t": Budget(tokens=250)}, server) as runtime:
         session = await runtime.open("a", tools=[gate.tool], tenant="t")
         await session.ask("Hello?")
         why: list[str] = []
@@ -313,7 +311,7 @@ async def test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_bu
         assert runtime.stats().budgets["tenants.t"].used_tokens == 300
 
 
-async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -> None:
+async def test_a_turn_ends_if_the_summary_before_it_used_up_the_budget() -> None:
     server = openai(Turn(Say("Done."), usage=(4000, 10)), Turn(Say("Done."), usage=(4000, 10)), HUNDRED)
     async with serve(server):
         backends = {"a": backend_at(server).model_copy(update={"context": 6000})}
@@ -325,7 +323,7 @@ async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -
             session = await runtime.open("a", tenant="t")
             assert (await session.ask("Hello? " * 400)).status == "complete"
             assert (await session.preview("a")).compacts
-            ended = await session.ask("And?", check=False)  # a summary is written, and then nothing is left
+            ended = await session.ask("And?", check=False)  # a summary is written, which uses up the budget
             assert [attempt.status for attempt in ended.attempts] == ["handed_over", "failed"]
             assert "is used up (8020 were used)" in ended.error
             assert len(server.requests) == 2
@@ -335,7 +333,7 @@ async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -
             ]
 
 
-async def test_a_period_is_over_by_a_clock_that_nobody_sets() -> None:
+async def test_a_period_ends_by_the_monotonic_clock() -> None:
     now = [1000.0]
     budgets = RuntimeBudgets(
         {"tenants.t": Budget(tokens=100, per="hour"), "pools.p": Budget(tokens=100)},
@@ -355,12 +353,14 @@ async def test_a_period_is_over_by_a_clock_that_nobody_sets() -> None:
     assert (hourly.why_over(), hourly.stats.used_tokens, hourly.stats.left_seconds) == (None, 0, 3600)
     assert always.why_over() is not None
     hourly.settle(Binding("a", "m"), Usage(90, 10), is_round=True)
-    now[0] += 2.5 * 3600  # whole periods are left out
+    now[0] += 2.5 * 3600  # complete periods are skipped
     assert (hourly.why_over(), hourly.stats.left_seconds) == (None, 1800)
 
 
-async def test_the_clock_of_the_wall_changes_no_period(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with sharing({"tenants.t": Budget(tokens=100, per="minute")}, openai(HUNDRED)) as runtime:
+async def test_a_jump_of_the_wall_clock_changes_no_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with runtime_with_budgets(
+        {"tenants.t": Budget(tokens=100, per="minute")}, openai(HUNDRED)
+    ) as runtime:
         session = await runtime.open("a", tenant="t")
         await session.ask("Hello?")
         for jump in (10**9, -(10**9)):
@@ -369,18 +369,18 @@ async def test_the_clock_of_the_wall_changes_no_period(monkeypatch: pytest.Monke
                 await session.ask("More?")
 
 
-async def test_behind_a_restart_a_shared_budget_counts_from_nothing_and_a_sessions_own_goes_on(
+async def test_a_restart_resets_a_shared_budget_but_not_a_sessions_own(
     tmp_path: Path,
 ) -> None:
     server, path = openai(HUNDRED, HUNDRED), tmp_path / "sessions.db"
     budgets = {"tenants.t": Budget(tokens=100)}
-    async with sharing(budgets, server, journal=path) as runtime:
+    async with runtime_with_budgets(budgets, server, journal=path) as runtime:
         session = await runtime.open("a", tenant="t", id="one", budget=Budget(tokens=200))
         await session.ask("Hello?")
         with pytest.raises(OverBudget, match="budget of tenant 't'"):
             await session.ask("More?")
     server = openai(HUNDRED, HUNDRED)
-    async with sharing(budgets, server, journal=path) as runtime:
+    async with runtime_with_budgets(budgets, server, journal=path) as runtime:
         session = await runtime.resume("one")
         assert runtime.stats().budgets["tenants.t"].used_tokens == 0
         assert (await session.ask("Hello?")).status == "complete"
@@ -393,7 +393,7 @@ async def test_behind_a_restart_a_shared_budget_counts_from_nothing_and_a_sessio
             await fork.ask("More?")
 
 
-async def test_a_file_and_a_program_say_the_same_and_the_program_comes_first(tmp_path: Path) -> None:
+async def test_budgets_of_the_program_override_those_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "actors.toml"
     file.write_text(
         '[backends.a]\nkind = "ollama"\nmodel = "m"\nbase_url = "http://localhost:1/v1"\n'
@@ -418,17 +418,17 @@ async def test_a_file_and_a_program_say_the_same_and_the_program_comes_first(tmp
         ("tenants.t", Budget(), "has no limit"),
         ("tenants.t", Budget(tokens=0), "tokens=0"),
         ("tenants.t", Budget(money=float("inf")), "money=inf"),
-        ("tenants.t", Budget(tokens=1, per="week"), "per='week'; it takes one of minute, hour, day, or None"),  # type: ignore[arg-type]  # as is tested
+        ("tenants.t", Budget(tokens=1, per="week"), "per='week'; it takes one of minute, hour, day, or None"),  # type: ignore[arg-type]  # as under test
         ("tenants.t", Budget(rounds=1, seconds=5), "has seconds; only the budget of a session"),
         ("tenants.t", 5, "takes a Budget, not int"),
     ],
 )
-def test_a_budget_that_cannot_be_kept_is_refused_in_one_line(name: str, given: Any, says: str) -> None:
+def test_an_invalid_budget_is_a_config_error(name: str, given: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         Runtime(budgets={name: given})
 
 
-async def test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one() -> None:
+async def test_when_a_period_begins_waiting_requests_go_before_new_ones() -> None:
     now, admitted, ends = [0.0], list[str](), anyio.Event()
     window = Window(10, lambda: now[0])
     budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop(), window=window)
@@ -457,7 +457,7 @@ async def test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one()
     assert admitted == ["waits", "new"]
 
 
-def test_a_window_that_was_asked_says_once_that_another_began() -> None:
+def test_a_window_reports_its_end_once() -> None:
     now = [0.0]
     window = Window(10, lambda: now[0])
     now[0] = 10

@@ -1,4 +1,4 @@
-"""Answers that never end: an error's body is not waited for, and a stream that says nothing may be given up."""
+"""Responses that never end: error bodies are cut off, and silent streams are aborted after a timeout."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -33,8 +33,8 @@ WHOLE = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"
 
 
 @dataclass
-class Drip:
-    """An answer whose pieces come so many seconds apart; without end, the last one comes a thousand times more."""
+class SlowResponse:
+    """A response whose pieces are `seconds` apart; unless it ends, its last piece repeats a thousand times."""
 
     status: int
     pieces: Sequence[bytes]
@@ -52,10 +52,10 @@ class Drip:
 
 
 @dataclass
-class Dripping:
-    """A transport that gives one answer."""
+class SingleResponseTransport:
+    """A transport with a single response."""
 
-    answer: Drip
+    answer: SlowResponse
 
     @asynccontextmanager
     async def send(
@@ -64,15 +64,17 @@ class Dripping:
         yield self.answer
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
-async def generated(answer: Drip, silence: float | None = None) -> tuple[Generated, float]:
-    """Ask once; return what came of it, and the seconds that it took."""
+async def generate(answer: SlowResponse, silence: float | None = None) -> tuple[Generated, float]:
+    """Send one request; return the outcome, and the seconds that it took."""
     endpoint = Endpoint(BINDING.endpoint, retries=Retries(attempts=1), silence_timeout=silence)
     async with System() as system:
         codec = adapter(dialect("openai_chat"))
-        actor = system.spawn(lambda: ProviderActor(codec, endpoint, Dripping(answer)), "provider/a/1")
+        actor = system.spawn(
+            lambda: ProviderActor(codec, endpoint, SingleResponseTransport(answer)), "provider/a/1"
+        )
         request = Request("/chat/completions", (), Segments.of(b"{}"))
         begun = anyio.current_time()
         ended = await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
@@ -81,16 +83,18 @@ async def generated(answer: Drip, silence: float | None = None) -> tuple[Generat
 
 @pytest.mark.trio
 @pytest.mark.parametrize("seconds", [0.1, 0.5, 60.0])
-async def test_two_seconds_of_an_error_response_are_read(autojump_clock: MockClock, seconds: float) -> None:
-    ended, took = await generated(Drip(503, [ERROR, b" "], seconds, ends=False))
+async def test_an_error_body_is_read_for_two_seconds_at_most(
+    autojump_clock: MockClock, seconds: float
+) -> None:
+    ended, took = await generate(SlowResponse(503, [ERROR, b" "], seconds, ends=False))
     assert isinstance(ended, BrokenAnswer)
     assert (ended.failure.status, ended.failure.message) == (503, "down for repair")
     assert 1.9 <= took <= 2.1
 
 
 @pytest.mark.trio
-async def test_an_error_response_that_ends_is_read_to_its_end(autojump_clock: MockClock) -> None:
-    ended, took = await generated(Drip(400, [ERROR[:20], ERROR[20:]], 0.5))
+async def test_an_error_body_that_ends_is_read_completely(autojump_clock: MockClock) -> None:
+    ended, took = await generate(SlowResponse(400, [ERROR[:20], ERROR[20:]], 0.5))
     assert isinstance(ended, BrokenAnswer)
     assert ended.failure.message == "down for repair"
     assert took <= 1.1
@@ -99,10 +103,10 @@ async def test_an_error_response_that_ends_is_read_to_its_end(autojump_clock: Mo
 @pytest.mark.trio
 @pytest.mark.parametrize("piece", [COMMENT, EMPTY], ids=["comments", "empty deltas"])
 @pytest.mark.parametrize("begins", [[], [TEXT]], ids=["from the beginning", "in the middle"])
-async def test_a_stream_that_says_nothing_is_given_up_after_its_silence_timeout(
+async def test_a_silent_stream_is_aborted_after_its_silence_timeout(
     autojump_clock: MockClock, begins: list[bytes], piece: bytes
 ) -> None:
-    ended, took = await generated(Drip(200, [*begins, piece], ends=False), silence=30.0)
+    ended, took = await generate(SlowResponse(200, [*begins, piece], ends=False), silence=30.0)
     assert isinstance(ended, BrokenAnswer)
     assert ended.failure.message == "The stream went on without saying anything for 30 s."
     assert (ended.failure.kind, ended.visible) == ("transient", bool(begins))
@@ -111,29 +115,29 @@ async def test_a_stream_that_says_nothing_is_given_up_after_its_silence_timeout(
 
 @pytest.mark.trio
 @pytest.mark.parametrize("silence", [None, 8.0])
-async def test_a_stream_that_says_something_now_and_then_is_read_to_its_end(
+async def test_a_slow_stream_with_content_is_read_completely(
     autojump_clock: MockClock, silence: float | None
 ) -> None:
-    ended, _ = await generated(Drip(200, [TEXT, COMMENT, TEXT, EMPTY, TEXT, COMMENT, END]), 11.0)
+    ended, _ = await generate(SlowResponse(200, [TEXT, COMMENT, TEXT, EMPTY, TEXT, COMMENT, END]), 11.0)
     assert isinstance(ended, Answer)
     assert ended.message.text == "okokok"
 
 
 @pytest.mark.trio
 async def test_without_a_silence_timeout_any_silence_is_allowed(autojump_clock: MockClock) -> None:
-    ended, took = await generated(Drip(200, [*([COMMENT] * 100), TEXT, END]))
+    ended, took = await generate(SlowResponse(200, [*([COMMENT] * 100), TEXT, END]))
     assert isinstance(ended, Answer)
     assert took >= 500
 
 
 @pytest.mark.trio
-async def test_an_answer_that_is_no_stream_may_take_its_time(autojump_clock: MockClock) -> None:
-    ended, _ = await generated(Drip(200, [WHOLE[:10], *([b" "] * 20), WHOLE[10:]]), silence=30.0)
+async def test_an_answer_that_is_not_streamed_has_no_silence_timeout(autojump_clock: MockClock) -> None:
+    ended, _ = await generate(SlowResponse(200, [WHOLE[:10], *([b" "] * 20), WHOLE[10:]]), silence=30.0)
     assert isinstance(ended, Answer)
     assert ended.message.text == "ok"
 
 
-class Endless(OpenAIServer):
+class EndlessErrorServer(OpenAIServer):
     """A server that answers with an error whose body never ends."""
 
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
@@ -143,16 +147,16 @@ class Endless(OpenAIServer):
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_pool_goes_on_although_an_errors_body_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pool_continues_after_an_endless_error_body(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ERROR_TIME", 1.0)
     pools = {"pool": PoolSettings(members=("a", "b"))}
-    async with hosting(a=Endless(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
+    async with hosting(a=EndlessErrorServer(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.", check=False)
     assert (answer.text, answer.attempts[0].error) == ("I can.", "down for repair")
 
 
 @pytest.mark.anyio
-async def test_a_server_that_only_pings_is_given_up() -> None:
+async def test_a_server_that_only_pings_is_abandoned() -> None:
     server = openai(Turn(Say("Never.")), faults={0: Flood(1, COMMENT)})
     limits = BackendLimits(attempts=1, silence_timeout=0.1)
     async with hosting(a=server, backend=limits) as runtime:

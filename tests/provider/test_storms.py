@@ -1,4 +1,4 @@
-"""Many sessions and one backend: an outage is not multiplied, overload is refused at once, tenants share."""
+"""Many sessions on one backend: outages are not multiplied, overload is rejected at once, and tenants share fairly."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -37,14 +37,14 @@ FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"o"},"finish_reason":n
 
 @pytest.mark.trio
 @pytest.mark.long
-async def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_the_other(
+async def test_many_sessions_do_not_multiply_an_outage(
     autojump_clock: MockClock,
 ) -> None:
     alone, sessions = 25, extent(250, 1000)
     naive = await storm(alone, pace=UNGUARDED)
     kept = await storm(sessions)
     assert kept.requests * 10 <= naive.requests * sessions / alone
-    assert kept.requests <= 100  # one wave of places, and a probe for each cooldown
+    assert kept.requests <= 100  # the requests of one full queue, and a probe for each cooldown
     assert len(kept.recovery) == sessions
     begun = kept.recovery[0]
     assert sum(at - begun < 1 for at in kept.recovery) <= 20
@@ -64,11 +64,12 @@ async def test_retries_of_an_outage_are_a_share_of_its_requests(autojump_clock: 
         counters = await provider.ask(Counters())
     retries = counters["retries"]
     assert counters["requests"] == sessions + retries
-    assert 1000 <= retries <= 1000 + 0.1 * sessions + 60  # its burst, its share, and one a second
+    # the initial burst, the share, and one retry per second
+    assert 1000 <= retries <= 1000 + 0.1 * sessions + 60
 
 
 @pytest.mark.trio
-async def test_a_retry_that_waits_has_no_slot_of_the_queue(autojump_clock: MockClock) -> None:
+async def test_a_retry_that_waits_occupies_no_place_in_the_queue(autojump_clock: MockClock) -> None:
     backend = Backend(down=0.6, latency=0.5)
     pace = Pace(concurrency=1, waiting=1)
     async with provider_for(backend, pace, Retries(base=60)) as provider, anyio.create_task_group() as tasks:
@@ -81,7 +82,7 @@ async def test_a_retry_that_waits_has_no_slot_of_the_queue(autojump_clock: MockC
     assert len(backend.answered) == 3
 
 
-def test_sessions_that_fail_together_do_not_come_back_together() -> None:
+def test_sessions_that_fail_together_retry_at_different_times() -> None:
     random = Random(3)
     waits = [Retries().wait(1, asked, random) or 0.0 for asked in (None, 7.0) for _ in range(500)]
     for some in (waits[:500], waits[500:]):
@@ -91,7 +92,7 @@ def test_sessions_that_fail_together_do_not_come_back_together() -> None:
 
 
 @pytest.mark.trio
-async def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_others_fail_at_once(
+async def test_a_half_open_breaker_lets_one_request_through(
     autojump_clock: MockClock,
 ) -> None:
     backend = Backend(down=25, latency=0.5)
@@ -120,8 +121,8 @@ async def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_othe
 
 
 @dataclass
-class Slow(Plain):
-    """An answer that begins with this piece at once, and ends in a minute."""
+class SlowAnswer(Plain):
+    """An answer that sends its first piece at once, and ends a minute later."""
 
     begins: bytes = FIRST
 
@@ -143,14 +144,14 @@ class SlowProbe(Backend):
     ) -> AsyncIterator[Response]:
         is_probe = len(self.asked) == 1
         async with super().send(url, headers, segments, timeouts) as response:
-            yield Slow(200, {}, WHOLE, self.begins) if is_probe else response
+            yield SlowAnswer(200, {}, WHOLE, self.begins) if is_probe else response
 
 
 @pytest.mark.trio
 @pytest.mark.parametrize(
     ("begins", "kinds"), [(FIRST, {"Answer": 20}), (b": wait\n\n", {"circuit_open": 19, "Answer": 1})]
 )
-async def test_a_probe_whose_answer_has_begun_holds_up_nobody(
+async def test_a_probe_whose_answer_has_begun_delays_no_request(
     autojump_clock: MockClock, begins: bytes, kinds: dict[str, int]
 ) -> None:
     backend, came = SlowProbe(down=5, latency=0.1, begins=begins), Counter[str]()
@@ -175,7 +176,7 @@ async def test_a_probe_whose_answer_has_begun_holds_up_nobody(
 
 
 @pytest.mark.trio
-async def test_a_probe_that_is_aborted_leaves_the_next_one_its_place(autojump_clock: MockClock) -> None:
+async def test_an_aborted_probe_makes_room_for_the_next(autojump_clock: MockClock) -> None:
     backend = Backend(down=5, latency=1)
     async with provider_for(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
         await ask(provider, "s")
@@ -188,7 +189,7 @@ async def test_a_probe_that_is_aborted_leaves_the_next_one_its_place(autojump_cl
 
 
 @pytest.mark.trio
-async def test_what_is_beyond_the_queue_is_refused_at_once_and_what_was_accepted_is_served(
+async def test_requests_beyond_the_queue_limit_are_rejected_at_once(
     autojump_clock: MockClock,
 ) -> None:
     seconds = extent(15, 60)
@@ -202,7 +203,7 @@ async def test_what_is_beyond_the_queue_is_refused_at_once_and_what_was_accepted
 
 
 @pytest.mark.trio
-async def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out(
+async def test_an_overload_error_names_the_limit_and_the_fix(
     autojump_clock: MockClock,
 ) -> None:
     pace = Pace(concurrency=1, waiting=1)
@@ -227,7 +228,7 @@ async def test_tenants_share_by_weight_however_many_sessions_they_have(autojump_
 
 
 @pytest.mark.trio
-async def test_one_session_beside_a_tenant_of_hundreds_is_served_every_other_time(
+async def test_a_single_session_gets_half_beside_a_tenant_of_hundreds(
     autojump_clock: MockClock,
 ) -> None:
     served = await tenant_order({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1))
@@ -235,12 +236,12 @@ async def test_one_session_beside_a_tenant_of_hundreds_is_served_every_other_tim
 
 
 @pytest.mark.trio
-async def test_requests_at_once_settle_at_what_the_backend_takes(autojump_clock: MockClock) -> None:
+async def test_concurrency_settles_at_the_capacity_of_the_backend(autojump_clock: MockClock) -> None:
     backend = await rate_limit(8, sessions=40, asks=25, pace=Pace(concurrency=64))
     assert backend.most <= 64
     assert backend.refused <= len(backend.asked) * 0.15
     late = backend.asked[-200:]
-    assert 200 / (late[-1] - late[0]) >= 0.6 * 8 / 0.5  # and most of what it could serve is served
+    assert 200 / (late[-1] - late[0]) >= 0.6 * 8 / 0.5  # and most of the capacity is used
 
 
 @pytest.mark.trio
@@ -259,7 +260,7 @@ async def test_a_rate_limit_lowers_concurrency_and_an_outage_does_not(
 
 @pytest.mark.trio
 @pytest.mark.parametrize(("requests", "tokens"), [(30, None), (None, 1000)])
-async def test_no_minute_sends_more_than_its_budget(
+async def test_no_minute_exceeds_its_budget_of_requests_or_tokens(
     autojump_clock: MockClock, requests: int | None, tokens: int | None
 ) -> None:
     backend = Backend(latency=0.1)
@@ -296,7 +297,7 @@ async def test_no_minute_sends_more_than_its_budget(
         ({"x-ratelimit-remaining-requests": "5", "x-ratelimit-reset-requests": "1m0s"}, 0.0),
     ],
 )
-async def test_who_is_told_that_nothing_is_left_waits_for_the_first_of_it(
+async def test_a_used_up_quota_delays_the_next_request_until_it_refills(
     autojump_clock: MockClock, headers: dict[str, str], seconds: float
 ) -> None:
     backend = Backend(latency=0, headers=headers)
@@ -307,7 +308,7 @@ async def test_who_is_told_that_nothing_is_left_waits_for_the_first_of_it(
 
 
 @pytest.mark.trio
-async def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_place_is_lost(
+async def test_a_cancelled_waiting_request_frees_its_place(
     autojump_clock: MockClock,
 ) -> None:
     backend = Backend(latency=1)
@@ -325,18 +326,18 @@ async def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_p
 
 
 @pytest.mark.trio
-async def test_when_the_request_that_others_waited_behind_is_stopped_they_do_not_wait_for_it(
+async def test_cancelling_a_request_lets_those_behind_it_proceed(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async def stopped_soon() -> None:
+    async def enter_briefly() -> None:
         with trio.move_on_after(0.5):
-            await admission.enter(Ticket("t", "large", 2000))  # too large for what is left of the minute
+            await admission.enter(Ticket("t", "large", 2000))  # more than the rest of the minute's budget
 
     admission = Admission("a", Pace(tokens=1000), trio.current_time, lambda at, look: None)
     first = Ticket("t", "first", 3600)
     await admission.enter(first)
     admission.leave(first, None, Usage(input_tokens=900))
-    nursery.start_soon(stopped_soon)
+    nursery.start_soon(enter_briefly)
     await trio.sleep(0.1)
     with trio.fail_after(1):
         await admission.enter(Ticket("t", "small", 200))

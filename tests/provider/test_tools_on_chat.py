@@ -1,4 +1,4 @@
-"""Models that take no tools on Chat Completions: refused with the fix where one is named, skipped in a pool."""
+"""Models without tools on Chat Completions: the error names the fix, and pools skip them."""
 
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def config(
 
 
 @NEVER
-async def test_open_switch_and_configure_name_the_api_that_takes_tools(model: str) -> None:
+async def test_open_switch_and_configure_name_the_api_that_supports_tools(model: str) -> None:
     chat, claude = OpenAIServer([Turn(Say("Yes."))]), AnthropicServer()
     with anyio.fail_after(60):
         async with serve(chat, claude):
@@ -63,7 +63,7 @@ async def test_open_switch_and_configure_name_the_api_that_takes_tools(model: st
     assert (chat.refusals, len(chat.requests), claude.requests) == ([], 1, [])
 
 
-async def test_the_same_model_is_taken_where_the_responses_api_is_spoken() -> None:
+async def test_the_same_model_is_accepted_on_the_responses_api() -> None:
     environ = {"OPENAI_API_KEY": "k"}
     async with Runtime(environ=environ) as runtime:
         await runtime.open("openai:gpt-6-astra", tools=[weather])
@@ -84,7 +84,7 @@ async def test_a_pool_skips_such_members_and_reports_them(policy: str) -> None:
             async with Runtime(settings) as runtime:
                 session = await runtime.open("main", tools=[weather])
                 preview = await session.preview("main")
-                events = [event async for event in streamed(session, "Weather in Oslo?")]
+                events = [event async for event in stream_events(session, "Weather in Oslo?")]
                 later = await session.ask("Good bye.")
     complete = events[-1]
     assert isinstance(complete, CompleteEvent)
@@ -100,13 +100,13 @@ async def test_a_pool_skips_such_members_and_reports_them(policy: str) -> None:
     assert chat.requests == []
 
 
-async def streamed(session: Session, message: str) -> Any:  # Any: an async generator of events
+async def stream_events(session: Session, message: str) -> Any:  # Any: an async generator of events
     async with session.stream(message) as events:
         async for event in events:
             yield event
 
 
-async def test_a_pool_without_tools_skips_nobody() -> None:
+async def test_a_pool_without_tools_skips_no_member() -> None:
     chat = OpenAIServer([Turn(Say("Yes."))])
     with anyio.fail_after(60):
         async with serve(chat), Runtime(config(chat.base_url)) as runtime:
@@ -115,7 +115,7 @@ async def test_a_pool_without_tools_skips_nobody() -> None:
     assert (result.text, result.binding.backend, result.skipped) == ("Yes.", "gpt", ())
 
 
-async def test_weights_stay_with_the_members_that_are_left() -> None:
+async def test_weights_apply_to_the_remaining_members() -> None:
     claude = AnthropicServer([Turn(Say("One.")), Turn(Say("Two."))])
     weights = {"gpt": 5, "claude": 1, "twin": 7}
     with anyio.fail_after(60):
@@ -129,7 +129,7 @@ async def test_weights_stay_with_the_members_that_are_left() -> None:
     assert texts == ["One.", "Two."]
 
 
-async def test_what_a_user_knows_of_a_model_overrides_the_table(tmp_path: Path) -> None:
+async def test_a_model_entry_of_the_user_overrides_the_table(tmp_path: Path) -> None:
     chat, file = OpenAIServer([Turn(Say("Yes."))]), tmp_path / "actors.toml"
     with anyio.fail_after(60):
         async with serve(chat):

@@ -1,4 +1,4 @@
-"""A provider that cannot be reached: it is tried again as often as it may be, and then the next backend answers."""
+"""A provider that cannot be reached is retried, then the next backend answers."""
 
 import socket
 from collections.abc import Callable
@@ -15,16 +15,16 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 NAME = "nowhere.invalid"
 
 
-class Nameless(OpenAIServer):
-    """A server whose name no resolver knows."""
+class UnresolvableServer(OpenAIServer):
+    """A server whose name cannot be resolved."""
 
     @property
     def endpoint(self) -> str:
         return f"https://{NAME}/v1"
 
 
-class Unencrypted(OpenAIServer):
-    """A server that speaks no TLS where it is expected to."""
+class PlainHttpServer(OpenAIServer):
+    """A server that speaks plain HTTP where TLS is expected."""
 
     @property
     def endpoint(self) -> str:
@@ -33,11 +33,11 @@ class Unencrypted(OpenAIServer):
 
 @pytest.fixture(autouse=True)
 def resolver(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let the resolver know no such name, without asking anyone, and note how often it was asked."""
+    """Let the resolver reject the name without a query, and record each attempt."""
     asked: list[str] = []
-    real: Callable[..., Any] = socket.getaddrinfo  # Any: as the standard library has it
+    real: Callable[..., Any] = socket.getaddrinfo  # Any: as in the standard library
 
-    def resolve(host: str | bytes | None, *rest: Any, **more: Any) -> Any:  # as above
+    def resolve(host: str | bytes | None, *rest: Any, **more: Any) -> Any:  # Any: as above
         name = host.decode() if isinstance(host, bytes) else host
         if name != NAME:
             return real(host, *rest, **more)
@@ -48,15 +48,15 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-CASES = [(Nameless, "name or service not known"), (Unencrypted, "tls failed")]
+CASES = [(UnresolvableServer, "name or service not known"), (PlainHttpServer, "tls failed")]
 
 
 @pytest.mark.requirement("REQ-915-043")
-@pytest.mark.parametrize(("made", "says"), CASES)
-async def test_who_cannot_be_reached_is_tried_again_and_then_the_next_is_asked(
-    made: type[OpenAIServer], says: str, resolver: list[str]
+@pytest.mark.parametrize(("make_server", "says"), CASES)
+async def test_an_unreachable_backend_is_retried_then_the_next_one_answers(
+    make_server: type[OpenAIServer], says: str, resolver: list[str]
 ) -> None:
-    lost, two = made([Turn(Say("never"))]), anthropic(Turn(Say("Fine.")), Turn(Say("Still fine.")))
+    lost, two = make_server([Turn(Say("never"))]), anthropic(Turn(Say("Fine.")), Turn(Say("Still fine.")))
     pools = {"both": PoolSettings(members=("a", "b"))}
     async with hosting(a=lost, b=two, pools=pools, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("both")
@@ -69,14 +69,14 @@ async def test_who_cannot_be_reached_is_tried_again_and_then_the_next_is_asked(
     assert all(says in attempt.error.lower() for attempt in (first, second))
     assert third.cause is None
     assert lost.received == 0
-    assert len(resolver) >= 2 * (made is Nameless)
+    assert len(resolver) >= 2 * (make_server is UnresolvableServer)
 
 
-@pytest.mark.parametrize(("made", "says"), CASES)
-async def test_an_ask_of_one_that_cannot_be_reached_fails_in_one_line(
-    made: type[OpenAIServer], says: str
+@pytest.mark.parametrize(("make_server", "says"), CASES)
+async def test_an_ask_of_an_unreachable_backend_fails_with_a_short_error(
+    make_server: type[OpenAIServer], says: str
 ) -> None:
-    async with hosting(a=made([]), backend=BackendLimits(attempts=1)) as runtime:
+    async with hosting(a=make_server([]), backend=BackendLimits(attempts=1)) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Tell me.", check=False)
         assert (answer.status, len(answer.attempts)) == ("failed", 1)

@@ -1,4 +1,4 @@
-"""A request's body without its cache marks, read by the plainest means."""
+"""Cache marks of request bodies, found with plain regular expressions."""
 
 import json
 import re
@@ -11,15 +11,15 @@ _STRING = rb'"(?:[^"\\]|\\.)*+"'
 _PART = re.compile(rb'\[\{"type":"text","text":(%b),%b\}\]' % (_STRING, MARK))
 
 
-def unmarked(body: bytes, dialect: str) -> bytes:
-    """The body as it is where nothing is marked."""
-    if dialect == "openrouter":  # a string that is marked is a list of one part
+def without_marks(body: bytes, dialect: str) -> bytes:
+    """Return the body as it is without cache marks."""
+    if dialect == "openrouter":  # a marked string is a list of one part
         body = _PART.sub(rb"\1", body)
     return _MARKS.sub(b"", body)
 
 
 def marks(body: bytes) -> list[str]:
-    """Where the marks of a body stand, as paths, in the provider's order; the one for the whole request last."""
+    """Return the paths of the marks in the provider's order, the mark of the complete request last."""
     read = json.loads(body)
     order = ("toolConfig", "tools", "system", "messages", "contents", "input")
     found = [path for key in order if key in read for path in _within(read[key], key)]

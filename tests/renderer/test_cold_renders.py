@@ -1,4 +1,4 @@
-"""A long history is rendered for a backend that has not seen it while the event loop comes round."""
+"""The event loop keeps iterating while a long history is rendered for a new backend."""
 
 import threading
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def history(many: int) -> History:
     return History([Message("assistant" if n % 2 else "user", [Text("Yes.")]) for n in range(many)])
 
 
-async def test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_each_stride(
+async def test_a_cold_render_yields_to_the_loop_after_each_stride(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     beats = 0
@@ -52,11 +52,11 @@ async def test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_eac
         with anyio.fail_after(120), counting_polls() as polls:
             judge = extend
 
-            def noted(*arguments: object, **more: object) -> object:
+            def count_and_judge(*arguments: object, **more: object) -> object:
                 polls.note()
-                return judge(*arguments, **more)  # type: ignore[arg-type]  # as it was called
+                return judge(*arguments, **more)  # type: ignore[arg-type]  # passes its arguments on
 
-            monkeypatch.setattr("actors.core.lanes.lane.extend", noted)
+            monkeypatch.setattr("actors.core.lanes.lane.extend", count_and_judge)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(beat)
                 before = beats
@@ -65,12 +65,12 @@ async def test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_eac
                 tasks.cancel_scope.cancel()
             monkeypatch.undo()
         slices = -(-MANY // STRIDE)
-        assert (polls.noted >= slices, polls.most_at_once) == (True, 1)
+        assert (polls.total >= slices, polls.most_at_once) == (True, 1)
         assert during >= slices - 1
         assert len(preview.body) > MANY
 
 
-async def test_what_is_sent_is_the_same_as_if_it_had_been_rendered_at_once(
+async def test_a_render_in_slices_sends_the_same_bytes_as_one_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     many, sent = 2 * LONG, list[object]()
@@ -85,12 +85,12 @@ async def test_what_is_sent_is_the_same_as_if_it_had_been_rendered_at_once(
     assert sent[0] == sent[1]
 
 
-async def test_who_else_wants_something_of_the_session_is_answered_when_the_render_has_ended(
+async def test_other_requests_wait_until_a_long_render_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rendering, under_way, most = Lanes.rendering, 0, 0
 
-    def counted(lanes: Lanes, *arguments: Any, **more: Any) -> Slices[Rendered]:  # Any: as it is called
+    def count_renders(lanes: Lanes, *arguments: Any, **more: Any) -> Slices[Rendered]:  # Any: as it is called
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -98,7 +98,7 @@ async def test_who_else_wants_something_of_the_session_is_answered_when_the_rend
         under_way -= 1
         return rendered
 
-    monkeypatch.setattr(Lanes, "rendering", counted)
+    monkeypatch.setattr(Lanes, "rendering", count_renders)
     async with hosting(a=openai(Turn(Say("No.")))) as runtime:
         session = await runtime.open("a", messages=history(2 * LONG))
         with anyio.fail_after(60):
@@ -109,22 +109,22 @@ async def test_who_else_wants_something_of_the_session_is_answered_when_the_rend
         assert (answer.text, most) == ("No.", 1)
 
 
-def noting(
+def recording_thread(
     threads: list[threading.Thread], work: Callable[..., Any]
-) -> Callable[..., Any]:  # Any: as it is called
-    def noted(*arguments: object, **more: object) -> object:
+) -> Callable[..., Any]:  # Any: any function
+    def record_and_call(*arguments: object, **more: object) -> object:
         threads.append(threading.current_thread())
         return work(*arguments, **more)
 
-    return noted
+    return record_and_call
 
 
-async def test_many_messages_and_long_files_that_are_imported_are_read_in_a_thread(
+async def test_long_imports_are_read_in_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read, filed = list[threading.Thread](), list[threading.Thread]()
-    monkeypatch.setattr(imported, "_history_of", noting(read, imported._history_of))
-    monkeypatch.setattr(export_file, "import_logs", noting(filed, export_file.import_logs))
+    monkeypatch.setattr(imported, "_history_of", recording_thread(read, imported._history_of))
+    monkeypatch.setattr(export_file, "import_logs", recording_thread(filed, export_file.import_logs))
     async with hosting(a=openai(Turn(Say("No.")))) as runtime:
         for many in (2, imported.LONG, imported.LONG + 1):
             session = await runtime.open("a", messages=[*history(many).since(0)])
@@ -139,12 +139,12 @@ async def test_many_messages_and_long_files_that_are_imported_are_read_in_a_thre
 
 
 @pytest.mark.parametrize("many", [compactor.LONG, compactor.LONG + 2])
-async def test_what_a_compaction_of_many_messages_shortens_is_looked_for_in_a_thread(
+async def test_a_long_compaction_looks_for_results_in_a_thread(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = list[threading.Thread]()
-    monkeypatch.setattr(compaction, "results_to_trim", noting(threads, compaction.results_to_trim))
-    silent = openai(Turn(Say("Never.")), faults={0: SERVER_ERROR})  # no summary: the history stays long
+    monkeypatch.setattr(compaction, "results_to_trim", recording_thread(threads, compaction.results_to_trim))
+    silent = openai(Turn(Say("Never.")), faults={0: SERVER_ERROR})  # without a summary the history stays long
     async with hosting(a=silent) as runtime:
         session = await runtime.open("a", messages=history(many))
         with pytest.raises(CompactionFailed):

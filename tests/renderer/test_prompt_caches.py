@@ -1,4 +1,4 @@
-"""Caches are read as far as they can be: over random walks, and by sessions, whose results say what was read."""
+"""Prompt caches: random walks and sessions read nearly everything that an ideal cache would, and report it."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,13 +21,13 @@ from tests.scripted import scripted
 from tests.strict_hosts import strict_host
 
 WALKS = extent((20, 24, 29, 30, 31, 33, 38, 42, 43), (*range(28, 44),))
-"""Numbers of short walks that come to every host."""
+"""Seeds of short walks that cover every host."""
 TIRELESS = extent((12, 14, 16), (*range(12, 16),))
-"""Walks whose turns all come to their limit, at Anthropic, OpenRouter and others."""
+"""Seeds of walks whose turns all reach their round limit."""
 WORDS = "word " * 1000
 MODELS = {"bedrock": "eu.anthropic.claude-sonnet-5-v1:0", "openrouter": "anthropic/claude-sonnet-5"}
 WRITES = {*MARKED}
-"""Dialects whose hosts report what was written."""
+"""Dialects whose hosts report cache writes."""
 
 
 @pytest.mark.long
@@ -40,8 +40,8 @@ def test_random_walks_read_what_an_ideal_cache_could_have_read() -> None:
         assert counts.share(name) >= 0.99, (name, counts.share(name))
 
 
-def test_whole_sessions_read_what_an_ideal_cache_could_have_read_whatever_befalls_them() -> None:
-    """In the simulation: with faults, cancels, switches, compaction and other tools, through the whole runtime."""
+def test_simulated_sessions_read_what_an_ideal_cache_could_have_read() -> None:
+    """The simulation includes faults, cancels, switches, compaction and changed tools."""
     (measure,) = caches.MEASURES
     rows = {row.case: row for row in measure.run(Extent(quick=True))}
     assert set(rows) == set(DIALECTS)
@@ -50,7 +50,7 @@ def test_whole_sessions_read_what_an_ideal_cache_could_have_read_whatever_befall
         assert row.is_met, (name, row.value, row.note)
 
 
-def test_a_turn_at_its_limit_of_rounds_loses_messages_only_where_the_tool_choice_stands_before_them() -> None:
+def test_only_some_dialects_miss_the_cache_at_the_round_limit() -> None:
     counts = count_tokens(TIRELESS, TirelessWalk)
     chosen = ("anthropic", "openrouter")
     for name in chosen:
@@ -64,22 +64,22 @@ def test_a_turn_at_its_limit_of_rounds_loses_messages_only_where_the_tool_choice
 
 @tool
 async def look(city: str) -> str:
-    """What is known of a city."""
+    """Return a long text about a city."""
     return f"{city}: {WORDS}"
 
 
-def two_rounds() -> Callable[[Any], Turn]:
-    """A model that looks something up, then answers, in turn."""
+def alternate_call_and_answer() -> Callable[[Any], Turn]:
+    """Return a model that alternates between a call and an answer."""
     asked = iter(range(1000))
     return lambda _: Turn(Say("Known.")) if next(asked) % 2 else Turn(Call("look", {"city": "Oslo"}))
 
 
 @asynccontextmanager
-async def talking(
+async def cached_session(
     name: str, cache: Cache = "default", limits: RuntimeLimits | None = None
 ) -> AsyncIterator[tuple[Session, LoopbackServer]]:
-    """A session with one backend of a dialect, whose host's cache has a clock that stands still."""
-    server = strict_host(name, Script(two_rounds()))
+    """Yield a session on one backend, whose host has a prompt cache that never expires."""
+    server = strict_host(name, Script(alternate_call_and_answer()))
     server.cache = PromptCache(clock=lambda: 0.0)
     fields = {"cache": cache, "model": MODELS.get(name, "model-1")}
     async with scripted(server, tools=[look], system=WORDS, limits=limits, fields=fields) as (_, _, session):
@@ -89,10 +89,8 @@ async def talking(
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-14", "PROMISE-11")
 @pytest.mark.parametrize("name", CACHED)
-async def test_a_session_reads_all_that_it_sent_before_and_its_results_say_so(
-    name: str, anyio_backend: str
-) -> None:
-    async with talking(name) as (session, server):
+async def test_a_session_reads_its_earlier_requests_from_the_cache(name: str, anyio_backend: str) -> None:
+    async with cached_session(name) as (session, server):
         results = [await session.ask(f"Ask {number}: {WORDS}") for number in range(3)]
     cache, usage = server.cache, [result.usage for result in results]
     assert server.refusals == []
@@ -105,8 +103,8 @@ async def test_a_session_reads_all_that_it_sent_before_and_its_results_say_so(
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openrouter", "openai_chat"])
-async def test_a_backend_that_asks_for_no_cache_says_nothing_of_one(name: str, anyio_backend: str) -> None:
-    async with talking(name, "off") as (session, server):
+async def test_a_backend_with_caching_off_sends_no_marks(name: str, anyio_backend: str) -> None:
+    async with cached_session(name, "off") as (session, server):
         first, second = await session.ask("Ask."), await session.ask("Ask again.")
     assert all(b"cache" not in exchange.body for exchange in server.requests)
     if name in MARKED:
@@ -114,7 +112,7 @@ async def test_a_backend_that_asks_for_no_cache_says_nothing_of_one(name: str, a
 
 
 async def test_a_preview_shows_the_marks_of_the_next_request(anyio_backend: str) -> None:
-    async with talking("anthropic", "long") as (session, server):
+    async with cached_session("anthropic", "long") as (session, server):
         await session.ask("Ask.")
         body = (await session.preview("anthropic")).body
         assert len(marks(body)) == 4
@@ -123,8 +121,8 @@ async def test_a_preview_shows_the_marks_of_the_next_request(anyio_backend: str)
         assert marks(server.requests[-2].body) == marks(body)
 
 
-async def test_each_lane_has_a_key_of_its_own_that_stays(anyio_backend: str) -> None:
-    async with talking("openai_chat") as (session, server):
+async def test_each_lane_keeps_its_own_cache_key(anyio_backend: str) -> None:
+    async with cached_session("openai_chat") as (session, server):
         await session.ask("Ask.")
         await session.ask("Ask again.")
         keys = {_key(exchange.body) for exchange in server.requests}
@@ -137,25 +135,23 @@ def _key(body: bytes) -> bytes:
     return body.partition(b'"prompt_cache_key":"')[2].partition(b'"')[0]
 
 
-async def test_the_rounds_of_a_turn_have_one_tool_choice_until_their_limit(anyio_backend: str) -> None:
-    async with talking("anthropic", limits=RuntimeLimits(max_rounds=2)) as (session, server):
+async def test_the_tool_choice_changes_only_at_the_round_limit(anyio_backend: str) -> None:
+    async with cached_session("anthropic", limits=RuntimeLimits(max_rounds=2)) as (session, server):
         await session.ask("Ask.")
         assert [b'"tool_choice"' in exchange.body for exchange in server.requests] == [False, True]
-    async with talking("anthropic") as (session, server):
+    async with cached_session("anthropic") as (session, server):
         await session.ask("Ask.")
         assert [b'"tool_choice"' in exchange.body for exchange in server.requests] == [False, False]
 
 
 TOOLS_OFF_KEEPS = [name for name in CACHED if name not in ("anthropic", "openrouter")]
-"""Hosts where the tool choice does not stand in front of the messages."""
+"""Hosts whose cached prefix does not include the tool choice."""
 
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("name", TOOLS_OFF_KEEPS)
-async def test_the_request_with_tools_off_reads_all_that_was_sent_before(
-    name: str, anyio_backend: str
-) -> None:
-    async with talking(name, limits=RuntimeLimits(max_rounds=2)) as (session, server):
+async def test_the_request_with_tools_off_still_reads_the_cache(name: str, anyio_backend: str) -> None:
+    async with cached_session(name, limits=RuntimeLimits(max_rounds=2)) as (session, server):
         await session.ask(f"Ask. {WORDS}")
         before = server.cache.read_tokens
         ideal = server.cache.ideal_tokens
@@ -166,6 +162,6 @@ async def test_the_request_with_tools_off_reads_all_that_was_sent_before(
     assert server.cache.read_tokens - before >= 0.99 * (server.cache.ideal_tokens - ideal)
 
 
-def test_the_setting_is_one_of_three_words() -> None:
+def test_an_unknown_cache_setting_is_rejected() -> None:
     with pytest.raises(ValueError, match="cache"):
         BackendSettings.model_validate({"kind": "anthropic", "model": "m", "cache": "forever"})

@@ -1,8 +1,8 @@
-"""Hold one conversation on a durable journal, tell each durable event that is seen, and die at a given crossing.
+"""Hold one conversation on a durable journal, write down each durable event seen, and die at a given crossing.
 
-A crossing is a step of an append (before the write, before the fsync, after it), counted from 1; 0 lives. The log is
-`CROSSING.log` in a folder, and what was seen is in `CROSSING.seen`. `tests.cli.command.python` calls `live` for each
-crossing, in a process of its own.
+A crossing is a step of an append (before the write, before the fsync, after it), counted from 1; with 0 the process
+survives. The log is `CROSSING.log` in a folder, and the sequence numbers of the events seen are in `CROSSING.seen`.
+`tests.cli.command.python` calls `live` for each crossing, in its own process.
 """
 
 import os
@@ -26,22 +26,22 @@ async def double(number: int) -> int:
     return 2 * number
 
 
-def dying(at: int) -> "list[int]":
-    """Return a countdown that `crossed` counts down."""
+def countdown_from(at: int) -> "list[int]":
+    """Return a countdown for `count_crossing`."""
     return [at]
 
 
-def crossed(countdown: list[int]) -> None:
-    """Count one crossing; at the last, die as by a power switch."""
+def count_crossing(countdown: list[int]) -> None:
+    """Count one crossing. At the last one, kill this process."""
     countdown[0] -= 1
     if countdown[0] == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def converse(folder: Path, crossing: int) -> None:
-    """Hold two asks, and write down the number of every durable event as soon as it is seen."""
+    """Run two asks, and write down the number of every durable event as soon as it is seen."""
     seen = os.open(folder / f"{crossing}.seen", os.O_WRONLY | os.O_CREAT)
-    countdown = dying(crossing)
+    countdown = countdown_from(crossing)
     server = OpenAIServer(
         [
             Turn(Call("double", {"number": 1}), Call("double", {"number": 2})),
@@ -51,7 +51,7 @@ async def converse(folder: Path, crossing: int) -> None:
     )
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
-        storage = FileStorage(folder / f"{crossing}.log", lambda: crossed(countdown))
+        storage = FileStorage(folder / f"{crossing}.log", lambda: count_crossing(countdown))
         async with Runtime(environ=environ, journal=storage) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[double], id=SESSION)
             for words in ("Double 1 and 2.", "Thanks."):
@@ -62,6 +62,6 @@ async def converse(folder: Path, crossing: int) -> None:
 
 
 def live(folder: str, backend: str, crossing: int) -> NoReturn:
-    """Hold the conversation, and end the process if it is still there."""
+    """Hold the conversation; end the process if it survives."""
     anyio.run(converse, Path(folder), crossing, backend=backend)
     sys.exit()

@@ -1,7 +1,8 @@
-"""Cancels a piece of work at each of its awaits, one after the other, in every way in which a caller can go away.
+"""Cancels a function at each of its awaits in turn, in every way in which a caller can be cancelled.
 
-A cancelled scope strikes while the work waits. On asyncio a native cancellation does so too; and it may come when the
-work has been answered and does not run yet, so that the answer is lost. trio knows no such moment.
+A cancel scope and a native cancellation on asyncio take effect while the function waits. On asyncio, a native
+cancellation may also arrive after the awaited future has completed and before the task runs, so that the result is
+lost. trio has no such moment.
 """
 
 import asyncio
@@ -15,20 +16,20 @@ from anyio.lowlevel import current_token
 
 Way: TypeAlias = Literal["scope", "native", "answered"]
 Work: TypeAlias = Callable[[], Awaitable[object]]
-Driven: TypeAlias = Generator[Any, Any, object]  # Any: the event loop's own traps and answers
+Driven: TypeAlias = Generator[Any, Any, object]  # Any: traps and answers of the event loop
 
 MOST = 200
-"""Awaits after which a piece of work has to be over."""
+"""Awaits after which a function must have returned."""
 
 
 async def cancels(work: Work) -> AsyncGenerator[tuple[Way, int]]:
-    """Cancel the work at its first await, at its second, and so on, in every way; give each, to look at what is left.
+    """Cancel `work` at its first await, at its second, and so on, in every way; yield after each, for checks.
 
-    The last time of each way it is not cancelled, having no such await.
+    The last run in each way is not cancelled, because it has no such await.
     """
     for way in ways():
         for number in range(1, MOST):
-            was_cancelled = await _cancelled_at(number, way, work)
+            was_cancelled = await _cancel_at(number, way, work)
             yield way, number
             if not was_cancelled:
                 break
@@ -42,8 +43,8 @@ def ways() -> tuple[Way, ...]:
     return ("scope", "native", "answered") if is_asyncio else ("scope",)
 
 
-async def _cancelled_at(number: int, way: Way, work: Work) -> bool:
-    """Do the work and cancel it at that await; say whether it came so far."""
+async def _cancel_at(number: int, way: Way, work: Work) -> bool:
+    """Run `work` and cancel it at await `number`; return True if it reached that await."""
     struck = list[object]()
     if way == "scope":
         with anyio.CancelScope() as scope:
@@ -52,20 +53,20 @@ async def _cancelled_at(number: int, way: Way, work: Work) -> bool:
                 struck.append(trap)
                 scope.cancel()
 
-            await _driven(_begun(work), number, strike)
+            await _drive(_await(work), number, strike)
         return bool(struck)
 
     def strike_natively(trap: object) -> None:
         struck.append(trap)
         if way == "answered" and isinstance(trap, asyncio.Future):
-            trap.add_done_callback(lambda _: task.cancel())  # ahead of the one that wakes the task
+            trap.add_done_callback(lambda _: task.cancel())  # before the callback that wakes the task
         elif way == "answered":
             asyncio.get_running_loop().call_soon(task.cancel)
         else:
             task.cancel()
 
     async def run() -> None:
-        await _driven(_begun(work), number, strike_natively)
+        await _drive(_await(work), number, strike_natively)
 
     task = asyncio.create_task(run())
     with suppress(asyncio.CancelledError):
@@ -73,13 +74,13 @@ async def _cancelled_at(number: int, way: Way, work: Work) -> bool:
     return bool(struck)
 
 
-async def _begun(work: Work) -> object:
+async def _await(work: Work) -> object:
     return await work()
 
 
 @types.coroutine
-def _driven(work: Coroutine[Any, Any, object], number: int, strike: Callable[[object], object]) -> Driven:
-    """Drive the work as the event loop does; call `strike` with what it waits for at that await."""
+def _drive(work: Coroutine[Any, Any, object], number: int, strike: Callable[[object], object]) -> Driven:
+    """Drive the coroutine as the event loop does; call `strike` with its trap at await `number`."""
     answer: Any = None
     failure: BaseException | None = None
     while True:

@@ -1,8 +1,8 @@
-"""Run functions and programs in processes that are forked from one that has imported what they import.
+"""Run functions and programs in processes forked from one that has already imported their modules.
 
-`Forked("tests.runtime.takeover_child", "1.5")` is `python -m tests.runtime.takeover_child 1.5`, with pipes to write
-to and to read from; `fork("module:function", ...)` calls a function. What Python takes to start and to import is most
-of what such a process takes. Each is a process of its own, which begins before there is an event loop or a thread.
+`Forked("tests.runtime.takeover_child", "1.5")` is `python -m tests.runtime.takeover_child 1.5` with pipes to write to
+and to read from; `fork("module:function", ...)` calls a function. Starting Python and importing modules would take
+most of the time of such a process. Each process is forked before there is an event loop or a thread.
 """
 
 import gc
@@ -37,9 +37,9 @@ PROGRAMS = (
     "tests.journal.storages",
     "tests.transport.crowd",
 )
-"""Modules that the programs import. A program that imports others pays for them itself."""
+"""Modules that the programs import. Programs that need others import them themselves."""
 ANSWER = 60.0
-"""Seconds that a process may take to end, once it should."""
+"""Seconds within which a process must end when it is expected to."""
 
 
 class Template(NamedTuple):
@@ -47,7 +47,7 @@ class Template(NamedTuple):
 
     Args:
         loaded: The modules that it imports.
-        flags: Of Python.
+        flags: Command-line flags of Python.
     """
 
     loaded: tuple[str, ...] = PROGRAMS
@@ -55,7 +55,7 @@ class Template(NamedTuple):
 
 
 class Child:
-    """A forked process. `returncode` is its status once it was waited for, a signal's as a negative number."""
+    """A forked process. After `wait`, `returncode` is its exit status, or the negative number of a signal."""
 
     def __init__(self, pid: int, template: Template) -> None:
         self.pid = pid
@@ -63,8 +63,8 @@ class Child:
         self._template = template
 
     def kill(self) -> None:
-        """Kill the process if it lives."""
-        if self.returncode is None:  # until it was waited for, no other process has its id
+        """Kill the process if it is running."""
+        if self.returncode is None:  # until it has been waited for, no other process can have its id
             os.kill(self.pid, signal.SIGKILL)
 
     def stop(self) -> None:
@@ -73,10 +73,10 @@ class Child:
         assert os.WIFSTOPPED(self._ask_status(os.WUNTRACED))
 
     def wait(self, timeout: float = ANSWER) -> int:
-        """Wait for the end of the process; return its status.
+        """Wait for the process to end; return its status.
 
         Raises:
-            TimeoutError: It did not end.
+            TimeoutError: The process did not end in time.
         """
         if self.returncode is None:
             process = os.pidfd_open(self.pid)
@@ -96,19 +96,19 @@ def fork(function: str, *arguments: object, template: Template, streams: Sequenc
     """Call a function in a forked process, which ends when the function returns.
 
     Args:
-        function: Its module and its name: `tests.cli.forking:run`.
-        arguments: Its arguments, as JSON can write them.
+        function: Its module and name: `tests.cli.forking:run`.
+        arguments: Its arguments, serializable as JSON.
         streams: File descriptors that become the standard streams, in order.
     """
     return Child(_ask(template, ["fork", function, *arguments], *streams), template)
 
 
 class Forked(Child):
-    """A program that runs, with text streams to it and from it. It has the environment of its caller.
+    """A running program with text streams to and from it. It inherits the environment of its caller.
 
     Args:
         module: Its main module.
-        arguments: Of its command line.
+        arguments: Its command-line arguments.
     """
 
     def __init__(self, module: str, *arguments: str) -> None:
@@ -117,7 +117,7 @@ class Forked(Child):
         self.stdin: TextIO = os.fdopen(to, "w")
         self.stdout: TextIO = os.fdopen(from_)
         child = fork(
-            "tests.runtime.forked:be",
+            "tests.runtime.forked:run_module",
             module,
             dict(os.environ),
             *arguments,
@@ -129,16 +129,16 @@ class Forked(Child):
         os.close(out)
 
     def end(self) -> None:
-        """Kill the program if it lives; close its streams."""
+        """Kill the program if it is running, and close its streams."""
         self.kill()
         self.wait()
         for stream in (self.stdin, self.stdout):
-            with suppress(BrokenPipeError):  # what it has not read it never will
+            with suppress(BrokenPipeError):  # a dead program reads no more input
                 stream.close()
 
 
 def run(module: str, *arguments: str, timeout: float = 300.0) -> tuple[int, str]:
-    """Run a program to its end, or until its time is over; return its status, and what it printed."""
+    """Run a program until it ends or the timeout has passed; return its status and its output."""
     program = Forked(module, *arguments)
     end = Timer(timeout, program.kill)
     end.start()
@@ -152,13 +152,13 @@ def run(module: str, *arguments: str, timeout: float = 300.0) -> tuple[int, str]
 
 
 @contextmanager
-def beside(function: Callable[[], object]) -> Iterator[TextIO]:
-    """Call a function in a fork of this process, which has no threads, and give what it prints.
+def run_in_fork(function: Callable[[], object]) -> Iterator[TextIO]:
+    """Call a function in a fork of this process, which must have no threads, and yield its output.
 
-    It has to end when its standard input does, which is at the end of the block.
+    The function must return when its standard input ends, which happens at the end of the block.
 
     Raises:
-        AssertionError: It raised something, which it has printed as an error.
+        AssertionError: The function raised an exception, which it printed to stderr.
     """
     from_, out = os.pipe()
     in_, to = os.pipe()
@@ -174,17 +174,17 @@ def beside(function: Callable[[], object]) -> Iterator[TextIO]:
             yield printed
         finally:
             os.close(to)
-            if os.getpid() == own:  # the block may fork, too
+            if os.getpid() == own:  # the block may fork as well
                 printed.read()
                 _, status = os.waitpid(child, 0)
-    assert status == 0, f"what ran beside ended with {os.waitstatus_to_exitcode(status)}"
+    assert status == 0, f"the forked function ended with {os.waitstatus_to_exitcode(status)}"
 
 
 def _call(function: Callable[[], object], *streams: int) -> None:
-    """Call a function with these streams, and end this process."""
+    """Call a function with these standard streams, and end this process."""
     status = 1
     try:
-        _take(streams)
+        _redirect(streams)
         function()
         sys.stdout.flush()
         status = 0
@@ -194,8 +194,8 @@ def _call(function: Callable[[], object], *streams: int) -> None:
         os._exit(status)
 
 
-def _take(streams: Sequence[int]) -> None:
-    """Have these as the standard streams, in order."""
+def _redirect(streams: Sequence[int]) -> None:
+    """Make these descriptors the standard streams, in order."""
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
@@ -205,7 +205,7 @@ _ASKING = Lock()
 
 
 def _ask(template: Template, command: list[object], *descriptors: int) -> int:
-    """Return the answer of the process to fork from: a process id, or a status."""
+    """Send a command to the template process; return its answer, a process id or a status."""
     with _ASKING:
         asked, _ = _process(template)
         text = json.dumps(command).encode()
@@ -216,7 +216,7 @@ def _ask(template: Template, command: list[object], *descriptors: int) -> int:
 
 @cache
 def _process(template: Template) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
-    """Return a socket to the process to fork from, and the process. It ends when the socket is closed, with ours."""
+    """Return a socket to the template process, and the process, which ends when the socket is closed."""
     ours, its = socket.socketpair()
     line = [
         sys.executable,
@@ -226,14 +226,14 @@ def _process(template: Template) -> tuple[socket.socket, "subprocess.Popen[bytes
         str(its.fileno()),
         *template.loaded,
     ]
-    pipe = subprocess.PIPE  # not a file, whose position the streams of a child would remember
+    pipe = subprocess.PIPE  # a pipe, because the streams of a child would share the position of a file
     with its:
         process = subprocess.Popen(line, pass_fds=[its.fileno()], stdin=pipe, stdout=pipe)
     return ours, process
 
 
-def be(module: str, environ: dict[str, str], *arguments: str) -> None:
-    """Be a program, to its end."""
+def run_module(module: str, environ: dict[str, str], *arguments: str) -> None:
+    """Run a module as the main program."""
     os.environ.clear()
     os.environ.update(environ)
     sys.argv[1:] = arguments
@@ -241,7 +241,7 @@ def be(module: str, environ: dict[str, str], *arguments: str) -> None:
 
 
 def main(caller: str, *loaded: str) -> None:
-    """Import modules, then fork for each command. The collector of a child skips what was frozen before."""
+    """Import modules, then fork for each command. Children do not collect objects that were frozen before the fork."""
     for name in loaded:
         import_module(name)
     gc.collect()
@@ -259,8 +259,8 @@ def main(caller: str, *loaded: str) -> None:
             for each in descriptors:
                 os.close(each)
             asking.sendall(str(answer).encode())
-    _take(descriptors)
-    del sys.argv[1:]  # a program has arguments of its own
+    _redirect(descriptors)
+    del sys.argv[1:]  # a program sets its own arguments
     module, _, function = what[0].partition(":")
     getattr(import_module(module), function)(*what[1:])
     sys.exit()

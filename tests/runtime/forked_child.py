@@ -1,10 +1,10 @@
-"""Fork a child out of a runtime whose threads are in use, and have the child run a runtime of its own.
+"""Fork a child from a runtime with busy threads, and let the child run its own runtime.
 
     python -m tests.runtime.forked_child BACKEND
 
-The parent has idle threads and busy ones, for tools and for large results, and watches its loop. The child is forked
-in the thread of a blocking tool. It prints a line for each thing that its own runtime did. One that hangs is killed
-after `PATIENCE` seconds, and what it had not done yet is missing.
+The parent has idle and busy threads, for tools and for large results, and watches its event loop. The child is forked
+in the thread of a blocking tool, and prints a line for each step of its own runtime. A child that hangs is killed
+after `PATIENCE` seconds, and the lines of its missing steps are absent.
 """
 
 import os
@@ -44,19 +44,19 @@ def block() -> str:
 
 @tool
 async def large() -> list[str]:
-    """Return so much that it is read in a thread."""
+    """Return a result so large that it is processed in a thread."""
     return LARGE
 
 
 def runtime_at(url: str) -> Runtime:
-    """Return a runtime of few threads."""
+    """Return a runtime with few threads."""
     backend = BackendSettings.model_validate({"kind": "openai", "model": "gpt-5.2", "base_url": url})
     limits = RuntimeLimits(tool_threads=2, thread_wait_timeout=3600)
     return Runtime(Config(FileSettings(backends={"a": backend}, limits=limits), {}))
 
 
 async def ask(*calls: Call, tools: list[Any]) -> list[str]:  # Any: any functions
-    """Hold one ask of a runtime of its own; return how its calls ended."""
+    """Run one ask in a new runtime; return the status of each call."""
     server = OpenAIServer([Turn(*calls), Turn(Say("Done."))])
     async with serve(server), runtime_at(server.base_url) as runtime:
         session = await runtime.open("a", tools=tools)
@@ -75,7 +75,7 @@ async def stall() -> bool:
             """Hold up the loop until that is seen."""
             until = time.monotonic() + PATIENCE / 2
             while not runtime._watch.seen.count and time.monotonic() < until:
-                time.sleep(0.01)  # noqa: ASYNC251  this is what is looked for
+                time.sleep(0.01)  # noqa: ASYNC251  the stall under test
             return "held"
 
         session = await runtime.open("a", tools=[hold])
@@ -101,7 +101,7 @@ def child(backend: str, told: int) -> None:
 
 
 def report_from(from_: int) -> str:
-    """Return what the child says until it ends, or until it has had its time."""
+    """Return the output of the child, until it ends or its time is over."""
     said, until = b"", time.monotonic() + PATIENCE
     while select.select([from_], [], [], max(0.0, until - time.monotonic()))[0]:
         if not (more := os.read(from_, 4096)):
@@ -110,12 +110,12 @@ def report_from(from_: int) -> str:
     return said.decode()
 
 
-def forking(backend: str) -> Any:  # Any: a tool
-    """Return a tool that forks the child and says what it did."""
+def forking_tool(backend: str) -> Any:  # Any: a tool
+    """Return a tool that forks the child and prints its output."""
 
     @tool
     def fork() -> str:
-        """Fork a child, wait for it, and print what it says."""
+        """Fork a child, wait for it, and print its output."""
         from_, told = os.pipe()
         if (pid := os.fork()) == 0:
             child(backend, told)
@@ -138,7 +138,7 @@ async def main(backend: str) -> None:
     ]
     server = OpenAIServer(script)
     async with serve(server), runtime_at(server.base_url) as runtime:
-        session = await runtime.open("a", tools=[together, large, forking(backend)])
+        session = await runtime.open("a", tools=[together, large, forking_tool(backend)])
         await session.ask("Go.")
 
 

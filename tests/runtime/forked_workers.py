@@ -1,10 +1,10 @@
-"""Make a runtime, then fork two workers that enter it, as an application that a server loads before it forks.
+"""Create a runtime, then fork two workers that enter it, as a preforking server does with an application.
 
     python -m tests.runtime.forked_workers BACKEND BASE_URL [JOURNAL]
 
-The second worker begins when the first has done its part, and the first lives until the second has. Each prints a line
-of JSON: its session, the idempotency key of its call, the seconds that it waits before it tries again, and the error
-that it gets when it asks for session-1.
+The second worker starts when the first has done its part, and the first stays alive until the second has finished.
+Each prints a line of JSON: its session, the idempotency key of its call, its delay before the retry in seconds, and
+the error of resuming session-1.
 """
 
 import json
@@ -24,7 +24,7 @@ PATIENCE = 60
 
 
 async def work(runtime: Runtime) -> dict[str, object]:
-    """Hold one ask whose first request fails; return what came of it."""
+    """Run one ask whose first request fails; return the report of this worker."""
     keys, waits = list[str](), list[float]()
 
     @tool(effects="idempotent")
@@ -47,7 +47,7 @@ async def work(runtime: Runtime) -> dict[str, object]:
 
 
 async def live(runtime: Runtime, told: int, until: int) -> None:
-    """Be a worker: tell what came of it, and stay until the other one is done, or gone."""
+    """Be a worker: print the report, and stay alive until the other worker has ended."""
     with anyio.fail_after(PATIENCE):
         async with runtime:
             os.write(told, json.dumps(await work(runtime)).encode() + b"\n")
@@ -56,7 +56,7 @@ async def live(runtime: Runtime, told: int, until: int) -> None:
 
 
 def fork_worker(runtime: Runtime, backend: str, until: int, *unused: int) -> tuple[int, str]:
-    """Fork a worker; return its process id and what it tells."""
+    """Fork a worker; return its process id and its report."""
     from_, told = os.pipe()
     if (pid := os.fork()) == 0:
         for each in (from_, *unused):
@@ -73,7 +73,7 @@ def fork_worker(runtime: Runtime, backend: str, until: int, *unused: int) -> tup
 
 
 def main(backend: str, url: str, journal: str | None = None) -> None:
-    """Be the server that forks."""
+    """Be the preforking server."""
     settings = BackendSettings.model_validate({"kind": "openai", "model": "gpt-5.2", "base_url": url})
     runtime = Runtime(Config(FileSettings(backends={"a": settings}), {}), journal=journal)
     until, over = os.pipe()

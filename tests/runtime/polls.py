@@ -1,4 +1,4 @@
-"""Counts how often the event loop comes round, and what happens between two times."""
+"""Counts the iterations of the event loop, and the calls between two iterations."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from actors.kernel.event_loop import event_loop
 
 
 class Polls:
-    """What is noted between two polls of the running event loop."""
+    """Counts calls between two iterations of the running event loop."""
 
     def __init__(self) -> None:
         self._next = event_loop().next
@@ -22,23 +22,23 @@ class Polls:
             self._next(self._come_round)
 
     def note(self) -> None:
-        """Note that something happens now."""
+        """Count one call."""
         self._noted[self._at] += 1
 
     @property
-    def noted(self) -> int:
-        """How often something happened."""
+    def total(self) -> int:
+        """The number of calls."""
         return self._noted.total()
 
     @property
     def most_at_once(self) -> int:
-        """How often it did between two polls, at most."""
+        """The largest number of calls between two iterations."""
         return max(self._noted.values())
 
 
 @contextmanager
 def counting_polls() -> Iterator[Polls]:
-    """Count polls for the time of the block; the event loop does not rest meanwhile."""
+    """Count for the duration of the block, in which the event loop never sleeps."""
     polls = Polls()
     try:
         yield polls

@@ -1,17 +1,17 @@
-"""A host in a process of its own: it does what it is told, a line at a time, until it is killed.
+"""A journal host in its own process, which executes one command per line until it is killed.
 
     python -m tests.runtime.takeover_child LEASE < commands   (the journal's path or address is the first line)
 
-| command | what it does, and what it says |
+| command | action and output |
 | --- | --- |
-| `claim SESSION` | claim it: `claimed FENCE LAST`, or `elsewhere` |
+| `claim SESSION` | claim the session: `claimed FENCE LAST`, or `elsewhere` |
 | `append SESSION FENCE NAME` | append an event: its number, `fenced`, or `unavailable` |
-| `renew_lease` | prolong the lease: `beaten` |
-| `load SESSION FENCE` | append events `0`, `1`, ... for ever, and say the number of each when it is told |
+| `renew_lease` | renew the lease: `beaten` |
+| `load SESSION FENCE` | append events `0`, `1`, ... without end; print the number of each once it is durable |
 | `race SEED COUNT SESSION...` | claim, append and release at random: `claimed` or `wrote`, SESSION FENCE; `done` |
-| `fork` | fork a worker that lives on for five minutes at most: `forked PID` |
+| `fork` | fork a worker that lives for at most five minutes: `forked PID` |
 | `close` | close the journal |
-| `inherit PATH` | use and close it in a forked child, and open it there anew: each method, and why it fails; `ended` |
+| `inherit PATH` | use, close and reopen it in a forked child: each method with its error; `ended` |
 | `write SESSION FENCE` | append an event in a transaction that does not end: `writing` |
 """
 
@@ -29,7 +29,7 @@ from tests.journal.storages import to
 
 
 def say(*words: object) -> None:
-    """Answer."""
+    """Print an answer."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
@@ -58,7 +58,7 @@ def load(storage: Storage, session: str, fence: str) -> None:
 
 
 def race(storage: Storage, seed: str, claims: str, *sessions: str) -> None:
-    """Also appends with numbers that are given up, or may be another's by now."""
+    """Claim, append and release at random, also with numbers that were released or are owned by others by now."""
     chance, fences = random.Random(seed), dict[str, int]()
     for _ in range(int(claims)):
         session = chance.choice(sessions)
@@ -75,11 +75,11 @@ def race(storage: Storage, seed: str, claims: str, *sessions: str) -> None:
 
 
 def fork() -> None:
-    """Fork a worker, as a pool of processes does, that outlives this host."""
+    """Fork a worker that outlives this host, as a pool of processes does."""
     if worker := os.fork():
         say("forked", worker)
         return
-    for stream in (0, 1):  # whoever waits for the end of this host's output does not wait for its worker
+    for stream in (0, 1):  # a reader of this host's output does not wait for its worker
         os.close(stream)
     signal.alarm(300)
     while True:
@@ -108,7 +108,7 @@ def inherit(storage: Storage, path: str) -> None:
 
 
 def write(storage: Storage, session: str, fence: str) -> None:
-    """Append in a transaction, and stay in it."""
+    """Append in a transaction, and do not end it."""
     with storage.transaction():
         storage.append([Entry(session, int(fence), (to("lost"),))])
         say("writing")

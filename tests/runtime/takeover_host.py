@@ -1,11 +1,11 @@
-"""A runtime in a process of its own, with a journal that others share.
+"""A runtime in its own process, with a journal that other processes share.
 
     python -m tests.runtime.takeover_host LEASE BACKEND SERVER FILE [forking] < the journal's path or address
 
-Opens the sessions `trip` and `spare`. Asks in `trip`, where two tools run in turn, and says so when the second waits
-until it is told to end; says how that ask ended. Then asks in `spare`, and says how that did. Each run of a tool
-is a line in FILE, too. If it is forking, the second tool has a pool of processes, and says first what its worker's
-process id is; that lives for five minutes at most.
+Opens the sessions `trip` and `spare`. Asks `trip`, where two tools run one after the other, and prints `paying` when
+the second waits for a line of input; then prints how that ask ended. Then asks `spare` and prints how that ask ended.
+Each run of a tool adds a line to FILE. With `forking`, the second tool starts a process pool, and the process id of
+its worker is printed first; the worker lives for at most five minutes.
 """
 
 import multiprocessing
@@ -27,36 +27,36 @@ from actors.tools import Tool
 
 
 def outlive() -> None:
-    """Let go of the output of the host, which others read to its end, and live on for a while."""
+    """Close the inherited output of the host, which others read to its end, and stay alive for a while."""
     os.close(1)
     signal.alarm(300)
 
 
 def fork() -> ProcessPoolExecutor:
-    """Return a pool of one forked process, which runs; say its process id."""
+    """Return a pool of one forked process, and print its process id."""
     pool = ProcessPoolExecutor(1, multiprocessing.get_context("fork"), outlive)
     say("worker", pool.submit(os.getpid).result())
     return pool
 
 
 def tools(file: Path, is_forking: bool = False) -> list[Tool[..., Any]]:
-    """Return the tools, which write down that they ran."""
+    """Return the tools, which record their runs in a file."""
     pools = list[ProcessPoolExecutor]()
 
-    def ran(name: str) -> None:
+    def note_run(name: str) -> None:
         with file.open("a") as lines:
             lines.write(f"{name}\n")
 
     @tool
     async def note(text: str) -> str:
         """Return at once."""
-        ran("note")
+        note_run("note")
         return text
 
     @tool
     async def pay(amount: int) -> str:
-        """Return when it is told to."""
-        ran("pay")
+        """Return when a line is read from stdin."""
+        note_run("pay")
         if is_forking:
             pools.append(fork())
         say("paying")
@@ -67,12 +67,12 @@ def tools(file: Path, is_forking: bool = False) -> list[Tool[..., Any]]:
 
 
 def say(*words: object) -> None:
-    """Tell whoever started this."""
+    """Print a line for the parent process."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
 
-async def asked(session: Session, words: str) -> None:
+async def ask_and_say(session: Session, words: str) -> None:
     try:
         result = await session.ask(words)
     except ActorsError as error:
@@ -87,8 +87,8 @@ async def main(where: str, lease: float, server: str, file: Path, is_forking: bo
     ) as runtime:
         trip = await runtime.open("openai:gpt-5.2", tools=tools(file, is_forking), id="trip")
         spare = await runtime.open("openai:gpt-5.2", id="spare")
-        await asked(trip, "Note it and pay.")
-        await asked(spare, "Are you there?")
+        await ask_and_say(trip, "Note it and pay.")
+        await ask_and_say(spare, "Are you there?")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The reference sequence, over HTTP, against servers that refuse what the real ones refuse.
+"""The reference sequence, over HTTP, against servers that refuse whatever the real ones refuse.
 
-[thinking][call][result][thinking][5 calls][1 result][thinking][text], then a switch of family, then A to B to
-A alternation, then failover: not one refusal, and what each provider was shown is inspected.
+[thinking][call][result][thinking][5 calls][1 result][thinking][text], then a switch of family, then alternation
+between A and B, then failover. No request is refused, and the requests of each provider are inspected.
 """
 
 import anyio
@@ -37,7 +37,7 @@ REFERENCE = (
 
 
 async def play_reference(runtime: Runtime, target: str) -> None:
-    """Play the sequence: five calls, one returns, the ask is cancelled; then the user goes on."""
+    """Play the sequence: five calls of which one returns, a cancel, and a second message."""
     gate = Gate()
     gate.open("a", "b")
     session = await runtime.open(target, tools=[gate.tool], id="reference")
@@ -60,7 +60,7 @@ async def play_reference(runtime: Runtime, target: str) -> None:
     "PROMISE-2",
     "PROMISE-11",
 )
-async def test_five_calls_of_which_one_returned_are_sent_as_one_real_and_four_synthetic_results() -> None:
+async def test_cancelled_calls_get_synthetic_results_and_the_finished_one_is_real() -> None:
     server = anthropic(*REFERENCE)
     async with hosting(a=server) as runtime:
         await play_reference(runtime, "a")
@@ -77,7 +77,7 @@ async def test_five_calls_of_which_one_returned_are_sent_as_one_real_and_four_sy
 
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-041", "PROMISE-1", "PROMISE-4")
-async def test_the_reference_sequence_goes_on_at_another_family_and_back() -> None:
+async def test_the_reference_sequence_continues_on_another_family_and_back() -> None:
     one, two = (
         anthropic(*REFERENCE, Turn(Think("Back."), Say("Here again."))),
         openai(Turn(Say("I took over."))),
@@ -100,7 +100,7 @@ async def test_the_reference_sequence_goes_on_at_another_family_and_back() -> No
 
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-042", "REQ-915-043", "PROMISE-1")
-async def test_alternation_and_failover_after_the_reference_sequence_are_never_refused() -> None:
+async def test_alternation_and_failover_after_the_reference_sequence_succeed() -> None:
     more = [Turn(Think("mine"), Call("work", {"name": "a"})), Turn(Say("a"))]
     one = anthropic(*REFERENCE, *more, *more, faults={7: OVERLOADED})
     two = openai(*[Turn(Call("work", {"name": "a"}), Call("work", {"name": "a"})), Turn(Say("b"))] * 3)

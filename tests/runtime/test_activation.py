@@ -1,4 +1,4 @@
-"""Sessions between their uses: without actors, and as if they had never been without."""
+"""Passivation and activation: sessions give up their actors when idle, without any visible effect."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +16,7 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Think, Turn
 from tests.runtime.test_rebuild import assert_goes_on, crash
-from tests.runtime.test_recovery_of_sessions import Held
+from tests.runtime.test_recovery_of_sessions import HeldStorage
 from tests.runtime_support import (
     Gate,
     actors,
@@ -45,14 +45,14 @@ def active(runtime: Runtime) -> set[str]:
 
 
 async def use(session: Session, times: int = 1) -> None:
-    """Look at a session, which makes its actors, and let them come to rest."""
+    """Read a session's history, which activates it, and let its actors become idle."""
     for _ in range(times):
         await session.history()
         await anyio.lowlevel.checkpoint()
 
 
-async def settled(condition: Callable[[], bool]) -> None:
-    """Wait until it holds."""
+async def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until the condition is true."""
     while not condition():
         await anyio.lowlevel.checkpoint()
 
@@ -68,7 +68,7 @@ async def test_a_session_has_actors_from_its_first_use_on() -> None:
         assert isinstance(log(runtime, other)[-1], Closed)
 
 
-async def test_of_sessions_without_work_the_last_used_keep_their_actors() -> None:
+async def test_the_most_recently_used_idle_sessions_keep_their_actors() -> None:
     async with hosting(limits=RuntimeLimits(max_active_sessions=2), a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(5)]
         for session in sessions:
@@ -80,7 +80,7 @@ async def test_of_sessions_without_work_the_last_used_keep_their_actors() -> Non
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-6", "PROMISE-7")
 @pytest.mark.parametrize("kept", [True, False])
-async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been(*, kept: bool) -> None:
+async def test_sessions_continue_normally_after_passivation(*, kept: bool) -> None:
     gate = Gate()
     gate.open("a", "b")
     one, two = anthropic(WORK, Turn(Say("Done.")), Turn(Say("And more."))), openai(WORK, Turn(Say("Here.")))
@@ -103,26 +103,26 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
 
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-6")
-async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_between_its_asks() -> None:
-    async def nothing(_: Session) -> None:
-        """Let it keep its actors."""
+async def test_passivation_and_eviction_do_not_change_the_bytes_sent() -> None:
+    async def keep_active(_: Session) -> None:
+        """Leave the session active."""
 
-    async def passivated(session: Session) -> None:
-        await settled(session._lifecycle.passivate)
+    async def passivate(session: Session) -> None:
+        await wait_until(session._lifecycle.passivate)
         assert session._lifecycle.state == "folded"
 
-    async def dropped(session: Session) -> None:
-        await passivated(session)
+    async def evict(session: Session) -> None:
+        await passivate(session)
         session._lifecycle.evict()
         assert session._lifecycle.state == "stored"
 
     messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
-    bodies = [await sent(between, messages=messages) for between in (nothing, passivated, dropped)]
+    bodies = [await bodies_sent(between, messages=messages) for between in (keep_active, passivate, evict)]
     assert [len(each) for each in bodies] == [8, 8, 8]
     assert bodies[0] == bodies[1] == bodies[2]
 
 
-async def sent(
+async def bodies_sent(
     between: Callable[[Session], Awaitable[None]],
     storage: Storage | None = None,
     messages: Sequence[Message] = (),
@@ -140,13 +140,13 @@ async def sent(
             await session.switch(target)
             assert (await session.ask("Do it.")).binding.backend == target
             await between(session)
-    # a lane's name holds the address that it goes to
+    # the name of a lane contains the address of its server
     said = [json.loads(request.body) for server in (one, two) for request in server.requests]
     assert all(len(body.pop("prompt_cache_key", "1" * 32)) == 32 for body in said)
     return [json.dumps(body).encode() for body in said]
 
 
-async def test_an_imported_history_is_there_before_the_first_use_and_after_the_last() -> None:
+async def test_an_imported_history_is_readable_before_and_after_passivation() -> None:
     messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
     async with hosting(limits=FEW, a=openai()) as runtime:
         session, other = await runtime.open("a", messages=messages), await runtime.open("a")
@@ -157,7 +157,7 @@ async def test_an_imported_history_is_there_before_the_first_use_and_after_the_l
             assert active(runtime) == {other.id}
 
 
-async def test_a_session_with_an_ask_in_flight_keeps_its_actors() -> None:
+async def test_a_session_with_a_running_ask_keeps_its_actors() -> None:
     gate = Gate()
     async with hosting(limits=FEW, a=openai(ONE, Turn(Say("Done."))), b=openai()) as runtime:
         session, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
@@ -174,7 +174,7 @@ async def test_a_session_with_an_ask_in_flight_keeps_its_actors() -> None:
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_result_is_taken() -> None:
+async def test_a_tool_that_outlives_its_cancel_keeps_the_actors_active() -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)
     async with hosting(a=server) as runtime:
@@ -182,32 +182,32 @@ async def test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_res
         await cancel_when(session, begun.wait)
         await anyio.wait_all_tasks_blocked()
         kept = not session._lifecycle.passivate()
-        released.set()  # before anything can fail: nobody else would let the tool go
+        released.set()  # before any assertion, so that the tool always ends
         assert kept
         assert (await recorded(session, "hist_tool_1")).completion is not None
-        await settled(session._lifecycle.passivate)
+        await wait_until(session._lifecycle.passivate)
         assert (await recorded(session, "hist_tool_1")).completion is not None
         await assert_goes_on(session, server)
 
 
 async def test_a_session_whose_event_is_being_written_keeps_its_actors() -> None:
-    storage = Held(SwitchApplied)
+    storage = HeldStorage(SwitchApplied)
     async with hosting(a=openai(), b=openai(), storage=storage) as runtime:
         session = await runtime.open("a")
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.switch, "b")
                 await storage.begun.wait()
-                scope.cancel()  # nobody waits for the answer any more
+                scope.cancel()  # cancels the caller
         assert not session._lifecycle.passivate()
         storage.freed.set()
-        await settled(session._lifecycle.passivate)
+        await wait_until(session._lifecycle.passivate)
         assert (await session.ask("Who?")).binding.backend == "b"
 
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("which", ["session", "ledger", "renderer", "scheduler"])
-async def test_after_a_crash_a_session_is_put_away_and_woken_like_any_other(which: str) -> None:
+async def test_a_session_can_be_passivated_and_activated_after_a_crash(which: str) -> None:
     server = openai(WORK, Turn(Say("Done.")))
     gate = Gate()
     gate.open("a", "b")
@@ -215,20 +215,20 @@ async def test_after_a_crash_a_session_is_put_away_and_woken_like_any_other(whic
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         for _ in range(2):
-            await settled(session._lifecycle.passivate)
+            await wait_until(session._lifecycle.passivate)
             await crash(session, which)
             await assert_goes_on(session, server)
         await assert_rebuilds(runtime, session)
 
 
 @pytest.mark.parametrize("used", [False, True])
-async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(used: bool) -> None:
+async def test_a_passivated_session_is_closed_when_its_runtime_is_left(used: bool) -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
         if used:
             await session.ask("Hello?")
-            await settled(session._lifecycle.passivate)
-        runtime._registry.open.pop(session.id)  # comparing it would make its actors
+            await wait_until(session._lifecycle.passivate)
+        runtime._registry.open.pop(session.id)  # comparing the session would activate it
     calls: list[Callable[[], Awaitable[object]]] = [lambda: session.ask("Still there?"), session.history]
     for call in calls:
         with pytest.raises(SessionClosed):
@@ -236,10 +236,10 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
     await session.close()
 
 
-async def test_where_its_caches_are_warm_is_known_after_a_session_was_put_away() -> None:
+async def test_the_cache_affinity_of_a_session_survives_passivation() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
         session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
         await use(session)
-        await settled(session._lifecycle.passivate)
+        await wait_until(session._lifecycle.passivate)
         assert session._lifecycle.activate().affinity.sent == {"a": (1.0, 9)}

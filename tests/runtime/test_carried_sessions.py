@@ -1,4 +1,4 @@
-"""Sessions carried elsewhere: forked at any event, exported to a file, imported from one, listed."""
+"""Sessions that are forked at any event, exported, imported and listed."""
 
 import json
 from base64 import b64decode, b64encode
@@ -18,7 +18,7 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
-from tests.runtime.test_resume import serving
+from tests.runtime.test_resume import running_server
 from tests.runtime_support import assert_prefixes, assert_rebuilds, hosting, log, openai
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 @tool
 async def inner(context: ToolContext[None]) -> str:
-    """Ask two."""
+    """Ask two child sessions."""
     for _ in range(2):
         async with context.subagent("b") as child:
             await child.ask("Go.")
@@ -35,7 +35,7 @@ async def inner(context: ToolContext[None]) -> str:
 
 @tool
 async def outer(context: ToolContext[None]) -> str:
-    """Ask one that asks two."""
+    """Ask a child session that asks two others."""
     async with context.subagent("a", tools=[inner]) as child:
         return (await child.ask("Go.")).text
 
@@ -53,13 +53,13 @@ async def pay(amount: int) -> str:
 
 
 @asynccontextmanager
-async def talked() -> AsyncIterator[tuple[Runtime, Session]]:
-    """Give a runtime with a session that asked twice, and called a tool in the first."""
+async def two_asks() -> AsyncIterator[tuple[Runtime, Session]]:
+    """Yield a runtime with a session that asked twice, with a tool call in the first ask."""
     PAID.clear()
     server = openai(
         Turn(Call("pay", {"amount": 3})), Turn(Say("Done.")), Turn(Say("Again?")), Turn(Say("No."))
     )
-    async with serving(server) as hosted, hosted(MemoryStorage()) as runtime:
+    async with running_server(server) as hosted, hosted(MemoryStorage()) as runtime:
         session = await runtime.open("a", tools=[pay], id="trip", system="Be brief.")
         await session.ask("Pay.")
         await session.ask("And?")
@@ -72,8 +72,8 @@ def records(runtime: Runtime, name: str) -> list[bytes]:
     return [encode_event(event) for event in runtime._storage.read(name)]
 
 
-async def test_a_fork_is_a_session_of_its_own_that_goes_on_with_the_same_history() -> None:
-    async with talked() as (runtime, session):
+async def test_a_fork_is_an_independent_session_with_the_same_history() -> None:
+    async with two_asks() as (runtime, session):
         before = records(runtime, "trip")
         name = await runtime.journal.fork("trip", id="other")
         fork = await runtime.resume(name, tools=[pay])
@@ -85,14 +85,12 @@ async def test_a_fork_is_a_session_of_its_own_that_goes_on_with_the_same_history
         ours, theirs = log(runtime, session)[0], log(runtime, fork)[0]
         assert isinstance(ours, Opened)
         assert isinstance(theirs, Opened)
-        assert ours.key != theirs.key  # else services would take its calls for those of the other
+        assert ours.key != theirs.key  # otherwise services could not distinguish their calls
         await assert_rebuilds(runtime, fork)
 
 
-async def test_a_session_can_be_forked_at_every_event_and_what_ran_then_is_unknown_and_never_run_again() -> (
-    None
-):
-    async with talked() as (runtime, session):
+async def test_a_session_can_be_forked_at_every_event_without_rerunning_calls() -> None:
+    async with two_asks() as (runtime, session):
         events = log(runtime, session)
         for at, event in enumerate(events, 1):
             fork = await runtime.resume(await runtime.journal.fork("trip", at), tools=[pay])
@@ -113,10 +111,10 @@ async def test_a_session_can_be_forked_at_every_event_and_what_ran_then_is_unkno
             await runtime.journal.fork("trip", 0)
 
 
-async def test_a_fork_of_a_turn_that_waits_waits_too_and_one_that_was_closed_can_be_forked() -> None:
+async def test_waiting_and_closed_sessions_can_be_forked() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("21 C.")), Turn(Say("22 C.")))
     one = CallId("hist_tool_1")
-    async with serving(server) as hosted, hosted(MemoryStorage()) as runtime:
+    async with running_server(server) as hosted, hosted(MemoryStorage()) as runtime:
         session = await runtime.open("a", tools=[LOOK], id="trip")
         await session.ask("How warm?")
         name = await runtime.journal.fork("trip")
@@ -133,9 +131,9 @@ async def test_a_fork_of_a_turn_that_waits_waits_too_and_one_that_was_closed_can
             await runtime.journal.fork("trip", id="trip")
 
 
-async def test_what_is_exported_is_imported_elsewhere_without_loss_and_goes_on_with_the_same_bytes() -> None:
+async def test_an_exported_session_is_imported_without_loss() -> None:
     server = openai(Turn(Call("pay", {"amount": 3})), Turn(Say("Done.")), Turn(Say("No.")))
-    async with serving(server) as hosted:
+    async with running_server(server) as hosted:
         async with hosted(MemoryStorage()) as runtime:
             session = await runtime.open("a", tools=[pay], id="trip", system="Be brief.\u2028 \U0001f600")
             await session.ask("Pay.")
@@ -151,10 +149,10 @@ async def test_what_is_exported_is_imported_elsewhere_without_loss_and_goes_on_w
     assert_prefixes(server)
 
 
-async def test_subagents_are_carried_along_under_ids_that_fit() -> None:
+async def test_subagents_are_imported_with_their_parent_under_free_ids() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
-        await runtime.open("b", id="trip-c1")  # a program's own, so a subagent gets another id
+        await runtime.open("b", id="trip-c1")  # an id chosen by the program, so that a subagent needs another
         await (await runtime.open("a", id="trip", tools=[outer])).ask("Go.")
         file = await runtime.journal.export("trip")
         names = ["trip", "trip-c1-2", "trip-c1-2-c1", "trip-c1-2-c1-2"]
@@ -172,7 +170,7 @@ async def test_subagents_are_carried_along_under_ids_that_fit() -> None:
         assert records(runtime, "trip-c1-c1-2")[1:] == before["trip-c1-2-c1-2"][1:]
 
 
-async def test_of_a_session_with_subagents_all_is_imported_or_nothing() -> None:
+async def test_a_session_with_subagents_is_imported_completely_or_not_at_all() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
         await (await runtime.open("a", id="trip", tools=[outer])).ask("Go.")
@@ -192,11 +190,11 @@ async def test_of_a_session_with_subagents_all_is_imported_or_nothing() -> None:
             with pytest.raises(TranscriptError, match=why):
                 await runtime.journal.import_session("".join(cut))
         assert storage.sessions() == []
-        assert storage.claim("trip").last == 0  # and nobody holds it
+        assert storage.claim("trip").last == 0  # no session is claimed
 
 
-async def test_each_line_of_an_exported_file_says_what_a_reader_was_shown() -> None:
-    async with talked() as (runtime, session):
+async def test_each_line_of_an_exported_file_contains_its_public_events() -> None:
+    async with two_asks() as (runtime, session):
         head, *lines = [json.loads(line) for line in (await runtime.journal.export("trip")).splitlines()]
         assert (head["actors"], head["session"], head["records"]) == ("session", "trip", len(lines))
         assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
@@ -205,18 +203,18 @@ async def test_each_line_of_an_exported_file_says_what_a_reader_was_shown() -> N
         assert session.id == "trip"
 
 
-def _swapped(lines: list[str]) -> list[str]:
+def _swap_two(lines: list[str]) -> list[str]:
     return [lines[0], lines[2], lines[1], *lines[3:]]
 
 
-def _record(lines: list[str], number: int, change: Callable[[bytes], bytes]) -> list[str]:
+def _change_record(lines: list[str], number: int, change: Callable[[bytes], bytes]) -> list[str]:
     line = json.loads(lines[number])
     line["record"] = b64encode(change(b64decode(line["record"]))).decode()
     return [*lines[:number], json.dumps(line), *lines[number + 1 :]]
 
 
-def _moved(lines: list[str], number: int, to: int) -> list[str]:
-    """Put one record in another's place, numbered as if it belonged there."""
+def _copy_record(lines: list[str], number: int, to: int) -> list[str]:
+    """Copy one record to the place of another, with that place's number."""
     record = json.loads(lines[number])["record"]
     return [*lines[:to], json.dumps({"seq": to, "record": record}), *lines[to + 1 :]]
 
@@ -230,14 +228,14 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
         "line 1: format version 9",
     ),
     "cut": (lambda lines: lines[:-1], "line 1: expected .* records, found"),
-    "swapped": (_swapped, "line 2: expected record 1, found 2"),
+    "swapped": (_swap_two, "line 2: expected record 1, found 2"),
     "no base64": (
         lambda lines: [lines[0], '{"seq": 1, "record": "?"}', *lines[2:]],
         "line 2: 'record' is not",
     ),
-    "no event": (lambda lines: _record(lines, 3, lambda record: record[:-1]), "line 4: Not an event"),
+    "no event": (lambda lines: _change_record(lines, 3, lambda record: record[:-1]), "line 4: Not an event"),
     "changed": (
-        lambda lines: _record(lines, 2, lambda record: record.replace(b"Pay.", b"Pay!")),
+        lambda lines: _change_record(lines, 2, lambda record: record.replace(b"Pay.", b"Pay!")),
         "line 1: the records were changed",
     ),
     "changed for readers": (
@@ -248,17 +246,20 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
         lambda lines: [lines[0].replace("trip", "trap"), *lines[1:]],
         "line 1: the session id differs from the log's, 'trip'",
     ),
-    "opened twice": (lambda lines: _moved(lines, 1, 2), "line 3: 'opened' must be the first event"),
-    "not opened": (lambda lines: _moved(lines, 2, 1), "line 2: 'opened' must be the first event"),
-    "a turn out of order": (lambda lines: _moved(lines, len(lines) - 1, 2), "line 3: an event of turn 2"),
+    "opened twice": (lambda lines: _copy_record(lines, 1, 2), "line 3: 'opened' must be the first event"),
+    "not opened": (lambda lines: _copy_record(lines, 2, 1), "line 2: 'opened' must be the first event"),
+    "a turn out of order": (
+        lambda lines: _copy_record(lines, len(lines) - 1, 2),
+        "line 3: an event of turn 2",
+    ),
 }
 
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("bad", BAD)
-async def test_what_is_no_log_is_refused_with_its_line_and_reason(bad: str) -> None:
+async def test_a_damaged_file_is_rejected_with_its_line_and_the_reason(bad: str) -> None:
     change, why = BAD[bad]
-    async with talked() as (runtime, _):
+    async with two_asks() as (runtime, _):
         lines = (await runtime.journal.export("trip")).decode().splitlines()
         with pytest.raises(TranscriptError, match=why):
             await runtime.journal.import_session("\n".join(change(lines)), id="copy")
@@ -267,15 +268,15 @@ async def test_what_is_no_log_is_refused_with_its_line_and_reason(bad: str) -> N
             assert len(import_logs(ends.join(lines))[0]) == len(lines) - 1
 
 
-async def test_a_file_with_other_ends_of_lines_is_imported() -> None:
-    async with talked() as (runtime, _):
+async def test_a_file_with_other_line_endings_is_imported() -> None:
+    async with two_asks() as (runtime, _):
         file = await runtime.journal.export("trip")
         await runtime.journal.import_session(file.replace(b"\n", b"\r\n"), id="elsewhere")
         assert {each.id for each in await runtime.journal.list()} == {"trip", "elsewhere"}
 
 
-async def test_the_sessions_of_a_journal_are_listed_open_or_not_by_tenant_and_page() -> None:
-    async with serving(openai()) as hosted, hosted(MemoryStorage()) as runtime:
+async def test_sessions_are_listed_by_state_tenant_and_page() -> None:
+    async with running_server(openai()) as hosted, hosted(MemoryStorage()) as runtime:
         for name, tenant in (("a1", "x"), ("a2", "y"), ("a3", "x")):
             await runtime.open("a", id=name, tenant=tenant)
         await runtime.session("a3").close()

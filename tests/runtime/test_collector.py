@@ -1,4 +1,4 @@
-"""The garbage collector is the process's: tuned where that is asked for or the process is ours, else left alone."""
+"""The garbage collector is tuned on request or by our own commands, and otherwise left alone."""
 
 import argparse
 import gc
@@ -54,8 +54,8 @@ assert gc.get_threshold() == TUNED
 
 
 @pytest.fixture(autouse=True)
-def untuned() -> Iterator[None]:
-    """Give the collector the thresholds that Python gives it, and take them back."""
+def default_thresholds() -> Iterator[None]:
+    """Set Python's default thresholds, and restore the previous ones afterwards."""
     before = gc.get_threshold()
     gc.set_threshold(*DEFAULT)
     yield
@@ -63,7 +63,7 @@ def untuned() -> Iterator[None]:
 
 
 @pytest.mark.anyio
-async def test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise() -> None:
+async def test_a_runtime_leaves_the_collector_alone_unless_asked_to_tune_it() -> None:
     async with Runtime(environ={}):
         assert gc.get_threshold() == DEFAULT
         async with Runtime(environ={}, gc="tuned"):
@@ -75,30 +75,32 @@ async def test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise(
 
 
 @pytest.mark.parametrize("before", [(0, 10, 10), (100_000, 50, 50), (100_000, 5, 50)])
-def test_no_threshold_is_lowered_and_a_collector_that_is_off_stays_off(before: tuple[int, int, int]) -> None:
+def test_no_threshold_is_lowered_and_a_disabled_collector_stays_disabled(
+    before: tuple[int, int, int],
+) -> None:
     gc.set_threshold(*before)
     with CollectorTuning().tuning():
         assert gc.get_threshold() == (before if not before[0] else tuple(map(max, before, TUNED)))
     assert gc.get_threshold() == before
 
 
-def test_thresholds_that_the_program_sets_meanwhile_stay() -> None:
+def test_thresholds_that_the_program_sets_meanwhile_are_kept() -> None:
     with CollectorTuning().tuning():
         gc.set_threshold(1000, 20, 20)
     assert gc.get_threshold() == (1000, 20, 20)
 
 
-def test_what_is_no_policy_is_refused_in_one_line() -> None:
+def test_an_unknown_policy_is_a_config_error() -> None:
     given: Any = "fast"
     with pytest.raises(ConfigError, match=r"gc= takes 'tuned', or None to leave .* alone, not 'fast'"):
         Runtime(environ={}, gc=given)
 
 
-def test_a_forked_child_begins_with_the_thresholds_from_before() -> None:
+def test_a_forked_child_starts_with_the_original_thresholds() -> None:
     subprocess.run([sys.executable, "-c", FORKING], check=True)
 
 
-def test_the_advice_is_given_once_and_only_where_it_helps(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_advice_is_logged_once_and_only_if_tuning_would_help(caplog: pytest.LogCaptureFixture) -> None:
     CollectorTuning().advise(CROWD - 1)
     with CollectorTuning().tuning():
         CollectorTuning().advise(CROWD)
@@ -114,7 +116,7 @@ def test_the_advice_is_given_once_and_only_where_it_helps(caplog: pytest.LogCapt
 
 
 @pytest.mark.anyio
-async def test_a_runtime_with_many_sessions_gives_the_advice(
+async def test_a_runtime_with_many_sessions_logs_the_advice(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tuning = CollectorTuning()
@@ -128,7 +130,7 @@ async def test_a_runtime_with_many_sessions_gives_the_advice(
 
 
 @pytest.mark.anyio
-async def test_actors_run_tunes_it(tmp_path: Path) -> None:
+async def test_actors_run_tunes_the_collector(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     server = OpenAIServer([Turn(Call("thresholds")), Turn(Say("Done."))])
     async with serve(server):
@@ -138,14 +140,14 @@ async def test_actors_run_tunes_it(tmp_path: Path) -> None:
     assert (tmp_path / "said").read_text() == str(TUNED)
 
 
-def test_actors_stress_tunes_it(tmp_path: Path) -> None:
+def test_actors_stress_tunes_the_collector(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     sizes = ("--sessions", "1", "--turns", "1", "--cancelling", "0")
     assert actors_now("stress", "--tools", str(tmp_path / "tools.py"), *sizes).code == 0
     assert (tmp_path / "said").read_text() == str(TUNED)
 
 
-def test_actors_simulate_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actors_simulate_tunes_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anyio.run", lambda *_, **__: gc.get_threshold())
     options = argparse.Namespace(
         dialect="openai_chat", script=None, fault=[], mode="strict", backend="asyncio"

@@ -1,4 +1,4 @@
-"""Another system prompt and other tools between turns: when they take effect, who is told, and what hosts are shown."""
+"""`configure`: when a new system prompt or new tools take effect, which events report them, and the requests sent."""
 
 from typing import Any
 
@@ -37,15 +37,15 @@ async def find() -> str:
     return "found"
 
 
-def many(count: int) -> list[Tool[..., Any]]:  # Any: any function
+def many_tools(count: int) -> list[Tool[..., Any]]:  # Any: any function
     async def work() -> str:
         return "ok"
 
     return [Tool.from_schema(f"work_{number}", "Works.", {"type": "object"}, work) for number in range(count)]
 
 
-def offered(server: LoopbackServer) -> list[list[str]]:
-    """The names of the tools in each request."""
+def declared_tools(server: LoopbackServer) -> list[list[str]]:
+    """Return the names of the tools in each request."""
     found = []
     for body in bodies(server):
         listed = [each.get("function", each) for each in body.get("tools") or ()]
@@ -57,13 +57,13 @@ def epochs(events: list[object]) -> list[str]:
     return [event.reason for event in events if isinstance(event, EpochBegan)]
 
 
-def statuses(events: list[SessionEvent], *of: str) -> list[str]:
+def event_types(events: list[SessionEvent], *of: str) -> list[str]:
     return [event.type for event in events if event.type in of]
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3", "PROMISE-4")
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_responses"])
-async def test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them(name: str) -> None:
+async def test_changed_tools_begin_an_epoch_if_reasoning_is_bound_to_them(name: str) -> None:
     server = strict_host(name, Script([LOOK, DONE, DONE, LOOK, DONE]), bound=True, interleaved=True)
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[look], system="Be brief.")
@@ -81,7 +81,7 @@ async def test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them(name:
     assert [sealed_thoughts(body) for body in bodies(server)] == [0, 1, 2, 0, 1]
 
 
-async def test_where_reasoning_is_bound_to_nothing_the_lane_goes_on_as_it_is() -> None:
+async def test_changed_tools_keep_the_lane_if_no_reasoning_is_bound_to_them() -> None:
     server = openai(LOOK, DONE, Turn(Call("look", {})), DONE)
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[look])
@@ -91,19 +91,19 @@ async def test_where_reasoning_is_bound_to_nothing_the_lane_goes_on_as_it_is() -
         assert epochs(list(log(runtime, session))) == []
     assert_prefixes(server)
     assert server.refusals == []
-    assert offered(server) == [["look"]] * 2 + [["find"]] * 2
+    assert declared_tools(server) == [["look"]] * 2 + [["find"]] * 2
     first, second = results(
         bodies(server)[-1]
-    ).values()  # of the call that was recorded, and of a tool that is gone
+    ).values()  # of the recorded call, and of the call of a removed tool
     assert first == "seen"
     assert "unknown" in second.lower()
     assert "find" in second
 
 
-async def gated(
+async def configure_during_ask(
     session: Session, gate: Gate, *changes: dict[str, object]
 ) -> tuple[list[SessionEvent], list[object]]:
-    """Ask for changes while a tool runs; give the ask's events and the answers."""
+    """Configure the session while a tool runs; return the ask's events and the outcomes."""
     async with session.stream("Do it.") as events:
         await gate.started("a")
         outcomes: list[object] = [await session.configure(**change) for change in changes]  # type: ignore[arg-type]
@@ -112,15 +112,15 @@ async def gated(
 
 
 @pytest.mark.requirement("PROMISE-5", "PROMISE-11")
-async def test_what_is_configured_during_an_ask_waits_for_its_end_and_the_latest_of_each_counts() -> None:
+async def test_changes_during_an_ask_are_queued_and_the_latest_of_each_applies() -> None:
     gate = Gate()
     server = anthropic(Turn(Think("hm"), Call("work", {"name": "a"})), DONE, DONE)
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[gate.tool], system="One.")
         changes: tuple[dict[str, object], ...] = ({"tools": [look]}, {"system": "Two."}, {"system": "Three."})
-        events, outcomes = await gated(session, gate, *changes)
+        events, outcomes = await configure_during_ask(session, gate, *changes)
         assert outcomes == [SwitchOutcome("here", "queued", 1)] * 3
-        assert statuses(events, "turn_ended", "configured") == ["turn_ended", "configured"]
+        assert event_types(events, "turn_ended", "configured") == ["turn_ended", "configured"]
         assert (await session.ask("And?")).status == "complete"
         (event,) = [event for event in log(runtime, session) if isinstance(event, Configured)]
         assert (event.system, event.tools) == ("Three.", ("look",))
@@ -128,11 +128,11 @@ async def test_what_is_configured_during_an_ask_waits_for_its_end_and_the_latest
         assert [each.digest for each in told if isinstance(each, ConfiguredEvent)] == [event.preamble]
         assert (await session.history()).system == "Three."
     assert server.refusals == []
-    assert offered(server) == [["work"], ["work"], ["look"]]
+    assert declared_tools(server) == [["work"], ["work"], ["look"]]
     assert ["Three." in str(body["system"]) for body in bodies(server)] == [False, False, True]
 
 
-async def test_a_turn_that_waits_for_its_caller_ends_with_the_tools_it_began_with() -> None:
+async def test_a_turn_that_waits_for_its_caller_keeps_its_tools() -> None:
     server = openai(Turn(Call("outside", {})), DONE, DONE)
     outside = Tool.external("outside", "Elsewhere.", {"type": "object"})
     async with hosting(here=server) as runtime:
@@ -142,26 +142,26 @@ async def test_a_turn_that_waits_for_its_caller_ends_with_the_tools_it_began_wit
         assert session._lifecycle.passivate()
         await session.ask(results={call.id: "done"})
         await session.ask("And?")
-    assert offered(server) == [["outside"], ["outside"], ["look"]]
+    assert declared_tools(server) == [["outside"], ["outside"], ["look"]]
 
 
-async def test_more_tools_than_the_target_takes_are_refused_and_nothing_has_changed() -> None:
+async def test_too_many_tools_are_rejected_and_nothing_changes() -> None:
     bench = Bench()
     server = openai(DONE)
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[look])
         with pytest.raises(ToolDefinitionError, match="has 130 tools and backend 'here' takes at most 128"):
-            await session.configure(tools=[*many(129), bench.source()])
+            await session.configure(tools=[*many_tools(129), bench.source()])
         assert bench.notes == ["bench opened", "bench closed"]
         with pytest.raises(ConfigError, match="system= takes a text, not int"):
             await session.configure(system=1)  # type: ignore[arg-type]
         await session.ask("Go.")
         assert not [event for event in log(runtime, session) if isinstance(event, Configured)]
-    assert offered(server) == [["look"]]
+    assert declared_tools(server) == [["look"]]
 
 
-async def changed(bench: Bench, runtime: object, *names: str) -> None:
-    """Let a toolset offer other tools, and wait until that is known."""
+async def change_toolset(bench: Bench, runtime: object, *names: str) -> None:
+    """Change the tools of a toolset, and wait until the runtime has read them."""
     (owner,) = runtime._running_host().toolsets._owners  # type: ignore[attr-defined]
     version = owner.version
     bench.change(*names)
@@ -169,7 +169,7 @@ async def changed(bench: Bench, runtime: object, *names: str) -> None:
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3", "PROMISE-4")
-async def test_what_a_toolset_offers_anew_is_written_before_the_first_request_with_it() -> None:
+async def test_new_tools_of_a_toolset_are_logged_before_the_first_request() -> None:
     bench = Bench()
     server = strict_host(
         "anthropic", Script([Turn(Think("hm"), Call("work", {})), DONE, DONE]), bound=True, interleaved=True
@@ -177,10 +177,10 @@ async def test_what_a_toolset_offers_anew_is_written_before_the_first_request_wi
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[bench.source()])
         await session.ask("Work.")
-        await changed(bench, runtime, "work", "later")
+        await change_toolset(bench, runtime, "work", "later")
         async with session.stream("And now?") as events:
             told = [event async for event in events]
-        assert statuses(told, "configured", "ask_started", "lane_rewritten") == [
+        assert event_types(told, "configured", "ask_started", "lane_rewritten") == [
             "configured",
             "ask_started",
             "lane_rewritten",
@@ -190,43 +190,43 @@ async def test_what_a_toolset_offers_anew_is_written_before_the_first_request_wi
         assert isinstance(events_of[at + 1], AskStarted)
         assert epochs(list(events_of)) == ["configured"]
     assert server.refusals == []
-    assert offered(server) == [["work"], ["work"], ["work", "later"]]
+    assert declared_tools(server) == [["work"], ["work"], ["work", "later"]]
 
 
-async def test_a_toolset_that_grows_past_what_a_backend_takes_fails_the_ask_and_says_why() -> None:
+async def test_an_ask_fails_if_a_toolset_exceeds_its_backends_limit() -> None:
     bench = Bench()
     server = openai(DONE)
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[bench.source()])
-        await changed(bench, runtime, *[f"work_{number}" for number in range(129)])
+        await change_toolset(bench, runtime, *[f"work_{number}" for number in range(129)])
         result = await session.ask("Go.", check=False)
         assert result.status == "failed"
         assert "129 tools and backend 'here' takes at most 128" in result.error
         assert server.received == 0
-        await changed(bench, runtime, "work")
+        await change_toolset(bench, runtime, "work")
         assert (await session.ask("Go.")).status == "complete"
 
 
-async def test_a_pool_goes_on_with_the_member_that_takes_so_many_tools() -> None:
+async def test_a_pool_continues_with_the_member_that_accepts_so_many_tools() -> None:
     bench = Bench()
     few, more = openai(DONE), anthropic(DONE)
     pools = {"both": PoolSettings(members=("few", "more"))}
     async with hosting(few=few, more=more, pools=pools) as runtime:
         session = await runtime.open("both", tools=[bench.source()])
-        await changed(bench, runtime, *[f"work_{number}" for number in range(129)])
+        await change_toolset(bench, runtime, *[f"work_{number}" for number in range(129)])
         result = await session.ask("Go.")
         assert (result.status, result.binding.backend) == ("complete", "more")
     assert (few.received, more.received) == (0, 1)
 
 
-async def test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_them() -> None:
+async def test_toolsets_are_opened_for_a_change_and_closed_when_unused() -> None:
     one, two, three = Bench("one"), Bench("two"), Bench("three")
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), DONE)
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[gate.tool, one.source()])
         changes: tuple[dict[str, object], ...] = ({"tools": [two.source()]}, {"tools": [three.source()]})
-        await gated(session, gate, *changes)
+        await configure_during_ask(session, gate, *changes)
         toolsets = runtime._running_host().toolsets
         with anyio.fail_after(5):
             await toolsets._changes.until(lambda: len(toolsets._owners) == 1)
@@ -237,7 +237,7 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_the
     assert three.notes == ["three opened", "three closed"]
 
 
-async def test_a_caller_that_goes_away_while_a_toolset_opens_changes_nothing() -> None:
+async def test_a_caller_cancelled_while_a_toolset_opens_changes_nothing() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
     async with hosting(here=openai(DONE)) as runtime:
@@ -274,7 +274,7 @@ async def test_a_tool_cannot_configure_the_session_that_waits_for_it() -> None:
     assert len(refused) == 1
 
 
-async def test_a_preview_shows_what_the_next_epoch_begins_with() -> None:
+async def test_a_preview_shows_the_start_of_the_next_epoch() -> None:
     server = strict_host("anthropic", Script([LOOK, DONE, DONE]), bound=True, interleaved=True)
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[look])
@@ -286,7 +286,7 @@ async def test_a_preview_shows_what_the_next_epoch_begins_with() -> None:
         assert epochs(list(log(runtime, session))) == []
 
 
-async def test_the_same_again_is_written_and_begins_nothing() -> None:
+async def test_configuring_the_same_tools_is_logged_and_begins_no_epoch() -> None:
     server = strict_host("anthropic", Script([LOOK, DONE, DONE]), bound=True, interleaved=True)
     async with hosting(here=server) as runtime:
         session = await runtime.open("here", tools=[look])

@@ -1,4 +1,4 @@
-"""What was seen is in the log, whatever happens next; and what ran is not run again."""
+"""Durable events survive `kill -9`, and calls that ran are not repeated."""
 
 import signal
 from pathlib import Path
@@ -16,8 +16,8 @@ from tests.journal.file_storage import FileStorage
 from tests.runtime.durability_child import SESSION
 
 
-class Nonsense(Command, frozen=True):
-    """A command that no actor has a case for."""
+class UnknownCommand(Command, frozen=True):
+    """A command that no actor handles."""
 
 
 CROSSINGS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20)
@@ -34,9 +34,7 @@ def _run(folder: Path, backend: str, crossing: int) -> tuple[int, list[int]]:
 
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
-    tmp_path: Path, backend: str
-) -> None:
+def test_a_durable_event_survives_kill_9_at_any_step_of_a_write(tmp_path: Path, backend: str) -> None:
     died = 0
     for crossing in CROSSINGS[backend == "trio" :: 2]:
         status, seen = _run(tmp_path, backend, crossing)
@@ -45,12 +43,12 @@ def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
         assert max(seen, default=0) <= len(events)
         state = SessionState()
         for event in events:
-            state = state.apply(event)  # the log is whole: every event can be folded
+            state = state.apply(event)  # the log is intact: every event can be applied
     assert died >= 4
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_conversation_that_nobody_kills_is_in_the_log_to_its_end(tmp_path: Path) -> None:
+def test_the_log_of_a_process_that_is_not_killed_is_complete(tmp_path: Path) -> None:
     status, seen = _run(tmp_path, "asyncio", 0)
     events = FileStorage(tmp_path / "0.log").read(SESSION)
     assert status == 0
@@ -60,7 +58,7 @@ def test_a_conversation_that_nobody_kills_is_in_the_log_to_its_end(tmp_path: Pat
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-7")
-async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is_run_again() -> None:
+async def test_calls_are_not_repeated_after_a_crash() -> None:
     runs: list[str] = []
     running = anyio.Event()
 
@@ -90,7 +88,7 @@ async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is
             session = await runtime.open("openai:gpt-5.2", tools=[quick, slow], id="crashing")
             async with session.stream("Do both.") as events:
                 await running.wait()
-                await session._session.send(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
+                await session._session.send(UnknownCommand())  # type: ignore[arg-type]  # crashes the actor
                 async for _ in events:
                     pass
             answer = await session.ask("What happened?")

@@ -1,4 +1,4 @@
-"""The edges of a runtime's life: entered while cancelled, opened twice at once, closed by one who is cancelled."""
+"""Edge cases in the life of a runtime: cancellation on entry, two opens of one id, a cancelled close."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("PROMISE-11")
-async def test_a_runtime_that_is_entered_while_cancelled_ends_at_once() -> None:
+async def test_a_runtime_entered_in_a_cancelled_scope_ends_at_once() -> None:
     with anyio.fail_after(60):
         for enter in (System, lambda: Runtime(environ={})):
             with anyio.CancelScope() as scope:
@@ -29,7 +29,7 @@ async def test_a_runtime_that_is_entered_while_cancelled_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_runtime_whose_host_is_cancelled_natively_while_it_enters_ends() -> None:
+async def test_a_runtime_cancelled_natively_while_it_enters_ends() -> None:
     async def enter() -> None:
         async with Runtime(environ={}):
             await anyio.sleep_forever()
@@ -43,7 +43,7 @@ async def test_a_runtime_whose_host_is_cancelled_natively_while_it_enters_ends()
         assert done == {task}
 
 
-async def test_a_runtime_that_is_not_running_says_so_and_is_entered_once() -> None:
+async def test_a_runtime_that_is_not_running_raises_and_is_entered_only_once() -> None:
     runtime = Runtime(environ={"OPENAI_API_KEY": "k"})
     with pytest.raises(KernelError, match="not running"):
         await runtime.open("openai:m")
@@ -55,7 +55,7 @@ async def test_a_runtime_that_is_not_running_says_so_and_is_entered_once() -> No
         await runtime.__aenter__()
 
 
-class Slow(MemoryStorage):
+class BlockingStorage(MemoryStorage):
     """A storage that runs in a thread, as durable ones do."""
 
     blocking = True
@@ -64,7 +64,7 @@ class Slow(MemoryStorage):
         return super().append(entries)
 
 
-async def test_of_two_that_open_one_id_at_once_one_is_told_that_it_exists() -> None:
+async def test_only_one_of_several_concurrent_opens_of_an_id_succeeds() -> None:
     refused: list[str] = []
 
     async def contend(runtime: Runtime) -> None:
@@ -74,7 +74,7 @@ async def test_of_two_that_open_one_id_at_once_one_is_told_that_it_exists() -> N
             refused.append(str(error))
 
     with anyio.fail_after(60):
-        async with Runtime(environ={"OPENAI_API_KEY": "k"}, journal=Slow()) as runtime:
+        async with Runtime(environ={"OPENAI_API_KEY": "k"}, journal=BlockingStorage()) as runtime:
             async with anyio.create_task_group() as tasks:
                 for _ in range(5):
                     tasks.start_soon(contend, runtime)
@@ -82,7 +82,7 @@ async def test_of_two_that_open_one_id_at_once_one_is_told_that_it_exists() -> N
     assert len(refused) == 4
 
 
-async def test_a_close_whose_caller_is_cancelled_is_finished_all_the_same() -> None:
+async def test_a_close_is_completed_even_if_its_caller_is_cancelled() -> None:
     with anyio.fail_after(60):
         async with Runtime(environ={"OPENAI_API_KEY": "k"}) as runtime:
             for _ in range(10):
@@ -95,7 +95,7 @@ async def test_a_close_whose_caller_is_cancelled_is_finished_all_the_same() -> N
             assert list(runtime.sessions) == []
 
 
-async def test_a_key_that_was_rotated_is_used_by_the_next_request() -> None:
+async def test_a_rotated_key_is_used_by_the_next_request() -> None:
     server = OpenAIServer([Turn(Say("one")), Turn(Say("two"))], api_key="sk-two")
     environ = {"OPENAI_API_KEY": "sk-one"}
     with anyio.fail_after(60):
@@ -108,7 +108,7 @@ async def test_a_key_that_was_rotated_is_used_by_the_next_request() -> None:
     assert (first.status, second.status) == ("failed", "complete")
 
 
-async def test_a_round_nobody_waits_for_any_more_is_stopped() -> None:
+async def test_a_round_without_a_session_is_stopped() -> None:
     server = OpenAIServer([Turn(Say("x" * 4000))], faults={0: Stall(after_bytes=600)})
     with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
@@ -117,12 +117,12 @@ async def test_a_round_nobody_waits_for_any_more_is_stopped() -> None:
                 async for event in events:
                     if event.type == "text":
                         break
-                await session._lifecycle.close(in_order=False)  # as when it crashes too often
+                await session._lifecycle.close(in_order=False)  # as after too many crashes
             while any(cell.life and cell.life.children for cell in runtime._system.cells.values()):
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_a_stream_that_is_read_after_its_block_was_left_has_ended() -> None:
+async def test_a_stream_is_empty_after_its_block_was_left() -> None:
     server = OpenAIServer([Turn(Say("words"))])
     with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:

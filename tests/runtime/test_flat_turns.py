@@ -1,4 +1,4 @@
-"""What one more turn costs does not depend on how long the conversation is: counted in steps, not in time."""
+"""The cost of one more turn does not depend on the length of the conversation, counted in function calls."""
 
 import sys
 from types import FrameType
@@ -13,22 +13,22 @@ SHORT, LONG = 100, 2000
 
 
 def steps_of_one_more_turn(name: str, messages: int) -> int:
-    """Return how many functions run, ours and the interpreter's, to append a turn and make its request."""
+    """Return the number of function calls, ours and built-in, to append a turn and build its request."""
     live = Live(name, name, messages)
     live.next()
-    for _ in range(2):  # what is made once, on first use, is not what a turn costs
+    for _ in range(2):  # the first turns also initialise caches
         live.append(live.author.turn())
         live.next()
     live.append(live.author.turn())
-    mint.cache_clear()  # sessions number their calls alike, and the first of them pays for the ids of all
+    mint.cache_clear()  # sessions use equal call ids, and the first session fills the cache
     count = 0
 
-    def called(frame: FrameType, event: str, argument: object) -> None:
+    def count_call(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    sys.setprofile(called)
+    sys.setprofile(count_call)
     try:
         live.next()
     finally:
@@ -38,6 +38,6 @@ def steps_of_one_more_turn(name: str, messages: int) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PROFILES)
-def test_one_more_turn_takes_no_more_steps_in_a_long_conversation(name: str) -> None:
+def test_one_more_turn_takes_no_more_calls_in_a_long_conversation(name: str) -> None:
     short, long = (steps_of_one_more_turn(name, messages) for messages in (SHORT, LONG))
     assert 100 < long <= short * 1.1

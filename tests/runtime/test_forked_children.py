@@ -1,4 +1,4 @@
-"""Processes that were forked share neither threads nor names with each other and with their parent."""
+"""Forked processes share neither threads nor names with each other or with their parent."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from tests.journal.postgres import Server
 
 FORKS = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked elsewhere")
 BEFORE = "import sys, warnings; warnings.resetwarnings(); sys.argv[1:] = {}"
-"""What a program runs before, which is forked from a process in which every warning is an error."""
+"""Code that a program runs first, because it is forked from a process in which warnings are errors."""
 
 
 def output_of(program: str, *arguments: str, folder: Path) -> tuple[str, str]:
-    """Run a program of this folder in a process of its own; return what it wrote, and its errors."""
+    """Run a program of this folder in its own process; return its output and its errors."""
     out, errors = folder / "out", folder / "errors"
     for path in (out, errors):
         path.touch()
@@ -37,7 +37,7 @@ PAYING = [Turn(Call("pay", {})), Turn(Say("Paid."))]
 
 @FORKS
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_forked_child_has_threads_of_its_own(backend: str, tmp_path: Path) -> None:
+def test_a_forked_child_has_its_own_threads(backend: str, tmp_path: Path) -> None:
     out, errors = output_of("forked_child.py", backend, folder=tmp_path)
     assert out.splitlines() == ["blocking: ['complete']", "large: ['complete']", "stall seen: True"], errors
 
@@ -46,7 +46,7 @@ def test_a_forked_child_has_threads_of_its_own(backend: str, tmp_path: Path) -> 
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["memory", "sqlite", "postgres"])
-async def test_workers_forked_after_their_runtime_was_made_are_two_hosts(
+async def test_workers_forked_from_one_runtime_are_two_hosts(
     journal: str, anyio_backend_name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     server = OpenAIServer([*PAYING, *PAYING], faults={0: SERVER_ERROR, 3: SERVER_ERROR})
@@ -69,8 +69,8 @@ async def test_workers_forked_after_their_runtime_was_made_are_two_hosts(
 
 
 @pytest.mark.anyio
-async def test_runtimes_of_one_seed_have_idempotency_keys_of_their_own() -> None:
-    """Case keys-after-a-fork, in one process and, above, in forked ones."""
+async def test_runtimes_with_the_same_seed_have_different_idempotency_keys() -> None:
+    """Case keys-after-a-fork in one process; the test above covers forked ones."""
     keys = list[str]()
 
     @tool(effects="idempotent")

@@ -1,4 +1,4 @@
-"""Forked workers of a host: they hold none of its locks, so a host that is killed is taken over at once."""
+"""Forked workers hold none of their host's locks, so a killed host can be taken over at once."""
 
 import os
 import signal
@@ -21,28 +21,28 @@ from tests.runtime.takeover_host import tools
 from tests.runtime.test_takeover import Child, pay_in_turn
 
 LEASE = 600.0
-"""Seconds. No test waits for its end, so a session that is taken over was free at once."""
+"""Seconds. No test waits for the lease to end, so a session that is taken over was free at once."""
 
 
-class Forking(Child):
-    """A host in a process of its own, which forks workers. Its end kills them by their process ids."""
+class ForkingHost(Child):
+    """A host in its own process, which forks workers. At its end, the workers are killed by their process ids."""
 
     def __init__(self, where: str, *program: str) -> None:
         super().__init__(where, *program)
         self._workers = list[int]()
 
-    def hear_of_worker(self) -> None:
-        """Note the worker that it says it has forked."""
-        _, worker = self.heard()
+    def read_worker_pid(self) -> None:
+        """Read and remember the process id of a worker that the host has forked."""
+        _, worker = self.read_words()
         self._workers.append(int(worker))
 
-    def inherit(self, path: Path) -> list[list[str]]:
-        """Have a forked child use the journal; return what it says."""
+    def use_in_fork(self, path: Path) -> list[list[str]]:
+        """Use the journal in a forked child; return the output."""
         self.tell("inherit", path)
-        return list(takewhile(lambda words: words not in ([], ["ended"]), iter(self.heard, None)))
+        return list(takewhile(lambda words: words not in ([], ["ended"]), iter(self.read_words, None)))
 
     def has_living_workers(self) -> bool:
-        """Return True if each worker is alive."""
+        """Return True if every worker is alive."""
         return all(Path(f"/proc/{worker}/stat").exists() for worker in self._workers)
 
     def end(self) -> None:
@@ -58,22 +58,22 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def host(path: Path) -> Iterator[Forking]:
-    child = Forking(str(path), "tests.runtime.takeover_child", str(LEASE))
-    assert child.heard() == ["open"]
+def host(path: Path) -> Iterator[ForkingHost]:
+    child = ForkingHost(str(path), "tests.runtime.takeover_child", str(LEASE))
+    assert child.read_words() == ["open"]
     yield child
     child.end()
 
 
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_a_host_killed_in_a_write_is_taken_over_at_once_while_its_forked_workers_live(
-    durability: Durability, path: Path, host: Forking
+def test_a_host_killed_in_a_write_is_taken_over_while_its_workers_live(
+    durability: Durability, path: Path, host: ForkingHost
 ) -> None:
     assert host.ask("claim", "one") == ["claimed", "1", "0"]
     assert host.ask("append", "one", 1, "kept") == ["1"]
     host.tell("fork")
-    host.hear_of_worker()
+    host.read_worker_pid()
     assert host.ask("write", "one", 1) == ["writing"]
     Child.end(host)
     with closing(SqliteStorage(path, durability=durability)) as mine:
@@ -86,13 +86,11 @@ def test_a_host_killed_in_a_write_is_taken_over_at_once_while_its_forked_workers
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_host_killed_between_writes_is_taken_over_at_once_while_its_forked_workers_live(
-    path: Path, host: Forking
-) -> None:
+def test_a_host_killed_between_writes_is_taken_over_while_workers_live(path: Path, host: ForkingHost) -> None:
     assert host.ask("claim", "one") == ["claimed", "1", "0"]
     for _ in range(3):
         host.tell("fork")
-        host.hear_of_worker()
+        host.read_worker_pid()
     assert host.ask("append", "one", 1, "kept") == ["1"]
     Child.end(host)
     with closing(SqliteStorage(path)) as mine:
@@ -104,7 +102,7 @@ def test_a_host_killed_between_writes_is_taken_over_at_once_while_its_forked_wor
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_a_runtime_killed_while_a_tool_has_a_pool_of_processes_is_taken_over_at_once(
+async def test_a_runtime_killed_with_a_process_pool_is_taken_over_at_once(
     path: Path, anyio_backend: str
 ) -> None:
     file = path.with_name("ran")
@@ -118,10 +116,10 @@ async def test_a_runtime_killed_while_a_tool_has_a_pool_of_processes_is_taken_ov
                 str(file),
                 "forking",
             )
-            host = Forking(str(path), *program)
+            host = ForkingHost(str(path), *program)
             try:
-                await anyio.to_thread.run_sync(host.hear_of_worker)
-                assert await anyio.to_thread.run_sync(host.heard, abandon_on_cancel=True) == ["paying"]
+                await anyio.to_thread.run_sync(host.read_worker_pid)
+                assert await anyio.to_thread.run_sync(host.read_words, abandon_on_cancel=True) == ["paying"]
                 Child.end(host)
                 async with Runtime(environ={"OPENAI_BASE_URL": server.base_url}, journal=path) as runtime:
                     session = await runtime.resume("trip", tools=tools(file))
@@ -132,9 +130,9 @@ async def test_a_runtime_killed_while_a_tool_has_a_pool_of_processes_is_taken_ov
     assert sorted(file.read_text().split()) == ["note", "pay"]
 
 
-def test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent(path: Path, host: Forking) -> None:
+def test_a_forked_child_can_neither_use_nor_close_its_parents_journal(path: Path, host: ForkingHost) -> None:
     assert host.ask("claim", "one") == ["claimed", "1", "0"]
-    *refusals, closed = host.inherit(path)
+    *refusals, closed = host.use_in_fork(path)
     assert [method for method, *_ in refusals] == ["open", "sessions", "vacuum", "open"]
     for _, *why in refusals:
         assert " ".join(why).startswith(f"{path}: this process was forked while the file was open")
@@ -146,6 +144,6 @@ def test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent(path: Path
         assert other.read("one") == [to("on")]
 
 
-def test_a_forked_child_may_use_a_journal_that_its_parent_has_closed(path: Path, host: Forking) -> None:
+def test_a_forked_child_may_use_a_journal_closed_by_its_parent(path: Path, host: ForkingHost) -> None:
     host.tell("close")
-    assert host.inherit(path) == [["open"], ["sessions"], ["vacuum"], ["open"], ["closed"]]
+    assert host.use_in_fork(path) == [["open"], ["sessions"], ["vacuum"], ["open"], ["closed"]]

@@ -1,6 +1,6 @@
-"""What a turn, a session and its actors leave behind is gone at once, with nothing for the garbage collector to find.
+"""Objects of a turn, a session and its actors are freed at once, without the garbage collector.
 
-Its pauses grow with all that is alive, so it should have no reason to come.
+Its pauses grow with the number of live objects, so it should find nothing to do.
 """
 
 import gc
@@ -28,16 +28,16 @@ async def search(query: str) -> str:
 
 @tool
 def read(path: str) -> str:
-    """Read, in a thread."""
+    """Read a file, in a thread."""
     return f"Read {path}."
 
 
 @contextmanager
-def collecting() -> Iterator[list[str]]:
-    """Give a list; when the block is left, it has the types of ours that only the collector could free.
+def collected_types() -> Iterator[list[str]]:
+    """Yield a list that contains, after the block, our types that only the garbage collector could free.
 
-    Only what was made in the block counts. What an earlier test left behind may become garbage here: a first round of
-    the collector may do no more than close the coroutines that hold it.
+    Only objects created in the block count. A first collection before it may only close the coroutines that hold
+    garbage of earlier tests.
     """
     found: list[str] = []
     gc.collect()
@@ -52,26 +52,24 @@ def collecting() -> Iterator[list[str]]:
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
-        gc.enable()  # what is frozen stays so: else a million objects that were collected as tests come along
+        gc.enable()  # without unfreezing, because the next tests would then scan a million objects
 
 
-async def test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector() -> None:
+async def test_a_turn_with_tools_leaves_no_garbage() -> None:
     calls = Turn(Call("search", {"query": "a"}), Call("read", {"path": "b"}), Call("search", {"query": 1}))
     server = openai(calls, Turn(Say("Done.")), calls, Turn(Say("Done.")))
     async with hosting(gpt=server) as runtime:
         session = await runtime.open("gpt", tools=[search, read])
-        await session.ask("Go.")  # what is made at its first use has been made
-        with collecting() as found:
+        await session.ask("Go.")  # initialises caches
+        with collected_types() as found:
             assert (await session.ask("Go.")).status == "complete"
     assert found == []
 
 
-async def test_a_session_that_is_closed_and_deleted_leaves_none_of_its_actors_to_the_garbage_collector() -> (
-    None
-):
+async def test_a_deleted_session_leaves_no_garbage() -> None:
     server = openai(Turn(Call("search", {"query": "a"})), Turn(Say("Done.")))
     async with hosting(gpt=server) as runtime:
-        with collecting() as found:
+        with collected_types() as found:
             session = await runtime.open("gpt", tools=[search])
             assert (await session.ask("Go.")).status == "complete"
             await session.close()
@@ -80,10 +78,10 @@ async def test_a_session_that_is_closed_and_deleted_leaves_none_of_its_actors_to
     assert found == []
 
 
-async def test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_deleted() -> None:
+async def test_a_session_that_its_own_tools_reference_is_freed_after_deletion() -> None:
     async with hosting(gpt=openai()) as runtime:
         session = await runtime.open("gpt")
-        await session.configure(tools=[_looking_up(session)])
+        await session.configure(tools=[_self_referencing_tool(session)])
         freed = ref(session)
         await session.close()
         await runtime.journal.delete(session.id)
@@ -93,12 +91,12 @@ async def test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_deleted
         assert freed() is None
 
 
-def _looking_up(session: Session) -> Tool[[str], Coroutine[Any, Any, str]]:
-    """Return a tool that looks into its own session."""
+def _self_referencing_tool(session: Session) -> Tool[[str], Coroutine[Any, Any, str]]:
+    """Return a tool that references its own session."""
 
     @tool
     async def look_up(query: str) -> str:
-        """Search what was said."""
+        """Search the session."""
         return f"{query} in {session.id}"
 
     return look_up

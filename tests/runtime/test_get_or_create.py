@@ -1,4 +1,4 @@
-"""`open(..., resume=True)` opens, resumes or returns the session of an id, and `async with` gives it back."""
+"""`open(..., resume=True)` opens, resumes or returns a session; `async with` releases it."""
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -21,31 +21,31 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.journal.storages import FILES
 from tests.runtime.every_await import cancels
-from tests.runtime.test_edges import Slow
-from tests.runtime.test_ownership import nothing_left, runtime_on
-from tests.runtime.test_recovery_of_sessions import Held
+from tests.runtime.test_edges import BlockingStorage
+from tests.runtime.test_ownership import assert_nothing_left, runtime_on
+from tests.runtime.test_recovery_of_sessions import HeldStorage
 from tests.runtime_support import Gate, hosting, openai
 
 pytestmark = pytest.mark.anyio
 
-KEPT = pytest.mark.parametrize("kept", ["memory", "slow memory", "sqlite-process"])
+STORAGES = pytest.mark.parametrize("kept", ["memory", "slow memory", "sqlite-process"])
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
 WORK = Turn(Call("work", {"name": "a"}))
 
 
 def storage_of(kept: str, folder: Path) -> Storage:
-    """Return a storage that is empty."""
-    return Slow() if kept == "slow memory" else FILES[kept](folder)
+    """Return an empty storage."""
+    return BlockingStorage() if kept == "slow memory" else FILES[kept](folder)
 
 
-async def until(is_so: Callable[[], object]) -> None:
-    """Wait for what the host does behind its callers' backs."""
-    while not is_so():  # noqa: ASYNC110  nobody tells
+async def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait for work that the host does in the background."""
+    while not is_so():  # noqa: ASYNC110  # the host does not report it
         await anyio.sleep(0.001)
 
 
-@KEPT
-async def test_callers_that_come_at_once_get_one_session(kept: str, tmp_path: Path) -> None:
+@STORAGES
+async def test_concurrent_callers_receive_the_same_session(kept: str, tmp_path: Path) -> None:
     got = list[Session]()
 
     async def get(runtime: Runtime) -> None:
@@ -61,8 +61,10 @@ async def test_callers_that_come_at_once_get_one_session(kept: str, tmp_path: Pa
         assert (await got[3].ask("Hello.")).text == "Hi."
 
 
-@KEPT
-async def test_callers_that_come_and_go_at_once_all_get_a_session(kept: str, tmp_path: Path) -> None:
+@STORAGES
+async def test_callers_that_open_and_release_concurrently_all_get_a_session(
+    kept: str, tmp_path: Path
+) -> None:
     answers = list[str]()
 
     async def use(runtime: Runtime) -> None:
@@ -78,7 +80,7 @@ async def test_callers_that_come_and_go_at_once_all_get_a_session(kept: str, tmp
         assert answers == ["Hi."] * 12
 
 
-async def test_a_session_is_resumed_from_its_log_and_keeps_what_the_log_has(tmp_path: Path) -> None:
+async def test_a_resumed_session_keeps_the_target_and_prompt_of_its_log(tmp_path: Path) -> None:
     storage = FILES["sqlite-process"](tmp_path)
     async with hosting(a=openai(Turn(Say("one"))), b=openai(), storage=storage) as runtime:
         session = await runtime.open("a", id="one", system="Be brief.", tenant="t", resume=True)
@@ -96,8 +98,8 @@ async def test_a_session_is_resumed_from_its_log_and_keeps_what_the_log_has(tmp_
             await runtime.open("a", id="one", resume=True)
 
 
-@KEPT
-async def test_the_last_one_who_gives_a_session_back_has_it_put_away(kept: str, tmp_path: Path) -> None:
+@STORAGES
+async def test_a_session_is_passivated_when_its_last_user_releases_it(kept: str, tmp_path: Path) -> None:
     async with hosting(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
         async with runtime.open("a", id="one", resume=True) as session:
             async with runtime.open("a", id="one", resume=True) as same:
@@ -105,25 +107,23 @@ async def test_the_last_one_who_gives_a_session_back_has_it_put_away(kept: str, 
                 await same.ask("Hello.")
             assert runtime.stats().hibernated == 0
             await session.ask("Still here?")
-        await assert_put_away(runtime, kept)
+        await assert_passivated(runtime, kept)
 
 
-async def assert_put_away(runtime: Runtime, kept: str) -> None:
-    """Wait until session `one` sleeps, or is closed if its log is in memory."""
+async def assert_passivated(runtime: Runtime, kept: str) -> None:
+    """Wait until session `one` is hibernated, or closed if its log is in memory."""
     with anyio.fail_after(60):
         if kept == "sqlite-process":
-            await until(lambda: runtime.stats().hibernated == 1)
+            await wait_until(lambda: runtime.stats().hibernated == 1)
             assert list(runtime.sessions) == ["one"]
         else:
-            await until(lambda: "one" not in runtime.sessions)
+            await wait_until(lambda: "one" not in runtime.sessions)
             (stored,) = await runtime.journal.list()
             assert stored.state == "closed"
 
 
-@KEPT
-async def test_a_session_that_somebody_awaited_stays_when_others_give_it_back(
-    kept: str, tmp_path: Path
-) -> None:
+@STORAGES
+async def test_a_session_opened_with_await_stays_when_others_release_it(kept: str, tmp_path: Path) -> None:
     async with hosting(a=openai(Turn(Say("Hi."))), storage=storage_of(kept, tmp_path)) as runtime:
         session = await runtime.open("a", id="one")
         async with runtime.open("a", id="one", resume=True):
@@ -132,8 +132,8 @@ async def test_a_session_that_somebody_awaited_stays_when_others_give_it_back(
         assert (await session.ask("Hello.")).text == "Hi."
 
 
-@KEPT
-async def test_giving_back_cancels_no_turn_that_runs(kept: str, tmp_path: Path) -> None:
+@STORAGES
+async def test_releasing_a_session_does_not_cancel_a_running_turn(kept: str, tmp_path: Path) -> None:
     gate, results = Gate(), list[str]()
 
     async def ask(session: Session) -> None:
@@ -149,12 +149,12 @@ async def test_giving_back_cancels_no_turn_that_runs(kept: str, tmp_path: Path) 
             await gate.started("a")
         assert (session.busy, results) == (True, [])
         gate.open("a")
-        await assert_put_away(runtime, kept)
+        await assert_passivated(runtime, kept)
     assert results == ["complete"]
 
 
-@KEPT
-async def test_giving_back_cancels_no_turn_that_waits(kept: str, tmp_path: Path) -> None:
+@STORAGES
+async def test_releasing_a_session_does_not_cancel_a_waiting_turn(kept: str, tmp_path: Path) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
     async with hosting(a=server, storage=storage_of(kept, tmp_path)) as runtime:
         async with runtime.open("a", id="one", tools=[LOOK]) as session:
@@ -166,11 +166,11 @@ async def test_giving_back_cancels_no_turn_that_waits(kept: str, tmp_path: Path)
             assert same is session
             (waits,) = same.pending
             assert (await same.ask(results={waits.call.id: 1})).text == "Found."
-        await assert_put_away(runtime, kept)
+        await assert_passivated(runtime, kept)
 
 
 @pytest.mark.parametrize("kept", ["memory", "slow memory"])
-async def test_a_session_in_memory_that_was_closed_is_begun_anew(kept: str, tmp_path: Path) -> None:
+async def test_a_closed_session_in_memory_is_opened_again_from_scratch(kept: str, tmp_path: Path) -> None:
     async with hosting(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
         for _ in range(2):
             async with runtime.open("a", id="one", resume=True) as session:
@@ -178,8 +178,8 @@ async def test_a_session_in_memory_that_was_closed_is_begun_anew(kept: str, tmp_
                 assert len(await session.history()) == 2
 
 
-async def test_who_comes_while_a_session_is_closed_gets_one_that_is_open() -> None:
-    storage, answers = Held(Closed), list[str]()
+async def test_a_caller_during_a_close_receives_a_new_open_session() -> None:
+    storage, answers = HeldStorage(Closed), list[str]()
 
     async def use(words: str) -> None:
         async with runtime.open("a", id="one", resume=True) as session:
@@ -196,8 +196,8 @@ async def test_who_comes_while_a_session_is_closed_gets_one_that_is_open() -> No
     assert answers == ["one", "two"]
 
 
-@KEPT
-async def test_an_open_that_may_resume_leaves_nothing_when_it_is_cancelled_at_any_await(
+@STORAGES
+async def test_a_resuming_open_cancelled_at_any_await_leaves_nothing_behind(
     kept: str, tmp_path: Path
 ) -> None:
     async with runtime_on(storage_of(kept, tmp_path)) as runtime:
@@ -209,14 +209,14 @@ async def test_an_open_that_may_resume_leaves_nothing_when_it_is_cancelled_at_an
         async with aclosing(cancels(work)) as moments:
             async for _ in moments:
                 with anyio.fail_after(60):
-                    await until(lambda: not runtime._registry._reserved)
-                    await until(lambda: kept == "sqlite-process" or not runtime.sessions)
+                    await wait_until(lambda: not runtime._registry._reserved)
+                    await wait_until(lambda: kept == "sqlite-process" or not runtime.sessions)
                 assert all(runtime.sessions[name]._lifecycle.handles == 0 for name in runtime.sessions)
                 await runtime.journal.delete("one")
-                await nothing_left(runtime)
+                await assert_nothing_left(runtime)
 
 
-async def test_what_cannot_be_got_is_told_in_one_line() -> None:
+async def test_impossible_opens_raise_short_errors() -> None:
     async with hosting(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="resume=True takes an id="):
             await runtime.open("a", resume=True)
@@ -229,14 +229,14 @@ async def test_what_cannot_be_got_is_told_in_one_line() -> None:
             await runtime.open("a", id="one")
 
 
-async def test_a_session_that_nobody_has_makes_place_for_another(tmp_path: Path) -> None:
+async def test_a_released_session_makes_room_for_another(tmp_path: Path) -> None:
     server = openai(*[Turn(Say("Hi.")) for _ in range(7)])
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=2)
     async with hosting(a=server, storage=storage, limits=limits) as runtime:
         for name in ("one", "two", "three", "one"):
             async with runtime.open("a", id=name, resume=True) as session:
                 await session.ask("Hello.")
-            await until(lambda: runtime.stats().active == 0)
+            await wait_until(lambda: runtime.stats().active == 0)
         assert list(runtime.sessions) == ["three", "one"]
         assert len(await runtime.sessions["one"].history()) == 4
         with pytest.raises(SessionClosed):
@@ -251,20 +251,20 @@ async def test_a_session_that_nobody_has_makes_place_for_another(tmp_path: Path)
         )
 
 
-async def test_a_session_that_waits_or_is_read_keeps_its_place(tmp_path: Path) -> None:
+async def test_a_waiting_or_subscribed_session_keeps_its_place(tmp_path: Path) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("Hi.")))
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
     async with hosting(a=server, storage=storage, limits=limits) as runtime:
         async with runtime.open("a", id="one", tools=[LOOK], resume=True) as session:
             await session.ask("Look it up.")
-        await until(lambda: runtime.stats().active == 0)
+        await wait_until(lambda: runtime.stats().active == 0)
         with pytest.raises(TooManySessions):
             await runtime.open("a", id="two", resume=True)
         async with runtime.open("a", id="one", resume=True):
             await session.cancel()
         async with aclosing(session.events()) as events:
             await anext(events)
-            await until(lambda: runtime.stats().active == 0)
+            await wait_until(lambda: runtime.stats().active == 0)
             for _ in range(2):
                 with pytest.raises(TooManySessions):
                     await runtime.open("a", id="two", resume=True)
@@ -272,7 +272,7 @@ async def test_a_session_that_waits_or_is_read_keeps_its_place(tmp_path: Path) -
         assert list(runtime.sessions) == ["two"]
 
 
-async def test_a_session_that_is_read_hides_none_that_nobody_has(
+async def test_a_subscribed_session_does_not_protect_released_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.runtime.residency.TRIES", 1)
@@ -289,7 +289,7 @@ async def test_a_session_that_is_read_hides_none_that_nobody_has(
             assert list(runtime.sessions) == ["one", "three"]
 
 
-async def test_a_session_that_was_looked_up_keeps_its_place_while_its_ask_waits_to_begin(
+async def test_a_looked_up_session_keeps_its_place_while_its_ask_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, begins, answers = anyio.Event(), anyio.Event(), list[str]()
@@ -314,12 +314,12 @@ async def test_a_session_that_was_looked_up_keeps_its_place_while_its_ask_waits_
                 await runtime.open("a", id="two", resume=True)
             begins.set()
         assert answers == ["Hi."]
-        await until(lambda: runtime.stats().active == 0)
+        await wait_until(lambda: runtime.stats().active == 0)
         await runtime.open("a", id="two", resume=True)
 
 
-class Failing(SqliteStorage):
-    """A file that can be read but, while `is_full`, not written."""
+class FailingStorage(SqliteStorage):
+    """A file that cannot be written while `is_full` is set."""
 
     is_full = False
 
@@ -329,8 +329,8 @@ class Failing(SqliteStorage):
         return super().append(entries)
 
 
-async def test_a_session_that_an_outage_broke_off_makes_place_for_another(tmp_path: Path) -> None:
-    storage, limits = Failing(tmp_path / "sessions.db"), RuntimeLimits(sessions=1)
+async def test_a_session_interrupted_by_an_outage_makes_room_for_another(tmp_path: Path) -> None:
+    storage, limits = FailingStorage(tmp_path / "sessions.db"), RuntimeLimits(sessions=1)
     server = openai(Turn(Say("Hi.")), Turn(Say("Back.")))
     async with hosting(a=server, storage=storage, limits=limits) as runtime:
         async with runtime.open("a", id="one", resume=True) as session:
@@ -345,7 +345,7 @@ async def test_a_session_that_an_outage_broke_off_makes_place_for_another(tmp_pa
             assert (await session.ask("Still there?")).text == "Back."
 
 
-async def test_a_session_that_was_given_back_during_a_close_that_failed_makes_place_for_another(
+async def test_a_session_released_during_a_failed_close_makes_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, fails = anyio.Event(), anyio.Event()

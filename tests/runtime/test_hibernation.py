@@ -1,4 +1,4 @@
-"""Sessions that sleep in a journal: nothing of them is in memory, and who uses one sees only that it takes longer."""
+"""Hibernated sessions: only a stub stays in memory, and callers notice only latency."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -22,7 +22,7 @@ from actors.runtime.handle import Session
 from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
 from tests.journal.storages import open_storage
-from tests.runtime.test_activation import sent
+from tests.runtime.test_activation import bodies_sent
 from tests.runtime_support import Gate, anthropic, hosting, openai
 
 pytestmark = pytest.mark.anyio
@@ -40,37 +40,37 @@ def remove(path: str) -> str:
 
 @pytest.fixture(params=["sqlite-process", "postgres"])
 def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
-    with closing(open_storage(request.param, request)) as storage:  # who judges it reads it again at last
+    with closing(open_storage(request.param, request)) as storage:  # the judge reads it again at the end
         yield storage
 
 
-async def fall_asleep(session: Session) -> None:
-    """Put a session away, and drop what is kept of it beside its log."""
+async def hibernate(session: Session) -> None:
+    """Passivate a session and drop everything but its log."""
     while not session._lifecycle.passivate():
         await anyio.lowlevel.checkpoint()
     session._lifecycle.evict()
-    assert is_asleep(session)
+    assert is_hibernated(session)
 
 
-def is_asleep(session: Session) -> bool:
-    """Say whether nothing of a session is in memory that its log holds."""
+def is_hibernated(session: Session) -> bool:
+    """Return True if nothing of a session is in memory that its log contains."""
     return session._lifecycle.state == "stored" and session._lifecycle.holding.total == 0
 
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-3", "PROMISE-4", "PROMISE-6")
-async def test_a_session_that_sleeps_between_its_asks_sends_the_same_bytes(storage: Storage) -> None:
-    async def stays_awake(session: Session) -> None:
-        """Let it keep its actors."""
+async def test_a_session_hibernated_between_asks_sends_the_same_bytes(storage: Storage) -> None:
+    async def keep_active(session: Session) -> None:
+        """Leave the session active."""
 
-    awake, asleep = await sent(stays_awake), await sent(fall_asleep, storage)
+    awake, asleep = await bodies_sent(keep_active), await bodies_sent(hibernate, storage)
     assert len(awake) == 8
     assert asleep == awake
 
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6")
-async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(storage: Storage) -> None:
+async def test_hibernation_does_not_change_what_readers_see(storage: Storage) -> None:
     gate = Gate()
     gate.open("a", "b")
     reads: list[Callable[[Session], Awaitable[object]]] = [
@@ -85,13 +85,13 @@ async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(storage: S
         await session.switch("two")
         before = [await read(session) for read in reads]
         for read, was in zip(reads, before, strict=True):
-            await fall_asleep(session)
+            await hibernate(session)
             assert (session.target, session.busy, session.pending) == ("two", False, ())
             assert await read(session) == was
-        await fall_asleep(session)
+        await hibernate(session)
         assert [each.id for each in await runtime.journal.list()] == [session.id]
         assert not await session.cancel()
-        await fall_asleep(session)
+        await hibernate(session)
         assert (await session.ask("And now?")).binding.backend == "two"
 
 
@@ -100,25 +100,25 @@ async def _events(session: Session) -> list[object]:
 
 
 @pytest.mark.alternating
-async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(storage: Storage) -> None:
+async def test_reading_the_events_of_a_hibernated_session_does_not_wake_it(storage: Storage) -> None:
     async with hosting(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello?")
-        await fall_asleep(session)
+        await hibernate(session)
         assert await _events(session)
-        assert is_asleep(session)
+        assert is_hibernated(session)
 
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("given", ["results", "a decision", "a cancel", "an end"])
-async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, given: str) -> None:
+async def test_a_waiting_turn_survives_hibernation(storage: Storage, given: str) -> None:
     call = Call("remove", {"path": "/a"}) if given == "a decision" else Call("look", {"n": 1})
     async with hosting(storage=storage, a=openai(Turn(call), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK, remove])
         assert (await session.ask("Do it.")).status == "awaiting"
         (waits,) = session.pending
-        await fall_asleep(session)
+        await hibernate(session)
         assert (session.busy, session.pending) == (True, (waits,))
         came_of: object = None
         seen = list[tuple[object, ...]]()
@@ -138,20 +138,20 @@ async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, gi
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(resolve)
-            while not seen and is_asleep(session):
+            while not seen and is_hibernated(session):
                 await anyio.lowlevel.checkpoint()
-            assert (session.busy, session.pending) == (True, (waits,))  # it is being read
+            assert (session.busy, session.pending) == (True, (waits,))  # the log is being read
         assert came_of == {"a cancel": True, "an end": None}.get(given, "Done.")
         assert session.pending == ()
 
 
 @pytest.mark.alternating
-async def test_a_session_that_sleeps_is_still_this_hosts(storage: Storage) -> None:
+async def test_a_hibernated_session_stays_claimed_by_its_host(storage: Storage) -> None:
     async with hosting(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         fence = session._lifecycle.fence
         await session.ask("Hello?")
-        await fall_asleep(session)
+        await hibernate(session)
         (stored,) = await runtime.journal.list()
         assert stored.owner is not None
         await session.ask("Still there?")
@@ -159,7 +159,7 @@ async def test_a_session_that_sleeps_is_still_this_hosts(storage: Storage) -> No
 
 
 @pytest.mark.alternating
-async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_sleep(
+async def test_cache_affinity_and_output_type_survive_hibernation(
     storage: Storage,
 ) -> None:
     answers = Turn(Call("look", {"n": 1})), Turn(Say('{"celsius": 21}'))
@@ -167,15 +167,15 @@ async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_s
         session = await runtime.open("a", tools=[LOOK])
         session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
         assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
-        await fall_asleep(session)
+        await hibernate(session)
         answer = await session.ask(results={session.pending[0].call.id: 21})
         assert answer.output == {"celsius": 21}
-        await fall_asleep(session)
+        await hibernate(session)
         assert session._lifecycle.activate().affinity.sent["a"][1] == 9
 
 
 @pytest.mark.parametrize("error", [JournalUnavailable, JournalDamaged])
-async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can(
+async def test_a_session_with_an_unreadable_log_wakes_once_it_is_readable(
     error: type[Exception],
 ) -> None:
     class Unreadable(MemoryStorage):
@@ -192,9 +192,9 @@ async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can
     async with hosting(storage=storage, a=openai(Turn(Say("Hello.")), Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello?")
-        await fall_asleep(session)
+        await hibernate(session)
         storage.fails = True
-        for _ in range(10):  # no restarts are counted
+        for _ in range(10):  # without counting as restarts
             with pytest.raises(error, match="on fire"):
                 await session.history()
             with pytest.raises(error, match="on fire"):
@@ -204,10 +204,10 @@ async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can
 
 
 @pytest.mark.alternating
-async def test_after_a_burst_of_asks_sessions_give_their_actors_back(storage: Storage) -> None:
+async def test_sessions_are_passivated_after_a_burst_of_asks(storage: Storage) -> None:
     gate, names = Gate(), [f"n{number}" for number in range(8)]
     limits = RuntimeLimits(max_active_sessions=2)
-    async with hosting(storage=storage, limits=limits, a=OpenAIServer(_works)) as runtime:
+    async with hosting(storage=storage, limits=limits, a=OpenAIServer(_call_then_answer)) as runtime:
         sessions = [await runtime.open("a", tools=[gate.tool]) for _ in names]
         async with anyio.create_task_group() as tasks:
             for session, name in zip(sessions, names, strict=True):
@@ -216,28 +216,28 @@ async def test_after_a_burst_of_asks_sessions_give_their_actors_back(storage: St
             assert runtime.stats().active == 8
             for session, name in zip(sessions, names, strict=True):
                 gate.open(name)
-                while session.busy or not _rests(session):
+                while session.busy or not _is_idle(session):
                     await anyio.lowlevel.checkpoint()
         stats = runtime.stats()
         assert stats.active <= 4
         assert stats.sessions == stats.active + stats.hibernated == 8
 
 
-def _works(request: dict[str, Any]) -> Turn:
-    """Call the tool with what the user said; then be done."""
+def _call_then_answer(request: dict[str, Any]) -> Turn:
+    """Call the tool with the user's message; then answer."""
     last = request["messages"][-1]
     return Turn(Call("work", {"name": last["content"]})) if last["role"] == "user" else Turn(Say("Done."))
 
 
-def _rests(session: Session) -> bool:
-    """Say whether all actors of a session are idle."""
+def _is_idle(session: Session) -> bool:
+    """Return True if all actors of a session are idle."""
     acting = session._lifecycle.actors
     return acting is None or all(isinstance(ref.receiver, Cell) and ref.receiver.idle for ref in acting._all)
 
 
 @asynccontextmanager
-async def crowded(storage: Storage, limits: RuntimeLimits) -> AsyncIterator[tuple[Runtime, Gate]]:
-    """Give a runtime on a server whose model calls the tool `work` once."""
+async def crowded_runtime(storage: Storage, limits: RuntimeLimits) -> AsyncIterator[tuple[Runtime, Gate]]:
+    """Yield a runtime on a server whose model calls the tool `work` once."""
     gate = Gate()
     one = Turn(Call("work", {"name": "a"}))
     async with hosting(
@@ -249,7 +249,7 @@ async def crowded(storage: Storage, limits: RuntimeLimits) -> AsyncIterator[tupl
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-9")
 @pytest.mark.parametrize("storage", ["memory", "sqlite-process", "postgres"], indirect=True)
-async def test_as_many_sessions_are_open_as_may_be(storage: Storage) -> None:
+async def test_the_number_of_open_sessions_is_limited(storage: Storage) -> None:
     async with hosting(storage=storage, limits=RuntimeLimits(sessions=2), a=openai()) as runtime:
         first, _ = [await runtime.open("a", id=name) for name in ("one", "two")]
         for refused in (runtime.open("a"), runtime.resume("three")):
@@ -261,21 +261,21 @@ async def test_as_many_sessions_are_open_as_may_be(storage: Storage) -> None:
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-9")
-async def test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory(storage: Storage) -> None:
+async def test_the_least_recently_used_session_is_hibernated_to_free_memory(storage: Storage) -> None:
     limits = RuntimeLimits(memory=100_000)
     async with hosting(storage=storage, limits=limits, a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(4)]
         for session in sessions:
             await session.ask(LONG)
             await anyio.wait_all_tasks_blocked()
-        assert [is_asleep(session) for session in sessions] == [True, True, True, False]
+        assert [is_hibernated(session) for session in sessions] == [True, True, True, False]
         assert 60_000 < runtime.stats().memory < 100_000
 
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-9")
-async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(storage: Storage) -> None:
-    async with crowded(storage, RuntimeLimits(memory=70_000)) as (runtime, gate):
+async def test_new_asks_are_rejected_while_busy_sessions_use_all_memory(storage: Storage) -> None:
+    async with crowded_runtime(storage, RuntimeLimits(memory=70_000)) as (runtime, gate):
         busy, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
         async with busy.stream(LONG + LONG) as events:
             await gate.started("a")
@@ -290,16 +290,16 @@ async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(s
                     TooManySessions, match=r"limits\.memory is 70000. Try again when some are done"
                 ):
                     await call()
-            assert len(await other.history()) == 0  # who only reads is served
+            assert len(await other.history()) == 0  # reads are served
             gate.open("a")
             assert [event.type async for event in events][-1] == "complete"
         await anyio.wait_all_tasks_blocked()
         assert (await other.ask("Hello?")).status == "complete"
-        assert is_asleep(busy)
+        assert is_hibernated(busy)
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them() -> None:
+async def test_logs_in_memory_count_and_hibernation_frees_only_folds() -> None:
     async with hosting(limits=RuntimeLimits(memory=100_000), a=openai(), b=openai()) as runtime:
         session = await runtime.open("a", messages=[Message("user", (Text(LONG),))])
         session._lifecycle.evict()
@@ -322,7 +322,7 @@ async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_the
 
 
 @pytest.mark.alternating
-async def test_what_is_kept_of_sessions_that_sleep_is_bounded(storage: Storage) -> None:
+async def test_the_memory_used_for_passivated_sessions_is_limited(storage: Storage) -> None:
     limits = RuntimeLimits(max_active_sessions=1, memory=210_000)
     async with (
         hosting(storage=storage, limits=limits, a=openai()) as runtime,

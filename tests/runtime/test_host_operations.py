@@ -1,4 +1,4 @@
-"""Closing and deletion are the host's: a caller waits for them and cannot undo them."""
+"""Close and delete run in the runtime: cancelling their caller does not interrupt them."""
 
 import asyncio
 import gc
@@ -28,7 +28,7 @@ from actors.runtime.session_host import SessionHost
 from actors.scheduler.threads import THREADS
 from actors.strict.rules.reading import clear_cache
 from actors.testing import Call, Say, ServerLimits, Stall, Turn
-from tests.runtime.test_recovery_of_sessions import Held
+from tests.runtime.test_recovery_of_sessions import HeldStorage
 from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
 
 pytestmark = pytest.mark.anyio
@@ -42,14 +42,14 @@ def assert_no_turn_is_open(events: list[LogEvent]) -> None:
     assert isinstance(events[-1], Closed)
 
 
-async def ended(runtime: Runtime, name: str) -> None:
-    """Wait until a session has ended."""
+async def wait_for_end(runtime: Runtime, name: str) -> None:
+    """Wait until a session is closed."""
     while name in runtime.sessions:
         await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_close_whose_caller_is_cancelled_at_any_moment_leaves_no_turn_open() -> None:
+async def test_a_close_cancelled_at_any_moment_leaves_no_turn_open() -> None:
     for turns in range(0, 24, 2):
         gate = Gate()
         async with hosting(a=openai(WORK)) as runtime:
@@ -60,7 +60,7 @@ async def test_a_close_whose_caller_is_cancelled_at_any_moment_leaves_no_turn_op
                     async with anyio.create_task_group() as tasks:
                         tasks.start_soon(_cancel_after, turns, scope)
                         await session.close()
-                await ended(runtime, session.id)
+                await wait_for_end(runtime, session.id)
             assert_no_turn_is_open(log(runtime, session))
 
 
@@ -72,8 +72,8 @@ async def _cancel_after(turns: int, scope: anyio.CancelScope) -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_close_whose_caller_is_cancelled_natively_leaves_no_turn_open() -> None:
-    for turns in range(1, 12, 2):  # by then it has asked
+async def test_a_natively_cancelled_close_leaves_no_turn_open() -> None:
+    for turns in range(1, 12, 2):  # from 1, because at 0 the close has not begun
         gate = Gate()
         async with hosting(a=openai(WORK)) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
@@ -84,23 +84,23 @@ async def test_a_close_whose_caller_is_cancelled_natively_leaves_no_turn_open() 
                     await asyncio.sleep(0)
                 task.cancel()
                 await asyncio.wait([task])
-                await ended(runtime, session.id)
+                await wait_for_end(runtime, session.id)
             assert_no_turn_is_open(log(runtime, session))
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-10")
-async def test_leaving_closes_the_turns_in_flight_in_the_log() -> None:
+async def test_leaving_the_runtime_ends_running_turns_in_the_log() -> None:
     gate, storage = Gate(), MemoryStorage()
     silent = anthropic(faults={0: Stall()})
     async with hosting(a=openai(WORK), silent=silent, storage=storage) as runtime:
         for target in ("a", "silent"):
             session = await runtime.open(target, tools=[gate.tool], id=target)
             async with session.stream("Do it."), session.stream("And this."):
-                pass  # they go on
+                pass  # the asks continue
         await gate.started("a")
         while not silent.received:
             await anyio.lowlevel.checkpoint()
-        runtime._registry.open.clear()  # they cannot be compared while they move
+        runtime._registry.open.clear()  # sessions cannot be compared while they change
     for name in ("a", "silent"):
         assert [event.status for event in storage.read(name) if isinstance(event, TurnEnded)] == ["cancelled"]
 
@@ -109,7 +109,7 @@ async def test_leaving_closes_the_turns_in_flight_in_the_log() -> None:
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_session_that_is_deleted_has_ended_and_its_log_is_gone() -> None:
+async def test_a_deleted_session_is_closed_and_its_log_is_removed() -> None:
     gate, storage = Gate(), MemoryStorage()
     async with hosting(a=openai(WORK, Turn(Say("new"))), storage=storage) as runtime:
         old = await runtime.open("a", tools=[gate.tool], id="one")
@@ -137,13 +137,13 @@ async def test_a_session_that_is_deleted_has_ended_and_its_log_is_gone() -> None
 
 
 ELSEWHERE = (ModuleType, FrameType, CodeType, pytest.Item, pytest.Collector, pytest.Config)
-"""Other modules, and what runs the tests, which has all of them."""
+"""Other modules, and the test runner, which references them."""
 OURS = {"actors", "anyio", "h11", "jiter", "jsonschema_rs", "msgspec", "pydantic", "structlog", "trio"}
-"""Whose modules, and Python's own, words of a session come to; not those that other tests have loaded."""
+"""Modules that may hold text of a session, in addition to the standard library."""
 
 
 ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
-"""Kinds of value that hold no other."""
+"""Types of values that reference no others."""
 
 
 @cache
@@ -151,8 +151,8 @@ def is_ours(kind: Any) -> bool:  # Any: a type
     return not issubclass(kind, ELSEWHERE)
 
 
-def held_by_modules() -> list[object]:
-    """All that is reached from our modules: the garbage collector may no longer list it (tests/conftest.py)."""
+def reachable_from_modules() -> list[object]:
+    """Return all objects reachable from our modules. The collector may list fewer (tests/conftest.py)."""
     known = OURS | sys.stdlib_module_names
     others = [vars(module) for name, module in sys.modules.items() if name.partition(".")[0] not in known]
     found: dict[int, object] = {id(each): each for each in others}
@@ -166,11 +166,11 @@ def held_by_modules() -> list[object]:
     return list(found.values())
 
 
-def holding(secret: str) -> Iterator[str]:
-    """Every text in memory that has a secret in it, whoever keeps it; what modules keep comes last."""
-    clear_cache()  # what the servers read, who are somebody else
+def texts_with(secret: str) -> Iterator[str]:
+    """Yield every text in memory that contains a secret; texts that modules hold come last."""
+    clear_cache()  # clears the buffers of the servers, which are not part of the session
     raw = secret.encode()
-    for holders in (gc.get_objects, held_by_modules):
+    for holders in (gc.get_objects, reachable_from_modules):
         for each in gc.get_referents(*holders()):
             if type(each) is str and secret in each and each != secret:
                 yield each
@@ -181,12 +181,12 @@ def holding(secret: str) -> Iterator[str]:
 CALLER: ContextVar[str] = ContextVar("caller")
 
 
-async def asked_for(secret: str, session: Session) -> None:
+async def ask_with_secret(secret: str, session: Session) -> None:
     CALLER.set(f"who asks: {secret}")
     await session.ask(f"Do it for {secret}.")
 
 
-async def test_no_word_of_a_session_that_is_deleted_stays_in_memory() -> None:
+async def test_no_text_of_a_deleted_session_stays_in_memory() -> None:
     secret = random.randbytes(8).hex()
     turns = Turn(Call("work", {"name": "a"})), Turn(Say("done")), Turn(Say("no"))
     server = openai(*turns, limits=ServerLimits(recordings=1))
@@ -198,17 +198,17 @@ async def test_no_word_of_a_session_that_is_deleted_stays_in_memory() -> None:
         other = await runtime.open("a", id="other")
         session = await runtime.open("a", tools=[work], system=f"You are {secret}.", id="one")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asked_for, secret, session)  # its variables go with it
-        assert next(holding(secret))
+            tasks.start_soon(ask_with_secret, secret, session)  # with its context variables
+        assert next(texts_with(secret))
         await runtime.journal.delete("one")
         del session
-        await other.ask("Anything?")  # by the same connection, so that its server forgets too
+        await other.ask("Anything?")  # on the same connection, so that the server forgets too
         gc.collect()
-        assert [*holding(secret)] == []
+        assert [*texts_with(secret)] == []
         await other.close()
 
 
-async def test_a_session_that_was_closed_can_be_deleted_and_one_that_never_was_too() -> None:
+async def test_closed_and_unknown_sessions_can_be_deleted() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
@@ -222,7 +222,7 @@ async def test_a_session_that_was_closed_can_be_deleted_and_one_that_never_was_t
         await runtime.open("a", id="one")
 
 
-async def test_a_deleted_session_costs_nothing() -> None:
+async def test_a_deleted_session_is_freed() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(), storage=storage) as runtime:
         session = await runtime.open("a", system="You are helpful.")
@@ -238,10 +238,8 @@ async def test_a_deleted_session_costs_nothing() -> None:
         assert [actor for actor in actors(runtime) if name in actor] == []
 
 
-async def test_deletion_is_finished_though_its_caller_is_cancelled_and_nobody_takes_the_id_meanwhile() -> (
-    None
-):
-    storage = Held(Closed)
+async def test_a_cancelled_deletion_is_completed_and_reserves_the_id_meanwhile() -> None:
+    storage = HeldStorage(Closed)
     async with hosting(a=openai(), storage=storage) as runtime:
         await (await runtime.open("a", id="one")).ask("Hello.")
         with anyio.CancelScope() as scope:
@@ -258,32 +256,32 @@ async def test_deletion_is_finished_though_its_caller_is_cancelled_and_nobody_ta
         assert list(runtime.sessions) == []
 
 
-class Stuck(MemoryStorage):
+class UndeletableStorage(MemoryStorage):
     """A storage that cannot delete."""
 
     def delete(self, *sessions: str) -> None:
         raise OSError("read-only")
 
 
-async def test_a_log_that_cannot_be_deleted_is_an_error_of_its_own() -> None:
-    async with hosting(a=openai(), storage=Stuck()) as runtime:
+async def test_a_log_that_cannot_be_deleted_raises_a_journal_error() -> None:
+    async with hosting(a=openai(), storage=UndeletableStorage()) as runtime:
         await runtime.open("a", id="one")
         with pytest.raises(JournalError, match="could not be deleted: OSError: read-only"):
             await runtime.journal.delete("one")
         assert list(runtime.sessions) == []
 
 
-async def test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports_no_crash(
+async def test_leaving_the_runtime_while_sessions_release_logs_is_no_crash(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The journal has no room for that, and ends; it lets go of all logs then."""
+    """The mailbox of the journal is full, and the journal then ends, which releases all logs."""
     crashes, waiting, storage, start = list[str](), list[str](), MemoryStorage(), SessionHost.start
 
-    def started(host: SessionHost, work: Work, name: str) -> None:
+    def note_and_start(host: SessionHost, work: Work, name: str) -> None:
         waiting.append(name)
         start(host, work, name)
 
-    monkeypatch.setattr(SessionHost, "start", started)
+    monkeypatch.setattr(SessionHost, "start", note_and_start)
     monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, _: crashes.append(name))
     async with hosting(a=openai(), storage=storage) as runtime:
         await runtime.open("a", id="one")
@@ -298,7 +296,7 @@ async def test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports
     assert [stored.owner for stored in storage.sessions()] == [None, None]
 
 
-async def test_sessions_are_known_by_their_ids_in_a_view_that_may_change_under_a_loop() -> None:
+async def test_the_view_of_sessions_may_change_during_iteration() -> None:
     async with hosting(a=openai()) as runtime:
         known = runtime.sessions
         for number in range(4):
@@ -309,7 +307,7 @@ async def test_sessions_are_known_by_their_ids_in_a_view_that_may_change_under_a
         assert list(known) == []
 
 
-async def test_a_session_knows_its_target_also_after_a_switch_and_at_rest() -> None:
+async def test_a_session_knows_its_target_after_a_switch_and_passivation() -> None:
     async with hosting(a=openai(), b=openai()) as runtime:
         session = await runtime.open("a")
         assert session.target == "a"
@@ -319,17 +317,19 @@ async def test_a_session_knows_its_target_also_after_a_switch_and_at_rest() -> N
         assert (session.target, session.busy) == ("b", False)
 
 
-# ---- whose loop
+# ---- wrong event loops
 
 
-def uses(runtime: Runtime, session: Session, events: Any) -> dict[str, Callable[[], Awaitable[object]]]:
-    """Return every public way to use these. Any: an open stream."""
+def public_calls(
+    runtime: Runtime, session: Session, events: Any
+) -> dict[str, Callable[[], Awaitable[object]]]:
+    """Return every public call of these objects. Any: an open stream."""
 
     async def stream() -> None:
         async with session.stream("x"):
             pass
 
-    async def known() -> object:
+    async def look_up() -> object:
         return runtime.session(session.id)
 
     return {
@@ -343,7 +343,7 @@ def uses(runtime: Runtime, session: Session, events: Any) -> dict[str, Callable[
         "preview": partial(session.preview, "a"),
         "close": session.close,
         "open": partial(runtime.open, "a"),
-        "session": known,
+        "session": look_up,
         "delete": partial(runtime.journal.delete, session.id),
         "leave": partial(runtime.__aexit__, None, None, None),
     }
@@ -351,15 +351,15 @@ def uses(runtime: Runtime, session: Session, events: Any) -> dict[str, Callable[
 
 @pytest.mark.parametrize("foreign", ["asyncio", "trio", "none"])
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once(foreign: str) -> None:
+async def test_a_call_from_another_thread_or_loop_raises_wrong_event_loop(foreign: str) -> None:
     gate = Gate()
     async with hosting(a=openai(WORK, Turn(Say("done")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a")
-            for name, use in uses(runtime, session, events).items():
-                elsewhere = partial(anyio.run, _bounded, use, backend=foreign)
-                run = partial(_stepped, use) if foreign == "none" else elsewhere
+            for name, use in public_calls(runtime, session, events).items():
+                elsewhere = partial(anyio.run, _run_bounded, use, backend=foreign)
+                run = partial(_start, use) if foreign == "none" else elsewhere
                 with pytest.raises(WrongEventLoop, match="thread and event loop that entered"):
                     await anyio.to_thread.run_sync(run)
                 assert name
@@ -368,18 +368,18 @@ async def test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once(forei
         assert (await session.ask("Still there?")).status == "complete"
 
 
-def _stepped(use: Callable[[], Awaitable[object]]) -> None:
-    """Take the first step of a call in a thread without a loop."""
+def _start(use: Callable[[], Awaitable[object]]) -> None:
+    """Start a coroutine in a thread without an event loop."""
     use().__await__().send(None)
 
 
-async def _bounded(use: Callable[[], Awaitable[object]]) -> None:
-    """Make a call that may wait for ever: nothing of its own loop would wake it."""
+async def _run_bounded(use: Callable[[], Awaitable[object]]) -> None:
+    """Make a call with a timeout, because nothing in its own loop would wake it."""
     with anyio.fail_after(10):
         await use()
 
 
-async def test_a_thread_may_call_through_its_loop() -> None:
+async def test_a_thread_may_call_through_the_event_loop() -> None:
     async with hosting(a=openai(Turn(Say("by a thread")))) as runtime:
         session = await runtime.open("a")
         answer = await anyio.to_thread.run_sync(lambda: anyio.from_thread.run(session.ask, "Who?"))
@@ -387,11 +387,11 @@ async def test_a_thread_may_call_through_its_loop() -> None:
         assert threading.current_thread() is threading.main_thread()
 
 
-# ---- a cancel that came too late
+# ---- a cancel that comes too late
 
 
-async def test_a_cancel_that_came_too_late_says_so() -> None:
-    storage = Held(TurnEnded)
+async def test_a_cancel_that_comes_too_late_returns_false() -> None:
+    storage = HeldStorage(TurnEnded)
     async with hosting(a=openai(Turn(Say("done"))), storage=storage) as runtime:
         session = await runtime.open("a")
         answers: list[object] = []
@@ -400,7 +400,7 @@ async def test_a_cancel_that_came_too_late_says_so() -> None:
             answers.append(await session.cancel())
 
         async with session.stream("Go.") as events:
-            await storage.begun.wait()  # its end is being written
+            await storage.begun.wait()  # while the end of the turn is being written
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(cancel)
                 await anyio.wait_all_tasks_blocked()
@@ -412,7 +412,7 @@ async def test_a_cancel_that_came_too_late_says_so() -> None:
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_runtime_whose_entering_is_cancelled_uses_no_threads_and_gives_none_back() -> None:
+async def test_a_runtime_cancelled_while_entering_releases_its_threads() -> None:
     users = THREADS.users
     for turns in range(8):
         with anyio.fail_after(60), anyio.CancelScope() as scope:

@@ -1,4 +1,4 @@
-"""Work that a host carries out for a caller succeeds only if it was done, however it ends."""
+"""Tasks that the runtime runs for a caller: the caller's call succeeds only if the task has completed."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,11 +26,11 @@ pytestmark = pytest.mark.anyio
 
 
 class Bug(Exception):
-    """An error that nothing here expects."""
+    """An unexpected error."""
 
 
-class Uncopied(Exception):
-    """An error that `copy` cannot make again: its message is not what it was made of."""
+class UncopyableError(Exception):
+    """An error that `copy` cannot copy, because its message differs from its arguments."""
 
     def __init__(self, session: str, number: int) -> None:
         super().__init__(f"{session} {number}")
@@ -38,7 +38,7 @@ class Uncopied(Exception):
 
 @pytest.fixture
 def crashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the tasks whose errors were logged."""
+    """Return the names of the tasks whose errors were logged."""
     names = list[str]()
     monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, _: names.append(name))
     return names
@@ -65,7 +65,7 @@ async def test_an_unexpected_error_of_a_deletion_reaches_its_caller(
     assert crashes == ["one/delete"]
 
 
-async def test_an_unexpected_error_of_a_close_reaches_its_caller_and_the_session_goes_on(
+async def test_an_unexpected_error_of_a_close_reaches_its_caller(
     monkeypatch: pytest.MonkeyPatch, crashes: list[str]
 ) -> None:
     async def fail(lifecycle: SessionLifecycle) -> None:
@@ -83,22 +83,22 @@ async def test_an_unexpected_error_of_a_close_reaches_its_caller_and_the_session
     assert crashes == ["one/close"]
 
 
-async def test_an_error_of_a_close_that_cannot_be_copied_reaches_its_caller_as_it_is(
+async def test_an_uncopyable_error_of_a_close_reaches_its_caller_unchanged(
     monkeypatch: pytest.MonkeyPatch, crashes: list[str]
 ) -> None:
     async def fail(lifecycle: SessionLifecycle) -> None:
-        raise Uncopied(lifecycle.name, 1)
+        raise UncopyableError(lifecycle.name, 1)
 
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
             patched.setattr(SessionLifecycle, "_write_end", fail)
-            with pytest.raises(Uncopied, match="one 1"):
+            with pytest.raises(UncopyableError, match="one 1"):
                 await session.close()
     assert crashes == ["one/close"]
 
 
-async def test_a_task_keeps_neither_its_work_nor_a_frame_of_its_error_and_each_caller_gets_an_error() -> None:
+async def test_a_finished_task_keeps_no_frames_and_raises_a_new_error_each_time() -> None:
     async def fail() -> None:
         raise Bug
 
@@ -111,11 +111,11 @@ async def test_a_task_keeps_neither_its_work_nor_a_frame_of_its_error_and_each_c
             errors.append(caught.value)
     assert errors[0] is not errors[1]
     assert task._error is not None
-    assert task._error.__traceback__ is None  # its frames hold the task
+    assert task._error.__traceback__ is None  # its frames would reference the task
     assert not hasattr(task, "_work")
 
 
-async def test_work_that_was_cancelled_because_the_runtime_was_left_raises_and_is_not_logged_as_a_crash(
+async def test_a_task_cancelled_by_leaving_the_runtime_raises_shutting_down(
     crashes: list[str],
 ) -> None:
     errors, begun = list[ActorsError](), anyio.Event()
@@ -140,8 +140,8 @@ async def test_work_that_was_cancelled_because_the_runtime_was_left_raises_and_i
     assert crashes == []
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio has no other cancellation than that of a scope
-async def test_a_caller_does_not_wait_for_work_that_was_cancelled_before_its_first_step() -> None:
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio has only scopes
+async def test_a_caller_is_not_stuck_if_its_task_is_cancelled_before_it_starts() -> None:
     async def work() -> None:
         raise AssertionError
 
@@ -155,7 +155,7 @@ async def test_a_caller_does_not_wait_for_work_that_was_cancelled_before_its_fir
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_caller_does_not_wait_for_a_close_that_was_cancelled_before_its_first_step() -> None:
+async def test_a_caller_is_not_stuck_if_its_close_is_cancelled_before_it_starts() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         before = asyncio.all_tasks()
@@ -167,7 +167,8 @@ async def test_a_caller_does_not_wait_for_a_close_that_was_cancelled_before_its_
             with pytest.raises(ShuttingDown, match="close of session 'one' was cancelled before it was done"):
                 await closing
             assert list(runtime.sessions) == ["one"]
-            assert session._lifecycle.closing is None  # for which a caller that opens it would wait
+            # otherwise a caller that opens the session would wait for it
+            assert session._lifecycle.closing is None
             assert await runtime.open("a", id="one", resume=True) is session
             await session.close()
             assert list(runtime.sessions) == []
@@ -175,14 +176,14 @@ async def test_a_caller_does_not_wait_for_a_close_that_was_cancelled_before_its_
 
 
 def cancel_natively_twice(task: "asyncio.Task[None]", then: Callable[[], object]) -> None:
-    """Cancel a task now, and again when the first cancellation has reached it; then call `then`."""
+    """Cancel a task now, and again after it received the first cancellation; then call `then`."""
     loop = asyncio.get_running_loop()
     task.cancel()
     loop.call_soon(loop.call_soon, loop.call_soon, lambda: (task.cancel(), then()))
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_backup_whose_caller_is_cancelled_natively_twice_leaves_no_file(tmp_path: Path) -> None:
+async def test_a_backup_cancelled_natively_twice_leaves_no_file(tmp_path: Path) -> None:
     storage, copy = Deaf(), tmp_path / "copy.db"
     with anyio.fail_after(60):
         async with hosting(a=openai(), storage=storage) as runtime:
@@ -195,7 +196,7 @@ async def test_a_backup_whose_caller_is_cancelled_natively_twice_leaves_no_file(
 
 
 class SlowBackup(SqliteStorage):
-    """A file whose copy is half-written when its caller is cancelled, and goes on for a while."""
+    """A file whose backup is half-written when its caller is cancelled."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -212,7 +213,7 @@ class SlowBackup(SqliteStorage):
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_half_written_backup_whose_caller_is_cancelled_natively_twice_is_removed_and_frees_its_locks(
+async def test_a_half_written_cancelled_backup_is_removed_and_unlocked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.journal.storage.sqlite.backup._STEPS", 20)
@@ -235,7 +236,7 @@ async def test_a_half_written_backup_whose_caller_is_cancelled_natively_twice_is
             assert [each.name for each in folder.iterdir()] == ["copy.db"]
 
 
-async def test_a_backup_that_is_under_way_when_its_runtime_is_left_raises(tmp_path: Path) -> None:
+async def test_a_backup_interrupted_by_leaving_the_runtime_raises(tmp_path: Path) -> None:
     storage, errors = Endless(), list[ActorsError]()
 
     async def back_up(runtime: Runtime) -> None:

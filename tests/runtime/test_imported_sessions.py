@@ -1,4 +1,4 @@
-"""A session that goes on from a transcript: what its door found stays with it, and free texts stay as they were."""
+"""Sessions that continue an imported transcript keep its report and its free-form calls."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ BROKEN = [
 
 
 @pytest.mark.requirement("PROMISE-13")
-async def test_a_session_keeps_what_its_door_found_and_so_does_its_log() -> None:
+async def test_a_session_and_its_log_keep_the_report_of_the_import() -> None:
     history, _ = from_wire(BROKEN, "openai")
     assert history.report.left_out == (("messages[].name", 1),)
     server = openai(Turn(Say("Yes.")), Turn(Say("No.")))
@@ -31,7 +31,7 @@ async def test_a_session_keeps_what_its_door_found_and_so_does_its_log() -> None
         session = await runtime.open("a", messages=history)
         assert (await session.history()).report == history.report
         assert (await session.ask("And?")).text == "Yes."
-        assert session._lifecycle.passivate()  # its actors are put away, as those of an idle session are
+        assert session._lifecycle.passivate()  # passivated, as an idle session is
         assert (await session.history()).report == history.report
         assert (await session.ask("And?")).text == "No."
         assert (await session.history()).system == "Be brief."
@@ -44,7 +44,7 @@ async def test_a_session_keeps_what_its_door_found_and_so_does_its_log() -> None
 
 
 @pytest.mark.requirement("PROMISE-13")
-async def test_messages_of_a_host_are_reported_too_and_its_own_system_prompt_stands() -> None:
+async def test_messages_of_the_program_are_normalized_and_its_prompt_is_kept() -> None:
     odd = Message("tool", (ToolResult("nobody", "lost"),))
     async with hosting(a=openai(Turn(Say("Yes.")))) as runtime:
         session = await runtime.open("a", messages=[Message("user", (Text("Hi."),)), odd])
@@ -56,7 +56,7 @@ async def test_messages_of_a_host_are_reported_too_and_its_own_system_prompt_sta
         assert b"Be long." in preview.body
 
 
-async def test_a_preview_says_what_nobody_asked_for() -> None:
+async def test_a_preview_reports_assumed_settings_and_tools() -> None:
     async with hosting(a=strict_server("anthropic"), b=strict_server("bedrock"), c=openai()) as runtime:
         session = await runtime.open("c", messages=from_wire(ITEMS, "responses")[0])
         assert (await session.preview("a")).assumed == ("max_tokens 8192",)
@@ -68,7 +68,7 @@ async def test_a_preview_says_what_nobody_asked_for() -> None:
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
 @pytest.mark.parametrize("name", SERVERS)
-async def test_free_texts_and_namespaces_go_to_every_strict_server_and_back(name: str) -> None:
+async def test_free_form_calls_and_namespaces_survive_every_strict_server(name: str) -> None:
     here = strict_server("openai_responses", [Turn(Say("One.")), Turn(Say("Three."))])
     there = strict_server(name, [Turn(Say("Two."))])
     async with hosting(here=here, there=there) as runtime:
@@ -81,19 +81,21 @@ async def test_free_texts_and_namespaces_go_to_every_strict_server_and_back(name
     assert here.refusals == there.refusals == []
     first, last = bodies(here)
     assert last["input"][: len(first["input"])] == first["input"]
-    assert [bare(item) for item in first["input"][: len(ITEMS)]] == [bare(item) for item in ITEMS]
+    assert [without_call_id(item) for item in first["input"][: len(ITEMS)]] == [
+        without_call_id(item) for item in ITEMS
+    ]
     (sent,) = bodies(there)
     made = [call for message in from_wire(sent, name)[0] for call in message.calls]
     assert [call.arguments for call in made] == [{"input": PATCH}, {"a": 1}, {"input": ""}]
     assert any(call.text == PATCH for call in made) == PROFILES[name].request.custom_tools
 
 
-def bare(item: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """Return an item without the id that its call has here."""
+def without_call_id(item: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """Return an item without the id of its call."""
     return {key: value for key, value in item.items() if key != "call_id"}
 
 
-def test_encode_takes_the_system_prompt_that_came_with_the_history_unless_it_is_given_another() -> None:
+def test_encode_uses_the_imported_system_prompt_by_default() -> None:
     history, ledger = from_wire(BROKEN, "openai")
     rendered = render(history, ledger, PROFILES["gemini"])
     assert b'"Be brief."' in encode(rendered, model="m")

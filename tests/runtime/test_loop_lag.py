@@ -1,4 +1,4 @@
-"""Many sessions have something to do at once, and the event loop comes round all the same."""
+"""The event loop keeps iterating while many sessions have work at the same time."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import inf
@@ -27,43 +27,43 @@ pytestmark = pytest.mark.anyio
 
 CROWD = 4 * WIDTH
 MOST = 2 * WIDTH
-"""Those of one turn of the loop, and those of the next behind the same poll."""
+"""Calls of one iteration, plus those of the next one within the same poll."""
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
-def noting(polls: Polls, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Return a method that notes each call."""
+def counting(polls: Polls, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Return a method that counts its calls."""
 
-    async def noted(*arguments: object, **more: object) -> Any:
+    async def count_and_call(*arguments: object, **more: object) -> Any:
         polls.note()
         return await method(*arguments, **more)
 
-    return noted
+    return count_and_call
 
 
-class Answered(anyio.abc.ByteStream):
-    """A stream on which an answer has come."""
+class AnsweredStream(anyio.abc.ByteStream):
+    """A stream that has received a response."""
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         await anyio.lowlevel.checkpoint()
         return ANSWER
 
     async def send(self, item: bytes) -> None:
-        """Take anything."""
+        """Accept anything."""
 
     async def send_eof(self) -> None:
-        """Take the end."""
+        """Accept the end."""
 
     async def aclose(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
     @property
     def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
         return {anyio.abc.SocketAttribute.raw_socket: lambda: None}
 
 
-async def test_of_answers_that_arrive_together_few_are_read_between_two_polls() -> None:
-    connections = [Connection(Answered()) for _ in range(CROWD)]
+async def test_few_of_many_simultaneous_answers_are_read_per_poll() -> None:
+    connections = [Connection(AnsweredStream()) for _ in range(CROWD)]
     with anyio.fail_after(30), counting_polls() as polls:
 
         async def read(connection: Connection) -> None:
@@ -73,27 +73,27 @@ async def test_of_answers_that_arrive_together_few_are_read_between_two_polls() 
         async with anyio.create_task_group() as tasks:
             for connection in connections:
                 tasks.start_soon(read, connection)
-    assert polls.noted == CROWD
+    assert polls.total == CROWD
     assert polls.most_at_once <= MOST
 
 
-async def test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls(
+async def test_few_of_many_simultaneous_opens_and_asks_begin_per_poll(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with open_runtime() as runtime:
         with anyio.fail_after(60), counting_polls() as opened:
-            monkeypatch.setattr(Claims, "claim_new", noting(opened, Claims.claim_new))
-            sessions = await _opened_together(runtime)
+            monkeypatch.setattr(Claims, "claim_new", counting(opened, Claims.claim_new))
+            sessions = await _open_together(runtime)
         with anyio.fail_after(60), counting_polls() as asked:
-            monkeypatch.setattr(Session, "_deliver", noting(asked, Session._deliver))
+            monkeypatch.setattr(Session, "_deliver", counting(asked, Session._deliver))
             async with anyio.create_task_group() as tasks:
                 for session in sessions:
-                    tasks.start_soon(_asked, session)
-    assert (opened.noted, asked.noted) == (CROWD, CROWD)
+                    tasks.start_soon(_ask, session)
+    assert (opened.total, asked.total) == (CROWD, CROWD)
     assert max(opened.most_at_once, asked.most_at_once) <= MOST
 
 
-async def _opened_together(runtime: Runtime) -> list[Session]:
+async def _open_together(runtime: Runtime) -> list[Session]:
     sessions = list[Session]()
 
     async def open_one() -> None:
@@ -105,8 +105,8 @@ async def _opened_together(runtime: Runtime) -> list[Session]:
     return sessions
 
 
-async def _asked(session: Session) -> None:
-    await session.ask("Search.", check=False)  # the model answers one after the other, whoever asks
+async def _ask(session: Session) -> None:
+    await session.ask("Search.", check=False)  # the model answers one session at a time
 
 
 async def test_the_lag_of_the_loop_is_in_the_stats_and_in_prometheus() -> None:
@@ -128,14 +128,14 @@ async def test_the_lag_of_the_loop_is_in_the_stats_and_in_prometheus() -> None:
         assert await anyio.to_thread.run_sync(lambda: runtime.stats().loop_lag.longest) > 0
 
 
-async def test_a_centile_is_the_bound_within_which_so_many_times_were() -> None:
+async def test_a_percentile_of_the_lag_is_the_bound_of_its_bucket() -> None:
     lag = LoopLag({0.01: 98, 0.1: 1, 1.0: 0, inf: 1}, 20.0, 19.0)
     assert [lag.centile(percent) for percent in (50, 98, 99, 100)] == [0.01, 0.01, 0.1, 19.0]
     assert LoopLag().centile(99) == 0
 
 
 @pytest.mark.requirement("PROMISE-3")
-async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
+async def test_a_long_log_is_folded_in_slices_to_the_same_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with open_runtime() as runtime:
@@ -146,20 +146,20 @@ async def test_a_long_log_is_folded_slice_by_slice_to_the_same_session(
         with anyio.fail_after(60), counting_polls() as polls:
             fold = LogFold.add
 
-            def noted(folding: LogFold, part: Sequence[LogEvent]) -> None:
+            def count_and_add(folding: LogFold, part: Sequence[LogEvent]) -> None:
                 polls.note()
                 assert len(part) <= SLICE
                 fold(folding, part)
 
-            monkeypatch.setattr(LogFold, "add", noted)
+            monkeypatch.setattr(LogFold, "add", count_and_add)
             again, lanes_again = await fold_in_slices(log, runtime._backends.rules)
-        assert (polls.noted, polls.most_at_once) == (-(-len(log) // SLICE), 1)
+        assert (polls.total, polls.most_at_once) == (-(-len(log) // SLICE), 1)
         assert (again, again.ledger) == (state, state.ledger)
         (binding,) = lanes.bindings()
         assert b"".join(lanes_again.of(binding)._segments) == b"".join(lanes.of(binding)._segments)
 
 
-async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_slice(
+async def test_a_reactivated_session_with_a_long_log_is_folded_in_slices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parts = list[int]()
@@ -172,11 +172,11 @@ async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_s
         runtime._running_host().residency.evict_folds(0)
         fold = LogFold.add
 
-        def noted(folding: LogFold, part: Sequence[LogEvent]) -> None:
+        def count_and_add(folding: LogFold, part: Sequence[LogEvent]) -> None:
             parts.append(len(part))
             fold(folding, part)
 
-        monkeypatch.setattr(LogFold, "add", noted)
+        monkeypatch.setattr(LogFold, "add", count_and_add)
         assert (await session.ask("And again.")).status == "complete"
     assert sum(parts) > 2 * SLICE
     assert max(parts) <= SLICE

@@ -1,4 +1,4 @@
-"""What a program gives that is not what it must be: refused in one line, before anything has changed."""
+"""Invalid arguments of a program are rejected with a short error, before anything changes."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -37,7 +37,7 @@ ONE = CallId("hist_tool_1")
 
 @tool(approval="ask")
 async def pay(euros: int) -> str:
-    """Pay somebody."""
+    """Pay an amount."""
     return f"{euros} paid"
 
 
@@ -51,14 +51,14 @@ async def pay(euros: int) -> str:
     ],
     ids=["empty", "list", "keys"],
 )
-async def test_what_is_no_mapping_by_call_id_is_refused_and_the_session_goes_on(
+async def test_results_that_are_no_mapping_by_call_id_are_rejected(
     argument: str, given: Any, says: str
-) -> None:  # Any: what a caller may give
+) -> None:  # Any: any value that a caller may pass
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
     wrong: dict[str, Any] = {argument: given}  # Any: as above
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
-        for _ in range(5):  # a session that crashed at each of them would have ended by now
+        for _ in range(5):  # more calls than the crashes that would end a session
             with pytest.raises(NotAwaited, match=says):
                 await session.ask(**wrong)
         assert (await session.ask("Look.")).status == "awaiting"
@@ -85,13 +85,13 @@ async def test_what_is_no_mapping_by_call_id_is_refused_and_the_session_goes_on(
     ],
     ids=["nothing", "none", "both", "both-empty", "settings", "twice"],
 )
-async def test_an_ask_is_given_a_message_or_what_the_ask_that_waits_needs(given: Any, says: str) -> None:
-    server = openai(Turn(Call("look", {})), Turn(Say("Found.")))  # Any: what a caller may give
+async def test_an_ask_takes_either_a_message_or_results_and_approvals(given: Any, says: str) -> None:
+    server = openai(Turn(Call("look", {})), Turn(Say("Found.")))  # Any: any value that a caller may pass
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         before = len(log(runtime, session))
-        with anyio.fail_after(10), pytest.raises(ConfigError, match=says):  # it would wait for its turn
+        with anyio.fail_after(10), pytest.raises(ConfigError, match=says):  # a queued ask would wait
             await session.ask(**given)
         with pytest.raises(ConfigError, match=says):
             async with session.stream(**given):
@@ -103,7 +103,7 @@ async def test_an_ask_is_given_a_message_or_what_the_ask_that_waits_needs(given:
         assert (await session.ask(results={ONE: "it"})).text == "Found."
 
 
-async def test_a_decision_of_another_type_is_refused_by_the_id_of_its_call() -> None:
+async def test_a_decision_of_the_wrong_type_is_rejected_by_call_id() -> None:
     server = openai(Turn(Call("pay", {"euros": 5})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[pay])
@@ -124,9 +124,9 @@ async def test_a_decision_of_another_type_is_refused_by_the_id_of_its_call() -> 
     ],
     ids=["none", "number", "text"],
 )
-async def test_a_decision_that_a_log_cannot_hold_is_refused_and_the_call_waits_still(
+async def test_an_unstorable_decision_is_rejected_and_the_call_still_waits(
     verdict: Any, wrong: Any, says: str
-) -> None:  # Any: what a caller may give
+) -> None:  # Any: any value that a caller may pass
     server = openai(Turn(Call("pay", {"euros": 5})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[pay])
@@ -138,7 +138,7 @@ async def test_a_decision_that_a_log_cannot_hold_is_refused_and_the_call_waits_s
         assert (
             await session.ask(approvals={ONE: ApprovalDecision(verdict, reason="so it is")})
         ).status == "complete"
-        assert log(runtime, session)  # every record of it is an event
+        assert log(runtime, session)  # every record can be decoded
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ async def test_a_decision_that_a_log_cannot_hold_is_refused_and_the_call_waits_s
     [ToolCall("x", "look", {}), ToolResult("x", "y"), Thinking("z")],
     ids=["call", "result", "thinking"],
 )
-async def test_nobody_says_a_call_a_result_or_a_thought_to_a_model(block: Any) -> None:  # Any: a block
+async def test_a_user_message_cannot_contain_calls_results_or_thinking(block: Any) -> None:  # Any: a block
     async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         before = len(log(runtime, session))
@@ -173,9 +173,7 @@ def _look() -> str:
     ],
     ids=["function", "tool", "text", "mapping", "none", "listed none", "listed mapping"],
 )
-async def test_what_is_no_list_of_tools_is_refused_in_one_line(
-    tools: Any, says: str
-) -> None:  # Any: as above
+async def test_tools_that_are_no_list_of_tools_are_rejected(tools: Any, says: str) -> None:  # Any: as above
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         for use in (partial(runtime.open, "a"), session.configure):
@@ -196,9 +194,7 @@ async def test_what_is_no_list_of_tools_is_refused_in_one_line(
     ],
     ids=["id", "tenant", "approve", "budget", "tokens"],
 )
-async def test_what_a_session_cannot_be_opened_with_is_refused_in_one_line(
-    options: Any, says: str
-) -> None:  # Any: as above
+async def test_invalid_options_of_open_are_config_errors(options: Any, says: str) -> None:  # Any: as above
     async with hosting(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="^" + says.replace("(", r"\(")):
             await runtime.open("a", **options)
@@ -230,15 +226,13 @@ async def test_what_a_session_cannot_be_opened_with_is_refused_in_one_line(
         ({"budgets": {3: 4}}, "budgets: 3 is neither tenants.NAME nor pools.NAME"),
     ],
 )
-def test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made(
-    given: Any, says: str
-) -> None:  # Any: as above
+def test_invalid_arguments_of_a_runtime_are_config_errors(given: Any, says: str) -> None:  # Any: as above
     with pytest.raises(ConfigError) as refused:
         Runtime(environ={}, **given)
     assert str(refused.value).startswith(says)
 
 
-def _asked(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: what is given may be anything
+def _invalid_calls(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: an invalid argument
     file, delete = "{}", runtime.journal.delete
     return {
         "at= takes the number of an event, or None, not str": lambda: runtime.journal.fork("one", "3"),
@@ -249,7 +243,7 @@ def _asked(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: what is given 
         "A session's id is a text, not list": lambda: runtime.resume([]),
         "A session's id is a text, not dict": lambda: runtime.session({}),
         "An exported session is bytes or a string, not int": lambda: runtime.journal.import_session(3),
-        "Session id '' is not usable": lambda: _imported_anew(runtime),
+        "Session id '' is not usable": lambda: _import_without_id(runtime),
         "line 1: not the first line of an exported session": lambda: runtime.journal.import_session(file),
         "older_than= takes a datetime, a timedelta, or None, not str": lambda: delete(older_than="2020"),
         "older_than= is a time that no clock here can tell": lambda: delete(older_than=datetime.min),
@@ -264,12 +258,12 @@ def _asked(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: what is given 
     }
 
 
-async def _imported_anew(runtime: Runtime) -> None:
+async def _import_without_id(runtime: Runtime) -> None:
     await runtime.journal.import_session(await runtime.journal.export("one"), id="")
 
 
 @pytest.mark.parametrize("storage", [MemoryStorage, None], ids=["memory", "file"])
-async def test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line(
+async def test_invalid_arguments_of_journal_methods_are_rejected(
     storage: Callable[[], Storage] | None, tmp_path: Path
 ) -> None:
     kept = storage() if storage else SqliteStorage(tmp_path / "sessions.db")
@@ -277,7 +271,7 @@ async def test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line(
         session = await runtime.open("a", id="one")
         await session.ask("Hello.")
         before = await session.history()
-        for says, ask in _asked(runtime).items():
+        for says, ask in _invalid_calls(runtime).items():
             with pytest.raises((ConfigError, TranscriptError)) as refused:
                 await ask()
             assert str(refused.value).startswith(says)
@@ -286,7 +280,7 @@ async def test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("given", ["euros", 5, [("euros", 5)]])
-async def test_a_tool_is_run_with_arguments_by_their_names(given: Any) -> None:  # Any: as above
+async def test_call_tool_takes_arguments_by_name(given: Any) -> None:  # Any: as above
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[pay])
         with pytest.raises(SessionError, match="takes arguments by their names, not a"):

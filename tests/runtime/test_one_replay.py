@@ -1,4 +1,4 @@
-"""Opening or resuming a session reads its log once, folds it once, and resolves its tools once."""
+"""Opening or resuming a session reads and folds its log once, and resolves its tools once."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +14,14 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.provider.resolver import Resolver
 from actors.testing import Call, Say, Turn
 from tests.runtime.test_rebuild import crash
-from tests.runtime.test_resume import cut_off, have, serving
+from tests.runtime.test_resume import cut_off, has_events, running_server
 from tests.runtime_support import Gate, hosting, openai
 
 pytestmark = pytest.mark.anyio
 
 
 class CountingStorage(MemoryStorage):
-    """Logs in memory that are read like those in files, and the reads of whole logs."""
+    """Logs in memory that are read in pages like files, with a count of full reads."""
 
     blocking = True
 
@@ -37,7 +37,7 @@ class CountingStorage(MemoryStorage):
 
 @dataclass
 class Counts:
-    """How many folds of a log and how many resolvers were made."""
+    """The numbers of created log folds and resolvers."""
 
     folds: int = 0
     resolvers: int = 0
@@ -51,26 +51,26 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
     class CountedFolding(LogFold):
         def __init__(self, *args: object) -> None:
             counted.folds += 1
-            super().__init__(*args)  # type: ignore[arg-type]  # as they came
+            super().__init__(*args)  # type: ignore[arg-type]  # passes the arguments on
 
     made = Resolver.__init__
 
-    def make(*args: Any) -> None:  # Any: the arguments as they came
+    def create(*args: Any) -> None:  # Any: the arguments as they came
         counted.resolvers += 1
         made(*args)
 
     monkeypatch.setattr("actors.journal.log.LogFold", CountedFolding)
     monkeypatch.setattr("actors.core.session.rebuild.LogFold", CountedFolding)
-    monkeypatch.setattr(Resolver, "__init__", make)
+    monkeypatch.setattr(Resolver, "__init__", create)
     return counted
 
 
-async def test_a_log_that_breaks_off_is_read_and_folded_once_when_its_session_is_resumed(
+async def test_a_truncated_log_is_read_and_folded_once_when_it_is_resumed(
     counts: Counts,
 ) -> None:
     storage, gate = CountingStorage(), Gate()
-    async with serving(openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as hosted:
-        async with cut_off(hosted, [gate.tool], storage, have(Started)):
+    async with running_server(openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as hosted:
+        async with cut_off(hosted, [gate.tool], storage, has_events(Started)):
             pass
         async with hosted(storage) as runtime:
             storage.reads = counts.folds = counts.resolvers = 0
@@ -80,9 +80,9 @@ async def test_a_log_that_breaks_off_is_read_and_folded_once_when_its_session_is
             assert (storage.reads, counts.folds, counts.resolvers) == (1, 1, 1)
 
 
-async def test_the_first_ask_of_a_resumed_session_reads_nothing_again(counts: Counts) -> None:
+async def test_the_first_ask_of_a_resumed_session_reads_no_log(counts: Counts) -> None:
     storage = CountingStorage()
-    async with serving(openai(Turn(Say("Here.")), Turn(Say("Still here.")))) as hosted:
+    async with running_server(openai(Turn(Say("Here.")), Turn(Say("Still here.")))) as hosted:
         async with hosted(storage) as runtime:
             session = await runtime.open("a", id="trip")
             await session.ask("Hello?")
@@ -93,20 +93,20 @@ async def test_the_first_ask_of_a_resumed_session_reads_nothing_again(counts: Co
             assert (storage.reads, counts.folds, counts.resolvers) == (1, 1, 1)
 
 
-async def test_the_first_ask_of_an_opened_session_reads_no_log_and_resolves_its_tools_once(
+async def test_the_first_ask_of_an_opened_session_reads_no_log(
     counts: Counts,
 ) -> None:
     storage = CountingStorage()
-    async with serving(openai(Turn(Say("Here.")))) as hosted, hosted(storage) as runtime:
+    async with running_server(openai(Turn(Say("Here.")))) as hosted, hosted(storage) as runtime:
         session = await runtime.open("a", id="trip")
         assert (await session.ask("Hello?")).text == "Here."
         assert (storage.reads, counts.folds, counts.resolvers) == (0, 1, 1)
 
 
-async def test_the_target_is_the_one_of_the_log_after_the_log_went_back() -> None:
+async def test_the_target_follows_a_log_that_lost_its_last_event() -> None:
     async with hosting(a=openai(), b=openai()) as runtime:
         session = await runtime.open("a")
-        await session.history()  # makes its actors
+        await session.history()  # activates the session
         await session.switch("b")
         assert session.target == "b"
         storage = runtime._storage

@@ -1,4 +1,4 @@
-"""Opening, resuming, forking, importing, entering and leaving, cancelled anywhere: nothing stays claimed or open."""
+"""Operations of a runtime that are cancelled at any await leave no session claimed and no storage open."""
 
 import asyncio
 import os
@@ -29,39 +29,39 @@ from tests.runtime_support import actors
 
 pytestmark = pytest.mark.anyio
 
-KEPT = pytest.mark.parametrize("kept", ["memory", "sqlite-process", "postgres"])
+STORAGES = pytest.mark.parametrize("kept", ["memory", "sqlite-process", "postgres"])
 FILE = "sessions.db"
 ENVIRON = {"OPENAI_API_KEY": "k"}
 
 
 def runtime_on(storage: Storage) -> Runtime:
-    """Return a runtime that sends no request, not entered yet."""
+    """Return a runtime, not entered yet, whose backend needs no server."""
     return Runtime(environ=ENVIRON, journal=storage, seed=1)
 
 
 class WatchedStorage(PostgresStorage):
-    """Logs in a Postgres schema of its own, and a connection that looks at them from outside."""
+    """Logs in their own Postgres schema, with a second connection for inspection."""
 
     def __init__(self, server: Server) -> None:
-        role = server.role()  # so that nobody else has connections of this name
+        role = server.role()  # so that no other connection has this user name
         super().__init__(server.url(role, user=role))
         self.watch = server.connect(role)
         self._role = role
 
     @property
     def exists(self) -> bool:
-        """Whether there are tables."""
+        """Existence of the tables."""
         return self.watch.execute("SELECT to_regclass('actors_session')").fetchall() != [(None,)]
 
     @property
     def claims(self) -> list[str]:
-        """The sessions that have an owner."""
+        """The names of the sessions that have an owner."""
         claimed = "SELECT name FROM actors_session WHERE owner IS NOT NULL"
         return [name for (name,) in self.watch.execute(claimed)] if self.exists else []
 
     @property
     def connections(self) -> int:
-        """How many connections the storage has to the server."""
+        """The number of connections from the storage to the server."""
         count = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
         ((found,),) = self.watch.execute(count, (self._role,)).fetchall()
         return int(found)
@@ -69,7 +69,7 @@ class WatchedStorage(PostgresStorage):
 
 @pytest.fixture
 def storage(kept: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
-    """Give a storage that is empty and not open."""
+    """Return an empty, closed storage."""
     if kept != "postgres":
         yield FILES[kept](request.getfixturevalue("tmp_path"))
         return
@@ -79,7 +79,7 @@ def storage(kept: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
 
 
 def claims_held(storage: Storage) -> list[str]:
-    """Return the sessions that nobody but this host may go on with."""
+    """Return the sessions that only this host may continue."""
     if isinstance(storage, MemoryStorage):
         return sorted(storage._claimed)
     if isinstance(storage, WatchedStorage):
@@ -102,11 +102,11 @@ def is_open(storage: Storage) -> bool:
         return False
     if isinstance(storage, WatchedStorage):
         return storage.connections > 0
-    return bool(files_open(storage_path(storage).parent))
+    return bool(open_files(storage_path(storage).parent))
 
 
-def files_open(folder: Path) -> list[str]:
-    """Return which files of a folder this process has open."""
+def open_files(folder: Path) -> list[str]:
+    """Return the files of a folder that this process has open."""
     found = list[str]()
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -116,63 +116,68 @@ def files_open(folder: Path) -> list[str]:
     return [name for name in found if name.startswith(str(folder))]
 
 
-async def until(is_so: Callable[[], object]) -> None:
-    """Wait for what the host, or a thread, does behind the caller's back."""
-    while not is_so():  # noqa: ASYNC110  nobody tells
+async def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait for work that the host or a thread does in the background."""
+    while not is_so():  # noqa: ASYNC110  # the host does not report it
         await anyio.sleep(0.001)
 
 
-async def nothing_left(runtime: Runtime, *expected: str) -> None:
-    """Wait until no session is claimed, open or running but those that are expected."""
+async def assert_nothing_left(runtime: Runtime, *expected: str) -> None:
+    """Wait until only the expected sessions are claimed, open or running."""
     with anyio.fail_after(30):
-        await runtime.journal.list()  # the journal has done what was sent before
-        await until(lambda: set(claims_held(runtime._storage)) <= set(expected))
-        await until(lambda: not {name.partition("/")[0] for name in actors(runtime)} - {"journal", *expected})
-        await until(lambda: not runtime._registry._reserved)
+        await runtime.journal.list()  # waits for the journal's earlier work
+        await wait_until(lambda: set(claims_held(runtime._storage)) <= set(expected))
+        await wait_until(
+            lambda: not {name.partition("/")[0] for name in actors(runtime)} - {"journal", *expected}
+        )
+        await wait_until(lambda: not runtime._registry._reserved)
     assert set(runtime.sessions) <= set(expected)
 
 
-class Opened:
-    """What a caller was given before it went away."""
+class OpenedSessions:
+    """The sessions that a caller received before it was cancelled."""
 
     def __init__(self) -> None:
         self.sessions = list[Session]()
 
     async def close(self) -> None:
-        """Close it, as its owner would."""
+        """Close the sessions as their owner would."""
         while self.sessions:
             await self.sessions.pop().close()
 
 
-async def attempts(work: Work, runtime: Runtime, opened: Opened | None = None) -> AsyncIterator[None]:
-    """Cancel the work at every await; each time see that nothing is left, and give the way to try again."""
+async def cancel_at_each_await(
+    work: Work, runtime: Runtime, opened: OpenedSessions | None = None
+) -> AsyncIterator[None]:
+    """Cancel the work at each await; after each, check that nothing is left, and yield."""
     async with aclosing(cancels(work)) as moments:
         async for _ in moments:
             if opened is not None:
                 await opened.close()
-            await nothing_left(runtime)
+            await assert_nothing_left(runtime)
             yield
 
 
-@KEPT
+@STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
-    opened = Opened()
+async def test_an_open_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+    opened = OpenedSessions()
     async with runtime_on(storage) as runtime:
 
         async def work() -> None:
             opened.sessions.append(await runtime.open("openai:m", id="one", tools=[look]))
 
-        async for _ in attempts(work, runtime, opened):
-            assert [each.state for each in await runtime.journal.list()] in ([], ["closed"])  # by its owner
+        async for _ in cancel_at_each_await(work, runtime, opened):
+            # closed by its owner
+            assert [each.state for each in await runtime.journal.list()] in ([], ["closed"])
             await runtime.journal.delete("one")
 
 
 @pytest.mark.alternating
-@KEPT
+@STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
-    opened = Opened()
+async def test_a_resume_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+    opened = OpenedSessions()
     async with runtime_on(storage) as runtime:
         exported = await log_of_a_session(runtime)
         await runtime.journal.import_session(exported, id="one")
@@ -180,18 +185,18 @@ async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(st
         async def work() -> None:
             opened.sessions.append(await runtime.resume("one", tools=[look]))
 
-        async for _ in attempts(work, runtime, opened):
+        async for _ in cancel_at_each_await(work, runtime, opened):
             await runtime.journal.delete("one")
             await runtime.journal.import_session(exported, id="one")
 
 
 @pytest.mark.alternating
-@KEPT
+@STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_get_or_create_that_is_cancelled_at_any_await_leaves_nothing_claimed(
+async def test_a_resuming_open_cancelled_at_any_await_leaves_nothing_claimed(
     storage: Storage,
 ) -> None:
-    opened = Opened()
+    opened = OpenedSessions()
     async with runtime_on(storage) as runtime:
         exported = await log_of_a_session(runtime)
 
@@ -200,14 +205,14 @@ async def test_a_get_or_create_that_is_cancelled_at_any_await_leaves_nothing_cla
                 opened.sessions.append(await runtime.open("openai:m", id=name, tools=[look], resume=True))
 
         await runtime.journal.import_session(exported, id="known")
-        async for _ in attempts(work, runtime, opened):
+        async for _ in cancel_at_each_await(work, runtime, opened):
             await runtime.journal.delete("new", "known")
             await runtime.journal.import_session(exported, id="known")
 
 
-@KEPT
+@STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_deletion_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+async def test_a_deletion_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
     async with runtime_on(storage) as runtime:
         exported = await log_of_a_session(runtime)
         await runtime.journal.import_session(exported, id="one")
@@ -215,14 +220,14 @@ async def test_a_deletion_that_is_cancelled_at_any_await_leaves_nothing_claimed(
         async def work() -> None:
             await runtime.journal.delete("one")
 
-        async for _ in attempts(work, runtime):
+        async for _ in cancel_at_each_await(work, runtime):
             if not await runtime.journal.list():
                 await runtime.journal.import_session(exported, id="one")
 
 
-@KEPT
+@STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_no_log_that_nobody_knows(
+async def test_a_fork_cancelled_at_any_await_leaves_no_claim_and_no_unknown_log(
     storage: Storage,
 ) -> None:
     known = list[str]()
@@ -232,13 +237,13 @@ async def test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_
         async def work() -> None:
             known.append(await runtime.journal.fork("one"))
 
-        async for _ in attempts(work, runtime):
+        async for _ in cancel_at_each_await(work, runtime):
             assert {each.id for each in await runtime.journal.list()} == {"one", *known}
 
 
-@KEPT
+@STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_all_or_nothing(
+async def test_an_import_cancelled_at_any_await_is_complete_or_absent(
     storage: Storage,
 ) -> None:
     known = list[str]()
@@ -248,16 +253,16 @@ async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_a
         async def work() -> None:
             known.append(await runtime.journal.import_session(exported, id="two"))
 
-        async for _ in attempts(work, runtime):
+        async for _ in cancel_at_each_await(work, runtime):
             assert [each.id for each in await runtime.journal.list()] == known
             known.clear()
             await runtime.journal.delete("two")
 
 
 @pytest.mark.alternating
-@KEPT
+@STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open(
+async def test_a_runtime_cancelled_at_any_await_leaves_nothing_open(
     storage: Storage,
 ) -> None:
     numbers = count()
@@ -267,24 +272,24 @@ async def test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothi
             await runtime.open("openai:m", id=f"session-{next(numbers)}", tools=[look])
             await anyio.lowlevel.checkpoint()
 
-    before = tasks_running()
+    before = running_tasks()
     async with aclosing(cancels(work)) as moments:
         async for way, number in moments:
             with anyio.fail_after(30):
-                await until(lambda: not is_open(storage))
-            assert tasks_running() == before, (way, number)
+                await wait_until(lambda: not is_open(storage))
+            assert running_tasks() == before, (way, number)
             assert claims_held(storage) == []
 
 
-def tasks_running() -> int:
-    """Return how many tasks there are, where the event loop says so."""
+def running_tasks() -> int:
+    """Return the number of asyncio tasks, or 0 on trio."""
     try:
         return len(asyncio.all_tasks())
-    except RuntimeError:  # trio ends none before its nursery
+    except RuntimeError:  # trio: no task outlives its nursery
         return 0
 
 
-async def test_a_runtime_whose_journal_cannot_be_opened_leaves_nothing_open_and_may_be_entered_again(
+async def test_a_runtime_may_be_entered_again_after_its_journal_failed_to_open(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / FILE
@@ -294,44 +299,44 @@ async def test_a_runtime_whose_journal_cannot_be_opened_leaves_nothing_open_and_
         with pytest.raises(JournalError):
             async with runtime:
                 pass
-        assert files_open(tmp_path) == []
+        assert open_files(tmp_path) == []
     path.unlink()
     async with runtime:
         await runtime.open("openai:m")
 
 
-class Held(MemoryStorage):
-    """A storage whose opening and closing wait in their threads until they may go on."""
+class HeldStorage(MemoryStorage):
+    """A storage whose `open` waits in its thread until `freed` is set."""
 
     blocking = True
 
     def __init__(self) -> None:
         super().__init__()
         self.begun, self.freed = threading.Event(), threading.Event()
-        self.deeds = list[str]()
+        self.calls = list[str]()
 
     def open(self) -> None:
-        """Open, once it may."""
+        """Open, once `freed` is set."""
         self.begun.set()
         assert self.freed.wait(60)
-        self.deeds.append("opened")
+        self.calls.append("opened")
 
     def close(self) -> None:
         """Close."""
-        self.deeds.append("closed")
+        self.calls.append("closed")
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("turns", range(4))
-async def test_a_storage_is_closed_though_those_who_wait_for_it_are_cancelled(turns: int) -> None:
-    """As a shutdown does that cancels every task, those of the runtime too."""
-    storage = Held()
+async def test_a_storage_is_closed_even_if_its_waiting_callers_are_cancelled(turns: int) -> None:
+    """As in a shutdown that cancels every task, those of the runtime included."""
+    storage = HeldStorage()
     owner = StorageOwner(storage)
     opening = asyncio.create_task(owner.open())
     for _ in range(turns):
         await asyncio.sleep(0)
     if turns == 3:
-        await until(storage.begun.is_set)
+        await wait_until(storage.begun.is_set)
     opening.cancel()
     await asyncio.wait([opening])
     leaving = asyncio.create_task(owner.close())
@@ -340,9 +345,9 @@ async def test_a_storage_is_closed_though_those_who_wait_for_it_are_cancelled(tu
     storage.freed.set()
     await asyncio.wait([leaving])
     with anyio.fail_after(60):
-        await until(lambda: storage.deeds and storage.deeds[-1] == "closed")
-    await anyio.to_thread.run_sync(owner._open)  # a thread that begins late
-    assert storage.deeds[-1] == "closed"
+        await wait_until(lambda: storage.calls and storage.calls[-1] == "closed")
+    await anyio.to_thread.run_sync(owner._open)  # a thread that starts late
+    assert storage.calls[-1] == "closed"
 
 
 async def look(name: str) -> str:
@@ -351,7 +356,7 @@ async def look(name: str) -> str:
 
 
 async def log_of_a_session(runtime: Runtime) -> bytes:
-    """Return the exported log of a session that is idle."""
+    """Return the exported log of an idle session."""
     await runtime.open("openai:m", id="exported", tools=[look], system="Be brief.")
     exported = await runtime.journal.export("exported")
     await runtime.journal.delete("exported")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.requirement("U-08")
 @pytest.mark.parametrize("damage", ["a changed record", "a missing record", "a changed entry"])
-async def test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal(
+async def test_a_runtime_is_not_ready_after_it_found_damage_in_its_journal(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = damaged_journal(tmp_path / "sessions.db", DAMAGE[damage])

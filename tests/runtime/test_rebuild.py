@@ -1,6 +1,6 @@
-"""A session is the fold of its log: after a crash its actors go on from there, and no call stays open.
+"""A session equals the fold of its log: after a crash its actors restart from the log, and no call stays open.
 
-Every runtime that these tests make compares each session with its rebuilt log when it ends, byte for byte
+At its end, every runtime of these tests compares each session with its rebuilt log byte for byte
 (`tests.runtime_support`).
 """
 
@@ -36,31 +36,31 @@ from tests.runtime_support import (
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 ACTORS = ("session", "ledger", "renderer", "scheduler")
 WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 
 
-class Nonsense(Command, frozen=True):
-    """A command no actor has a case for: its receiver crashes."""
+class UnknownCommand(Command, frozen=True):
+    """A command that crashes its receiver, because no actor handles it."""
 
 
 async def crash(session: Session, which: str) -> None:
     """Crash one of a session's actors."""
-    refs: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
+    refs: dict[str, Ref[Any]] = {  # Any: the command is wrong for every actor
         "session": session._session,
         "ledger": session._refs.ledger,
         "renderer": session._refs.renderer,
         "scheduler": session._refs.scheduler,
     }
-    await refs[which].send(Nonsense())
+    await refs[which].send(UnknownCommand())
 
 
 async def assert_goes_on(session: Session, server: LoopbackServer) -> None:
     status = ""
     while not status:
-        with suppress(SessionError):  # it was just restarted
+        with suppress(SessionError):  # the session has just restarted
             status = (await session.ask("And now?")).status
     assert status == "complete"
     assert all(item.status != "pending" for item in (await session.ledger()).interactions())
@@ -70,15 +70,15 @@ async def assert_goes_on(session: Session, server: LoopbackServer) -> None:
     assert_prefixes(server)
 
 
-@MADE
+@SERVERS
 @pytest.mark.parametrize("which", ACTORS)
 @pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-7", "PROMISE-8")
-async def test_when_an_actor_crashes_the_turn_ends_interrupted_and_the_session_goes_on(
-    made: Made, which: str
+async def test_after_an_actor_crash_the_turn_is_interrupted_and_the_next_works(
+    make_server: MakeServer, which: str
 ) -> None:
     gate = Gate()
     gate.open("a")
-    server = made(WORK)
+    server = make_server(WORK)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as stream:
@@ -98,10 +98,10 @@ async def test_when_an_actor_crashes_the_turn_ends_interrupted_and_the_session_g
 
 @pytest.mark.parametrize("which", ACTORS)
 @pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-8")
-async def test_a_crash_at_any_moment_leaves_a_session_that_is_its_log_and_goes_on(
+async def test_a_crash_at_any_moment_leaves_the_session_equal_to_its_log(
     which: str, anyio_backend_name: str
 ) -> None:
-    """Each actor crashes at every other of the moments: at a quarter of them on asyncio, at another on trio."""
+    """Each actor crashes at a quarter of the moments on asyncio, and at another quarter on trio."""
     quarter = ACTORS.index(which) + 2 * (anyio_backend_name == "trio")
     for number in spread(range(20), quarter):
         steps, is_late = 5 * number, (number + number // 4) % 2
@@ -113,7 +113,8 @@ async def test_a_crash_at_any_moment_leaves_a_session_that_is_its_log_and_goes_o
                 for _ in range(steps):
                     await anyio.lowlevel.checkpoint()
                 await crash(session, which)
-                if which != "session":  # an actor that is never asked again still crashed
+                # the crash of an actor without further queries takes a moment to be noticed
+                if which != "session":
                     await anyio.lowlevel.checkpoint()
                 events: list[SessionEvent] = [event async for event in stream]
             assert events[-1].type == "error"
@@ -123,7 +124,7 @@ async def test_a_crash_at_any_moment_leaves_a_session_that_is_its_log_and_goes_o
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
-async def test_asks_that_wait_when_a_session_crashes_are_conducted_after_it() -> None:
+async def test_queued_asks_run_after_a_crash() -> None:
     gate = Gate()
     server = openai(WORK)
     async with hosting(a=server) as runtime:
@@ -139,11 +140,11 @@ async def test_asks_that_wait_when_a_session_crashes_are_conducted_after_it() ->
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-7")
-async def test_what_a_tool_returns_after_its_session_crashed_is_recorded() -> None:
+async def test_a_result_that_returns_after_a_crash_is_recorded() -> None:
     begun, released = anyio.Event(), anyio.Event()
 
     async def work(name: str) -> str:
-        """Work, and do not hear the end of it."""
+        """Work, shielded from cancellation."""
         with anyio.CancelScope(shield=True):
             begun.set()
             await released.wait()
@@ -163,7 +164,7 @@ async def test_what_a_tool_returns_after_its_session_crashed_is_recorded() -> No
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_crash_of_one_session_does_not_touch_another() -> None:
+async def test_a_crash_of_one_session_does_not_affect_another() -> None:
     gate = Gate()
     async with hosting(a=openai(WORK), b=openai(WORK, Turn(Say("Done.")))) as runtime:
         one = await runtime.open("a", tools=[gate.tool])
@@ -177,7 +178,7 @@ async def test_a_crash_of_one_session_does_not_touch_another() -> None:
 
 
 @pytest.mark.requirement("REQ-915-046", "PROMISE-3")
-async def test_a_long_life_of_switches_cancels_and_crashes_is_its_log() -> None:
+async def test_a_session_with_many_switches_and_cancels_equals_its_log() -> None:
     gate = Gate()
     gate.open("a", "b")
     one, two = openai(*[WORK, Turn(Say("one"))] * 6), anthropic(*[WORK, Turn(Think("x"), Say("two"))] * 6)
@@ -199,7 +200,7 @@ async def test_a_long_life_of_switches_cancels_and_crashes_is_its_log() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_crash_of_a_provider_fails_the_rounds_in_flight_and_the_next_are_served() -> None:
+async def test_a_crash_of_a_provider_fails_only_the_running_requests() -> None:
     server = openai(Turn(Say("Here.")), faults={0: Stall()})
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
@@ -207,13 +208,13 @@ async def test_a_crash_of_a_provider_fails_the_rounds_in_flight_and_the_next_are
             while not server.received:
                 await anyio.lowlevel.checkpoint()
             (provider,) = runtime._backends.providers.made.values()
-            await provider.send(Nonsense())  # type: ignore[arg-type]  # as above
+            await provider.send(UnknownCommand())  # type: ignore[arg-type]  # crashes the actor
             assert [event async for event in events][-1].type == "error"
         assert (await session.ask("Again.")).text == "Here."
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_provider_that_crashed_too_often_is_made_anew() -> None:
+async def test_a_provider_actor_that_ended_is_replaced() -> None:
     server = openai()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
@@ -229,7 +230,7 @@ async def test_a_provider_that_crashed_too_often_is_made_anew() -> None:
 
 @pytest.mark.usefixtures("short_graces")
 @pytest.mark.parametrize("which", ["session", "scheduler"])
-async def test_a_tool_that_runs_on_after_a_crash_is_in_quarantine_until_it_ends(which: str) -> None:
+async def test_a_tool_that_outlives_a_crash_is_quarantined_until_it_ends(which: str) -> None:
     begun, release = anyio.Event(), anyio.Event()
 
     @tool

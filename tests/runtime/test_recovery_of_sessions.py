@@ -1,6 +1,6 @@
-"""A crash at any place of a session's log: one end for each ask, one for each turn, and nothing of the dead one acts.
+"""A crash at any event of a session's log: each ask and each turn ends once, and dead actors have no effect.
 
-Every runtime that these tests make compares each session with its rebuilt log when it ends (`tests.runtime_support`).
+At its end, every runtime of these tests compares each session with its rebuilt log (`tests.runtime_support`).
 """
 
 import threading
@@ -45,7 +45,7 @@ from actors.kernel.system import SHARED
 from actors.runtime.handle import Session
 from actors.session.commands import EndWritten, Finished
 from actors.testing import Call, Say, Turn
-from tests.runtime.test_rebuild import Nonsense, crash
+from tests.runtime.test_rebuild import UnknownCommand, crash
 from tests.runtime_support import Gate, anthropic, hosting, log, openai, recorded
 
 pytestmark = pytest.mark.anyio
@@ -54,8 +54,8 @@ VICTIMS = ["session", "ledger", "renderer", "scheduler"]
 WORK = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 
 
-class Watched(MemoryStorage):
-    """A storage that says when its append `at` comes, before it is made or `after`."""
+class HookedStorage(MemoryStorage):
+    """A storage that calls `hook` before or after append number `at`."""
 
     def __init__(self, at: int, *, after: bool = True) -> None:
         super().__init__()
@@ -74,11 +74,8 @@ class Watched(MemoryStorage):
         return numbers
 
 
-class Held(MemoryStorage):
-    """A storage that may block: the first append of an event of `kind` waits until `freed` is set.
-
-    Then it is made; or refused, if `fails`.
-    """
+class HeldStorage(MemoryStorage):
+    """A blocking storage: the first append of a `kind` of event waits for `freed`, and fails if `fails`."""
 
     blocking = True
 
@@ -100,28 +97,28 @@ class Held(MemoryStorage):
 
 
 def restarts(runtime: Runtime, session: Session) -> int:
-    """Return how often a session's actors were restarted."""
+    """Return the number of restarts of a session's actors."""
     return runtime._system.cells[f"{session.id}/session"].restarts
 
 
-async def restarted(runtime: Runtime, session: Session) -> None:
-    """Wait until they were, and have begun."""
+async def wait_for_restart(runtime: Runtime, session: Session) -> None:
+    """Wait until the session's actors have restarted."""
     while not restarts(runtime, session):
         await anyio.lowlevel.checkpoint()
     for _ in range(50):
         await anyio.lowlevel.checkpoint()
 
 
-def crashing(session: Session, which: str) -> Callable[[], None]:
-    """Return what crashes one of a session's actors."""
+def crash_later(session: Session, which: str) -> Callable[[], None]:
+    """Return a function that crashes one of a session's actors."""
     ref: Ref[Any] = (
         session._session if which == "session" else getattr(session._refs, which)
     )  # Any: as in `crash`
-    return lambda: ref.send_nowait(Nonsense())
+    return lambda: ref.send_nowait(UnknownCommand())
 
 
 def assert_orderly(events: list[LogEvent]) -> None:
-    """One end for each turn, no two at once, and nothing outside its turn; no call begins after its end."""
+    """Check that turns end once and do not overlap, events are inside their turn, and ended calls never start."""
     turn: int | None = None
     never: set[str] = set()
     for event in events:
@@ -145,7 +142,7 @@ def assert_orderly(events: list[LogEvent]) -> None:
 
 
 def assert_ended_once(events: list[SessionEvent], stored: list[LogEvent]) -> None:
-    """The stream ended with its only terminal event, which says what the log says."""
+    """Check that the stream has one terminal event, its last, which agrees with the log."""
     assert [isinstance(event, CompleteEvent | ErrorEvent) for event in events].count(True) == 1
     last = events[-1]
     assert isinstance(last, CompleteEvent | ErrorEvent)
@@ -155,20 +152,20 @@ def assert_ended_once(events: list[SessionEvent], stored: list[LogEvent]) -> Non
         assert ended.status == "complete"
 
 
-async def swept(which: str, at: int, *, after: bool) -> None:
-    """Crash an actor at one append of two asks, and judge what comes of them and of a third."""
+async def crash_at_append(which: str, at: int, *, after: bool) -> None:
+    """Crash an actor at one append of two asks, and check these asks and a third."""
     gate = Gate()
     gate.open("a", "b")
-    storage = Watched(at, after=after)
+    storage = HookedStorage(at, after=after)
     server = openai(WORK, *[Turn(Say(word)) for word in ("one", "two", "three", "four")])
     async with hosting(a=server, storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        storage.hook = crashing(session, which)
+        storage.hook = crash_later(session, which)
         async with session.stream("First.") as first, session.stream("Second.") as second:
             streams = ([event async for event in first], [event async for event in second])
         status = ""
         while not status:
-            with suppress(SessionError):  # it was just restarted
+            with suppress(SessionError):  # the session has just restarted
                 status = (await session.ask("Third.")).status
         assert status == "complete"
         stored = log(runtime, session)
@@ -185,19 +182,19 @@ async def swept(which: str, at: int, *, after: bool) -> None:
 @pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-8")
 async def test_a_crash_at_any_append_ends_each_ask_and_each_turn_once(which: str) -> None:
     async def sweep(at: int) -> None:
-        await swept(which, at, after=False)
-        await swept(which, at, after=True)
+        await crash_at_append(which, at, after=False)
+        await crash_at_append(which, at, after=True)
 
     async with anyio.create_task_group() as tasks:
         for at in range(1, 8):
             tasks.start_soon(sweep, at)
 
 
-async def test_an_ask_whose_end_was_written_before_the_crash_has_that_end() -> None:
-    storage = Watched(2)
+async def test_an_ask_whose_end_was_written_before_a_crash_keeps_that_end() -> None:
+    storage = HookedStorage(2)
     async with hosting(a=openai(Turn(Say("Here."))), storage=storage) as runtime:
         session = await runtime.open("a")
-        storage.hook = crashing(session, "session")
+        storage.hook = crash_later(session, "session")
         result = await session.ask("Hello.")
         assert (result.status, result.text) == ("complete", "Here.")
         assert restarts(runtime, session) == 1
@@ -205,7 +202,7 @@ async def test_an_ask_whose_end_was_written_before_the_crash_has_that_end() -> N
         assert ends == ["complete"]
 
 
-async def test_what_a_dead_sessions_ask_says_does_not_end_the_next() -> None:
+async def test_messages_of_a_crashed_ask_do_not_end_the_next() -> None:
     gate = Gate()
     async with hosting(a=openai(WORK, Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -219,7 +216,7 @@ async def test_what_a_dead_sessions_ask_says_does_not_end_the_next() -> None:
         assert result.result.text == "Done."
 
 
-async def test_the_reader_of_an_ask_that_crashed_gets_the_end_of_every_call() -> None:
+async def test_the_stream_of_a_crashed_ask_reports_the_end_of_every_call() -> None:
     gate = Gate()
     async with hosting(a=openai(WORK)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -241,29 +238,29 @@ async def test_the_reader_of_an_ask_that_crashed_gets_the_end_of_every_call() ->
 
 
 async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:
-    gate, storage = Gate(), Watched(2)
+    gate, storage = Gate(), HookedStorage(2)
     gate.open("a", "b")
     async with hosting(a=openai(WORK, Turn(Say("Done."))), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        storage.hook = crashing(session, "ledger")
+        storage.hook = crash_later(session, "ledger")
         assert (await session.ask("Do it.")).status == "interrupted"
         assert (await session.ask("And now?")).status == "complete"
         assert gate.runs == []
         unknown = [item.reason for item in (await session.ledger()).interactions()]
-        assert unknown == ["outcome_unknown"] * 2  # that they were about to be run was written
+        assert unknown == ["outcome_unknown"] * 2  # their start was already recorded
 
 
 @pytest.mark.parametrize("kind", [AskStarted, TurnStarted, RequestSent, RoundEnded, Returned, TurnEnded])
-async def test_a_session_is_rebuilt_with_what_its_storage_was_still_writing(kind: type[LogEvent]) -> None:
-    gate, storage = Gate(), Held(kind)
+async def test_a_rebuild_includes_the_write_in_progress(kind: type[LogEvent]) -> None:
+    gate, storage = Gate(), HeldStorage(kind)
     gate.open("a", "b")
     server = openai(WORK, *[Turn(Say("Done."))] * 3)
     async with hosting(a=server, storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await storage.begun.wait()
-            crashing(session, "ledger")()
-            await restarted(runtime, session)
+            crash_later(session, "ledger")()
+            await wait_for_restart(runtime, session)
             storage.freed.set()
             last = [event async for event in events][-1]
         assert last.type == ("complete" if kind is TurnEnded else "error")
@@ -275,10 +272,10 @@ async def test_a_session_is_rebuilt_with_what_its_storage_was_still_writing(kind
 
 
 @pytest.mark.parametrize("kind", [SwitchQueued, Returned])
-async def test_a_write_that_fails_after_the_crash_of_its_sender_does_not_crash_the_next(
+async def test_a_failed_write_of_a_crashed_actor_does_not_crash_the_next(
     kind: type[LogEvent],
 ) -> None:
-    gate, storage = Gate(), Held(kind, fails=True)
+    gate, storage = Gate(), HeldStorage(kind, fails=True)
     server = openai(WORK, Turn(Say("Done.")))
     async with hosting(a=server, b=anthropic(), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -293,16 +290,16 @@ async def test_a_write_that_fails_after_the_crash_of_its_sender_does_not_crash_t
             if kind is Returned:
                 gate.open("a")
             await storage.begun.wait()
-            crashing(session, "ledger")()
-            await restarted(runtime, session)
+            crash_later(session, "ledger")()
+            await wait_for_restart(runtime, session)
             storage.freed.set()
             assert [event async for event in events][-1].type == "error"
         assert restarts(runtime, session) == 1
         assert (await session.ask("And now?")).status == "complete"
 
 
-async def test_a_cancel_while_a_crashed_turn_is_closed_waits_for_that() -> None:
-    gate, storage = Gate(), Held(Cancelled)
+async def test_a_cancel_during_recovery_waits_for_its_end() -> None:
+    gate, storage = Gate(), HeldStorage(Cancelled)
     async with hosting(a=openai(WORK), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
@@ -326,7 +323,7 @@ async def test_a_cancel_while_a_crashed_turn_is_closed_waits_for_that() -> None:
 
 
 @pytest.mark.parametrize("which", VICTIMS)
-async def test_a_close_that_meets_a_crash_is_written_with_every_call_closed(which: str) -> None:
+async def test_a_close_that_meets_a_crash_closes_every_call(which: str) -> None:
     for steps in range(0, 12, 3):
         gate = Gate()
         async with hosting(a=openai(WORK)) as runtime:
@@ -337,7 +334,7 @@ async def test_a_close_that_meets_a_crash_is_written_with_every_call_closed(whic
                 for _ in range(steps):
                     await anyio.lowlevel.checkpoint()
                 with suppress(SessionError):
-                    crashing(session, which)()
+                    crash_later(session, which)()
                 with suppress(SessionError):
                     _ = [event async for event in events]
             stored = log(runtime, session)
@@ -346,7 +343,7 @@ async def test_a_close_that_meets_a_crash_is_written_with_every_call_closed(whic
             assert len({event.call_id for event in stored if isinstance(event, Cancelled)}) == 2
 
 
-async def test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told() -> None:
+async def test_a_switch_queued_before_a_crash_is_applied_and_reported() -> None:
     gate = Gate()
     async with hosting(a=openai(WORK), b=anthropic(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -359,7 +356,7 @@ async def test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told
         assert (await session.ask("And now?")).binding.backend == "b"
 
 
-async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> None:
+async def test_a_damaged_record_is_named_by_session_and_number() -> None:
     class Damaged(MemoryStorage):
         def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
             cancelled = encode_event(Cancelled(CallId("c"), "compacted"))

@@ -1,7 +1,7 @@
-"""Going on with a session from its log: after its runtime was left, beside what another host has, or half-way.
+"""Resuming a session from its log: after its runtime was left, while another host owns it, or after a kill.
 
-What ends half-way here ends where a host would be killed: the log is taken as it stands then, by another runtime.
-`tests/commands/killing` does it with processes.
+A kill is simulated: the log is copied at that moment, and another runtime resumes it. `tests/commands/killing` kills
+real processes.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -63,9 +63,11 @@ from tests.runtime_support import (
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
-KEPT = pytest.mark.parametrize("kept", [FILES["memory"], FILES["sqlite-process"]], ids=["memory", "sqlite"])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
+STORAGES = pytest.mark.parametrize(
+    "kept", [FILES["memory"], FILES["sqlite-process"]], ids=["memory", "sqlite"]
+)
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
 ONE = CallId("hist_tool_1")
 
@@ -76,33 +78,33 @@ def weather(city: str) -> str:
     return f"{city}: 21 C"
 
 
-def copied(events: Iterable[LogEvent], storage: Storage, session: str = "trip") -> None:
-    """Put the log of a host that was killed into a storage."""
+def copy_log(events: Iterable[LogEvent], storage: Storage, session: str = "trip") -> None:
+    """Write the log of a killed host to a storage."""
     claim = storage.claim(session)
     storage.append([Entry(session, claim.fence, tuple(decode_event(encode_event(each)) for each in events))])
     storage.release(session, claim.fence)
 
 
-Hosting = Callable[[Storage], Runtime]
+MakeRuntime = Callable[[Storage], Runtime]
 
 
 @asynccontextmanager
-async def serving(server: LoopbackServer) -> AsyncIterator[Hosting]:
-    """Run a server; give what makes runtimes whose backend `a` it is, one after the other or at the same time."""
+async def running_server(server: LoopbackServer) -> AsyncIterator[MakeRuntime]:
+    """Run a server; yield a function that creates runtimes on it, also several at the same time."""
     with anyio.fail_after(60):
         async with serve(server):
             config = Config(FileSettings(backends={"a": backend_at(server)}), {})
             yield lambda storage: Runtime(config, journal=storage, seed=1)
 
 
-@MADE
-@KEPT
-async def test_a_session_whose_runtime_was_left_goes_on_with_the_same_bytes(
-    made: Made, kept: MakeStorage, tmp_path: Path
+@SERVERS
+@STORAGES
+async def test_a_resumed_session_sends_the_same_bytes(
+    make_server: MakeServer, kept: MakeStorage, tmp_path: Path
 ) -> None:
     script = [Turn(Think("hm"), Call("weather", {"city": "Oslo"})), Turn(Say("21 C.")), Turn(Say("Rome."))]
-    storage, server = kept(tmp_path), made(*script)
-    async with serving(server) as hosted:
+    storage, server = kept(tmp_path), make_server(*script)
+    async with running_server(server) as hosted:
         async with hosted(storage) as runtime:
             session = await runtime.open("a", tools=[weather], id="trip", system="Be brief.")
             await session.ask("Weather in Oslo?")
@@ -118,33 +120,33 @@ async def test_a_session_whose_runtime_was_left_goes_on_with_the_same_bytes(
 
 @asynccontextmanager
 async def cut_off(
-    hosted: Hosting, tools: Iterable[Any], storage: Storage, wait: Callable[[list[LogEvent]], bool]
+    hosted: MakeRuntime, tools: Iterable[Any], storage: Storage, wait: Callable[[list[LogEvent]], bool]
 ) -> AsyncIterator[None]:
-    """Ask, and copy the log to a storage as it is when `wait` says so: what a host leaves that is killed then."""
+    """Ask, and copy the log to a storage once `wait` returns True, as if the host were killed then."""
     async with hosted(MemoryStorage()) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=tools, id="trip", system="Be brief.")
         tasks.start_soon(session.ask, "Do it.")
         while not wait(log(runtime, session)):
             await anyio.lowlevel.checkpoint()
-        copied(log(runtime, session), storage)
+        copy_log(log(runtime, session), storage)
         yield
         tasks.cancel_scope.cancel()
 
 
-def have(kind: type[LogEvent], count: int = 1) -> Callable[[list[LogEvent]], bool]:
-    """Return what says whether a log has so many events of a kind."""
+def has_events(kind: type[LogEvent], count: int = 1) -> Callable[[list[LogEvent]], bool]:
+    """Return a predicate: whether a log contains at least `count` events of a kind."""
     return lambda events: sum(isinstance(event, kind) for event in events) >= count
 
 
-@KEPT
-async def test_a_log_that_breaks_off_is_closed_before_anything_else_happens(
+@STORAGES
+async def test_an_interrupted_turn_is_closed_before_a_session_is_resumed(
     kept: MakeStorage, tmp_path: Path
 ) -> None:
     gate, storage = Gate(), kept(tmp_path)
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("I see.")))
-    async with serving(server) as hosted:
-        async with cut_off(hosted, [gate.tool], storage, have(Returned)):
+    async with running_server(server) as hosted:
+        async with cut_off(hosted, [gate.tool], storage, has_events(Returned)):
             gate.open("b")
         async with hosted(storage) as runtime:
             session = await runtime.resume("trip", tools=[gate.tool])
@@ -161,8 +163,8 @@ async def test_a_log_that_breaks_off_is_closed_before_anything_else_happens(
             await assert_rebuilds(runtime, session)
 
 
-@KEPT
-async def test_a_call_that_may_be_run_again_runs_again_where_its_session_is_resumed(
+@STORAGES
+async def test_an_idempotent_call_is_run_again_when_its_session_is_resumed(
     kept: MakeStorage, tmp_path: Path
 ) -> None:
     keys, storage = list[str](), kept(tmp_path)
@@ -175,8 +177,8 @@ async def test_a_call_that_may_be_run_again_runs_again_where_its_session_is_resu
             await anyio.sleep_forever()
         return f"{name} is done"
 
-    async with serving(openai(Turn(Call("work", {"name": "a"})))) as hosted:
-        async with cut_off(hosted, [work], storage, have(Started)):
+    async with running_server(openai(Turn(Call("work", {"name": "a"})))) as hosted:
+        async with cut_off(hosted, [work], storage, has_events(Started)):
             while not keys:
                 await anyio.lowlevel.checkpoint()
         async with hosted(storage) as runtime:
@@ -187,10 +189,10 @@ async def test_a_call_that_may_be_run_again_runs_again_where_its_session_is_resu
     assert len(set(keys)) == 1
 
 
-async def test_a_call_is_not_run_again_by_a_tool_that_no_longer_says_so_or_is_not_there() -> None:
+async def test_a_call_is_not_run_again_by_a_changed_or_missing_tool() -> None:
     runs = list[str]()
 
-    def named(effects: Effects) -> Tool[..., Any]:
+    def tool_with(effects: Effects) -> Tool[..., Any]:
         async def work(name: str) -> str:
             """Do a piece of work."""
             runs.append(effects)
@@ -199,10 +201,10 @@ async def test_a_call_is_not_run_again_by_a_tool_that_no_longer_says_so_or_is_no
 
         return tool(effects=effects, approval="allow")(work)
 
-    for tools in ([named("once")], []):
+    for tools in ([tool_with("once")], []):
         storage = MemoryStorage()
-        async with serving(openai(Turn(Call("work", {"name": "a"})))) as hosted:
-            async with cut_off(hosted, [named("pure")], storage, have(Started)):
+        async with running_server(openai(Turn(Call("work", {"name": "a"})))) as hosted:
+            async with cut_off(hosted, [tool_with("pure")], storage, has_events(Started)):
                 pass
             async with hosted(storage) as runtime:
                 session = await runtime.resume("trip", tools=tools)
@@ -211,13 +213,13 @@ async def test_a_call_is_not_run_again_by_a_tool_that_no_longer_says_so_or_is_no
     assert set(runs) <= {"pure"}
 
 
-@MADE
-@KEPT
-async def test_a_turn_that_waits_goes_on_in_the_same_turn_on_the_same_binding(
-    made: Made, kept: MakeStorage, tmp_path: Path
+@SERVERS
+@STORAGES
+async def test_a_resumed_turn_continues_with_the_same_binding(
+    make_server: MakeServer, kept: MakeStorage, tmp_path: Path
 ) -> None:
-    storage, server = kept(tmp_path), made(Turn(Call("look", {"n": 1})), Turn(Say("21 C.")))
-    async with serving(server) as hosted:
+    storage, server = kept(tmp_path), make_server(Turn(Call("look", {"n": 1})), Turn(Say("21 C.")))
+    async with running_server(server) as hosted:
         async with hosted(storage) as runtime:
             session = await runtime.open("a", tools=[LOOK], id="trip")
             asked = await session.ask("How warm is it?")
@@ -236,10 +238,8 @@ async def test_a_turn_that_waits_goes_on_in_the_same_turn_on_the_same_binding(
     assert server.refusals == []
 
 
-@KEPT
-async def test_an_approval_is_given_in_another_runtime_and_the_call_runs_there(
-    kept: MakeStorage, tmp_path: Path
-) -> None:
+@STORAGES
+async def test_an_approval_in_another_runtime_runs_the_call_there(kept: MakeStorage, tmp_path: Path) -> None:
     runs, storage = list[str](), kept(tmp_path)
 
     @tool(approval="ask")
@@ -249,7 +249,7 @@ async def test_an_approval_is_given_in_another_runtime_and_the_call_runs_there(
         return "paid"
 
     server = openai(Turn(Call("pay", {"amount": 3})), Turn(Say("Done.")))
-    async with serving(server) as hosted:
+    async with running_server(server) as hosted:
         async with hosted(storage) as runtime:
             session = await runtime.open("a", tools=[pay], id="trip")
             assert (await session.ask("Pay.")).status == "awaiting"
@@ -261,43 +261,45 @@ async def test_an_approval_is_given_in_another_runtime_and_the_call_runs_there(
     assert runs == ["3"]
 
 
-async def test_results_that_were_all_recorded_before_a_kill_are_gone_on_with_by_themselves() -> None:
+async def test_a_turn_whose_results_were_all_recorded_resumes_by_itself() -> None:
     storage, server = MemoryStorage(), openai(Turn(Call("look", {"n": 1})), Turn(Say("21 C.")))
-    async with serving(server) as hosted:
+    async with running_server(server) as hosted:
         async with hosted(MemoryStorage()) as runtime:
             session = await runtime.open("a", tools=[LOOK], id="trip")
             await session.ask("How warm is it?")
-            copied([*log(runtime, session), Returned(ONE, Json(b'"21"'))], storage)
+            copy_log([*log(runtime, session), Returned(ONE, Json(b'"21"'))], storage)
         async with hosted(storage) as runtime:
             session = await runtime.resume("trip", tools=[LOOK])
-            await ended(session)
+            await wait_until_idle(session)
             last = [event async for event in session.events(follow=False)][-1]
             assert isinstance(last, CompleteEvent)
             assert last.result.text == "21 C."
 
 
-async def ended(session: Session) -> None:
+async def wait_until_idle(session: Session) -> None:
     """Wait until a session is idle."""
     while session.busy:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_a_switch_that_was_held_when_its_turn_ended_is_applied() -> None:
+async def test_a_switch_queued_when_its_turn_ended_is_applied_on_resume() -> None:
     storage, server = MemoryStorage(), openai(Turn(Say("Yes.")))
-    async with serving(server) as hosted:
+    async with running_server(server) as hosted:
         async with hosted(MemoryStorage()) as runtime:
             session = await runtime.open("a", id="trip")
             await session.ask("Well?")
             *events, end = log(runtime, session)
-            copied([*events, SwitchQueued(1, "a"), end], storage)
+            copy_log([*events, SwitchQueued(1, "a"), end], storage)
         async with hosted(storage) as runtime:
             session = await runtime.resume("trip")
             assert isinstance(log(runtime, session)[-1], SwitchApplied)
 
 
 @pytest.mark.parametrize("waits", [False, True])
-@MADE
-async def test_other_tools_than_before_are_offered_from_the_next_request_on(made: Made, waits: bool) -> None:
+@SERVERS
+async def test_changed_tools_are_declared_from_the_next_request_on(
+    make_server: MakeServer, waits: bool
+) -> None:
     @tool
     def other() -> str:
         """Do something else."""
@@ -305,10 +307,10 @@ async def test_other_tools_than_before_are_offered_from_the_next_request_on(made
 
     call = Call("look", {"n": 1}) if waits else Say("Hm.")
     server, storage = (
-        made(Turn(Think("hm"), call), Turn(Call("look", {"n": 2})), Turn(Say("Well."))),
+        make_server(Turn(Think("hm"), call), Turn(Call("look", {"n": 2})), Turn(Say("Well."))),
         MemoryStorage(),
     )
-    async with serving(server) as hosted:
+    async with running_server(server) as hosted:
         async with hosted(storage) as runtime:
             session = await runtime.open("a", tools=[LOOK], id="trip")
             await session.ask("How warm is it?")
@@ -319,17 +321,17 @@ async def test_other_tools_than_before_are_offered_from_the_next_request_on(made
             [configured] = [event for event in log(runtime, session) if isinstance(event, Configured)]
             assert (configured.tools, configured.system) == (("other",), "Be brief.")
             last = (await session.ledger()).interactions()[-1]
-            assert last.status == "error"  # it called a tool that is not there any more
+            assert last.status == "error"  # it called a tool that was removed
             await assert_rebuilds(runtime, session)
     assert server.refusals == []
 
 
-async def test_what_cannot_be_resumed_is_told_in_one_line() -> None:
+async def test_a_session_that_cannot_be_resumed_raises_a_short_error() -> None:
     storage, server = MemoryStorage(), openai(Turn(Say("Yes.")))
-    async with serving(server) as hosted, hosted(storage) as runtime:
+    async with running_server(server) as hosted, hosted(storage) as runtime:
         with pytest.raises(SessionUnknown, match="'nobody' has a log"):
             await runtime.resume("nobody")
-        assert storage.claim("nobody").fence == 1  # it left nothing there
+        assert storage.claim("nobody").fence == 1  # the failed resume left nothing behind
         session = await runtime.open("a", id="trip")
         with pytest.raises(SessionExists, match="open already"):
             await runtime.resume("trip")
@@ -338,7 +340,7 @@ async def test_what_cannot_be_resumed_is_told_in_one_line() -> None:
         await session.close()
         with pytest.raises(SessionClosed, match="closed for good"):
             await runtime.resume("trip")
-        copied([TurnEnded(1, "complete")], storage, "odd")
+        copy_log([TurnEnded(1, "complete")], storage, "odd")
         with pytest.raises(JournalDamaged, match="does not begin"):
             await runtime.resume("odd")
         assert list(runtime.sessions) == []
@@ -349,10 +351,10 @@ class City(pydantic.BaseModel):
     name: str
 
 
-async def test_an_answer_that_was_waited_for_has_the_type_that_is_given_again() -> None:
+async def test_a_pending_answer_has_the_output_type_passed_to_resume() -> None:
     server = openai(*[Turn(Call("look", {}))] * 2, *[Turn(Say('{"name": "Oslo"}'))] * 2)
     storage = MemoryStorage()
-    async with serving(server) as hosted:
+    async with running_server(server) as hosted:
         async with hosted(storage) as runtime:
             for name in ("one", "two"):
                 session = await runtime.open("a", tools=[LOOK], id=name)
@@ -366,10 +368,10 @@ async def test_an_answer_that_was_waited_for_has_the_type_that_is_given_again() 
             assert (await plain.ask(results={ONE: 1})).output == {"name": "Oslo"}
 
 
-async def test_a_session_whose_target_is_gone_is_resumed_for_another() -> None:
+async def test_a_session_whose_target_is_gone_is_resumed_with_another() -> None:
     storage, server = MemoryStorage(), openai(Turn(Say("Yes.")))
-    copied([Opened("trip", "gone")], storage)
-    async with serving(server) as hosted, hosted(storage) as runtime:
+    copy_log([Opened("trip", "gone")], storage)
+    async with running_server(server) as hosted, hosted(storage) as runtime:
         with pytest.raises(ConfigError, match="gone"):
             await runtime.resume("trip")
         session = await runtime.resume("trip", target="a")
@@ -377,10 +379,10 @@ async def test_a_session_whose_target_is_gone_is_resumed_for_another() -> None:
         assert (await session.ask("Well?")).text == "Yes."
 
 
-async def test_who_waits_gets_the_session_when_its_host_lets_go(tmp_path: Path) -> None:
+async def test_resume_can_wait_until_another_host_releases_the_session(tmp_path: Path) -> None:
     server = openai(Turn(Say("Yes.")))
     here, there = SqliteStorage(tmp_path / "s.db"), SqliteStorage(tmp_path / "s.db")
-    async with serving(server) as hosted, hosted(here) as runtime:
+    async with running_server(server) as hosted, hosted(here) as runtime:
         resumed = list[Session]()
 
         async def resume() -> None:

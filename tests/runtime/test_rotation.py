@@ -1,4 +1,4 @@
-"""More sessions take turns than have actors: what was made of their logs stays, as long as there is memory for it."""
+"""Alternating between more sessions than may be active: their folded logs stay in memory if there is room."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ ONE_ACTIVE = RuntimeLimits(max_active_sessions=1)
 
 
 class CountedReads(MemoryStorage):
-    """Logs in memory, and how often one was read."""
+    """Logs in memory with a count of full reads."""
 
     reads = 0
 
@@ -35,20 +35,22 @@ class CountedReads(MemoryStorage):
 
 
 async def ask(session: Session, words: str = "Search.") -> None:
-    """Ask, and let the session come to rest."""
+    """Ask, and wait until the session is idle."""
     assert (await session.ask(words)).status == "complete"
     await anyio.wait_all_tasks_blocked()
 
 
 @asynccontextmanager
-async def rotating(limits: RuntimeLimits, count: int) -> AsyncIterator[tuple[Runtime, list[Session]]]:
-    """Give a runtime and sessions of it, none of them used yet."""
+async def rotating_sessions(
+    limits: RuntimeLimits, count: int
+) -> AsyncIterator[tuple[Runtime, list[Session]]]:
+    """Yield a runtime with new sessions."""
     async with open_runtime(limits) as runtime:
         yield runtime, [await runtime.open(TARGET, tools=[SEARCH], id=f"s{n}") for n in range(count)]
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_sessions_that_take_turns_are_not_made_of_their_logs_again_while_there_is_memory() -> None:
+async def test_alternating_sessions_are_not_folded_again_while_there_is_memory() -> None:
     storage = CountedReads()
     async with open_runtime(ONE_ACTIVE, storage) as runtime:
         sessions = [await runtime.open(TARGET, tools=[SEARCH]) for _ in range(12)]
@@ -63,24 +65,24 @@ async def test_sessions_that_take_turns_are_not_made_of_their_logs_again_while_t
         assert (stats.active, stats.memory > 24 * 1024 * 1024) == (1, True)
 
 
-async def put_away(*sessions: Session) -> None:
-    """Have sessions without actors, as if others had been used since."""
+async def passivate(*sessions: Session) -> None:
+    """Passivate sessions, as if others had been used since."""
     for session in sessions:
         while session._lifecycle.actors is not None:
             session._lifecycle.host.residency._passivate(session._lifecycle)
             await anyio.lowlevel.checkpoint()
 
 
-async def test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted() -> None:
-    async with rotating(RuntimeLimits(), 2) as (runtime, (first, second)):
+async def test_reuse_and_rebuilds_of_sessions_are_counted() -> None:
+    async with rotating_sessions(RuntimeLimits(), 2) as (runtime, (first, second)):
         for session in (first, second):
-            await ask(session)  # for the first time: neither
+            await ask(session)  # the first use counts as neither
         assert runtime.stats().reuse == ReuseStats(0, 0, 0)
-        await first.ledger()  # it has its actors
-        await put_away(first, second)
-        await ask(first)  # what had been made is there
+        await first.ledger()  # the session is active
+        await passivate(first, second)
+        await ask(first)  # its fold is still in memory
         assert runtime.stats().reuse == ReuseStats(2, 0, 0)
-        await put_away(first)
+        await passivate(first)
         runtime._running_host().residency.evict_folds(0)
         await ask(first)
         await second.ledger()
@@ -94,42 +96,42 @@ async def test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_a
     assert {hits, rebuilds, dropped} <= {*lines}
 
 
-async def test_what_has_no_actors_makes_room_before_what_has_some() -> None:
-    async with rotating(RuntimeLimits(memory=400_000), 5) as (runtime, sessions):
+async def test_passivated_sessions_are_evicted_before_active_ones() -> None:
+    async with rotating_sessions(RuntimeLimits(memory=400_000), 5) as (runtime, sessions):
         *passive, active, last = sessions
         for session in sessions:
             await ask(session, MEGABYTE[:10_000])
-        await put_away(*passive)
+        await passivate(*passive)
         before = runtime.stats()
         assert (before.active, before.reuse.dropped) == (2, 0)
-        await ask(last, MEGABYTE[: (400_000 - before.memory) // 2])  # in its log, and rendered
+        await ask(last, MEGABYTE[: (400_000 - before.memory) // 2])  # counts twice: in the log, and rendered
         after = runtime.stats()
         assert (after.active, after.reuse.dropped > 0) == (2, True)
         assert after.memory < 400_000
         assert set(runtime._running_host().residency.active) == {active.id, last.id}
 
 
-async def test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once(
+async def test_a_runtime_with_too_little_memory_logs_it_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with rotating(RuntimeLimits(), 1) as (runtime, (session,)):
+    async with rotating_sessions(RuntimeLimits(), 1) as (runtime, (session,)):
         await ask(session)
         for rebuilds in range(3 * REBUILDS):
             assert ("memory_short" in caplog.text) == (rebuilds >= REBUILDS)
-            await put_away(session)
+            await passivate(session)
             runtime._running_host().residency.evict_folds(0)
             await session.ledger()
         assert caplog.text.count("memory_short") == 1
         assert "limits.memory" in caplog.text
 
 
-async def test_a_host_that_seldom_makes_a_session_again_says_nothing(
+async def test_a_runtime_that_seldom_rebuilds_a_session_logs_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with rotating(RuntimeLimits(), 1) as (runtime, (session,)):
+    async with rotating_sessions(RuntimeLimits(), 1) as (runtime, (session,)):
         await ask(session)
         for _ in range(2 * REBUILDS):
-            await put_away(session)
+            await passivate(session)
             runtime._running_host().residency.evict_folds(0)
             for _ in range(HITS + 2):
                 await session.ledger()
@@ -137,7 +139,7 @@ async def test_a_host_that_seldom_makes_a_session_again_says_nothing(
     assert "memory_short" not in caplog.text
 
 
-async def test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said() -> None:
+async def test_the_memory_limit_defaults_to_half_of_the_machines_memory() -> None:
     async with open_runtime() as runtime:
         assert runtime.stats().memory_limit == (usable_memory() or 0) // 2
     async with open_runtime(RuntimeLimits(memory=100_000)) as runtime:

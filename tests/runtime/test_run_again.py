@@ -1,4 +1,4 @@
-"""After a crash: which calls that had begun are run again, and what the others are told to be."""
+"""Calls that were running during a crash: which run again, and how the others are reported."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -22,7 +22,7 @@ WORK = Turn(Call("work", {"name": "a"}))
 
 
 class Runs:
-    """A tool `work(name)` that says that it has begun, and returns when its key has begun `enough` times."""
+    """A tool `work(name)` that counts its runs, and returns from run number `enough` on."""
 
     def __init__(self, enough: int) -> None:
         self.keys: list[str] = []
@@ -40,15 +40,15 @@ class Runs:
         return tool(effects=effects, approval="allow")(work)
 
     async def begun(self, times: int) -> None:
-        """Wait until it has begun so often."""
+        """Wait until the tool has been started `times` times."""
         await self._event(times).wait()
 
     def _event(self, times: int) -> anyio.Event:
         return self._begun.setdefault(times, anyio.Event())
 
 
-async def _crashed(runtime: Runtime, runs: Runs, effects: Effects, crashes: int = 1) -> Session:
-    """Return a session whose actors crashed so often while its tool ran."""
+async def _crash_during_call(runtime: Runtime, runs: Runs, effects: Effects, crashes: int = 1) -> Session:
+    """Return a session whose actors crashed `crashes` times while its tool ran."""
     session = await runtime.open("a", tools=[runs.tool(effects)])
     async with session.stream("Do it.") as stream:
         for times in range(1, crashes + 1):
@@ -61,12 +61,12 @@ async def _crashed(runtime: Runtime, runs: Runs, effects: Effects, crashes: int 
 
 @pytest.mark.parametrize("effects", ["pure", "idempotent"])
 @pytest.mark.requirement("PROMISE-7")
-async def test_a_call_that_may_be_run_again_is_run_again_after_a_crash_under_the_same_key(
+async def test_a_repeatable_call_runs_again_after_a_crash_with_the_same_key(
     effects: Effects,
 ) -> None:
     runs, server = Runs(2), openai(WORK)
     async with hosting(a=server, seconds=30) as runtime:
-        session = await _crashed(runtime, runs, effects)
+        session = await _crash_during_call(runtime, runs, effects)
         [known] = (await session.ledger()).interactions()
         assert (known.status, known.reason) == ("complete", None)
         assert len(runs.keys) == 2
@@ -78,19 +78,19 @@ async def test_a_call_that_may_be_run_again_is_run_again_after_a_crash_under_the
 
 
 @pytest.mark.requirement("PROMISE-7")
-async def test_a_call_that_is_not_said_to_be_idempotent_is_not_run_again() -> None:
+async def test_a_call_that_is_not_idempotent_is_not_run_again() -> None:
     runs, server = Runs(2), openai(WORK)
     async with hosting(a=server, seconds=30) as runtime:
-        session = await _crashed(runtime, runs, "once")
+        session = await _crash_during_call(runtime, runs, "once")
         [known] = (await session.ledger()).interactions()
         assert (known.status, known.reason) == ("unknown", "outcome_unknown")
         assert len(runs.keys) == 1
 
 
-async def test_a_call_that_ends_its_process_each_time_is_begun_three_times_and_no_more() -> None:
+async def test_a_call_that_always_crashes_is_started_three_times_at_most() -> None:
     runs, server = Runs(9), openai(WORK)
     async with hosting(a=server, seconds=30) as runtime:
-        session = await _crashed(runtime, runs, "idempotent", crashes=3)
+        session = await _crash_during_call(runtime, runs, "idempotent", crashes=3)
         [known] = (await session.ledger()).interactions()
         assert known.reason == "outcome_unknown"
         assert len(runs.keys) == 3
@@ -106,7 +106,7 @@ async def _close(session: Session) -> None:
 
 
 @pytest.mark.parametrize("ends", [_cancel, _close])
-async def test_what_is_run_again_is_stopped_by_a_cancel_and_by_the_session_s_end(
+async def test_a_cancel_or_close_stops_a_call_that_runs_again(
     ends: Callable[[Session], Awaitable[None]],
 ) -> None:
     runs, server = Runs(9), openai(WORK)

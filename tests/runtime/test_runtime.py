@@ -1,4 +1,4 @@
-"""A runtime owns what it starts: sessions open and close, and whatever is in flight, leaving it is bounded."""
+"""The life of a runtime: sessions open and close, and leaving it takes bounded time whatever is running."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Stall, Turn, serve
 from tests.commands.at_scale import extent
 from tests.runtime.test_rebuild import crash
-from tests.runtime.test_recovery_of_sessions import Held
+from tests.runtime.test_recovery_of_sessions import HeldStorage
 from tests.runtime_support import (
     Gate,
     actors,
@@ -57,7 +57,7 @@ pytestmark = pytest.mark.anyio
 WORK = Turn(Call("work", {"name": "a"}))
 
 
-async def test_two_runtimes_in_one_process_do_not_know_of_each_other() -> None:
+async def test_two_runtimes_in_one_process_are_independent() -> None:
     one, two = openai(Turn(Say("one"))), openai(Turn(Say("two")))
     async with hosting(a=one) as first, hosting(a=two) as second:
         mine, yours = await first.open("a", id="same"), await second.open("a", id="same")
@@ -66,7 +66,7 @@ async def test_two_runtimes_in_one_process_do_not_know_of_each_other() -> None:
         assert list(first.sessions) == list(second.sessions) == ["same"]
 
 
-async def test_ids_are_checked_made_up_and_never_used_twice() -> None:
+async def test_session_ids_are_validated_generated_and_never_reused() -> None:
     async with hosting(a=openai()) as runtime:
         for bad in ("", "../x", "a b", "x" * 65, "-x"):
             with pytest.raises(ConfigError, match="not usable"):
@@ -86,7 +86,7 @@ async def test_ids_are_checked_made_up_and_never_used_twice() -> None:
         assert list(runtime.sessions) == [second.id]
 
 
-async def test_ids_that_a_storage_holds_already_are_not_made_up_again() -> None:
+async def test_generated_ids_skip_those_in_the_storage() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(), storage=storage) as runtime:
         first = await runtime.open("a")
@@ -95,7 +95,7 @@ async def test_ids_that_a_storage_holds_already_are_not_made_up_again() -> None:
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_closed_session_says_so_to_those_who_still_hold_it() -> None:
+async def test_calls_of_a_closed_session_raise_session_closed() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello.")
@@ -119,7 +119,7 @@ async def test_a_closed_session_says_so_to_those_who_still_hold_it() -> None:
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_closing_cancels_the_ask_in_flight_closes_its_calls_and_drops_those_that_wait() -> None:
+async def test_closing_cancels_the_running_ask_and_drops_the_queued_ones() -> None:
     gate = Gate()
     async with hosting(a=openai(WORK)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -137,9 +137,9 @@ async def test_closing_cancels_the_ask_in_flight_closes_its_calls_and_drops_thos
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-10")
-async def test_what_a_tool_returns_while_its_session_is_closed_is_not_written_behind_the_end() -> None:
+async def test_a_result_during_a_close_is_not_written_after_the_end() -> None:
     begun, released = anyio.Event(), anyio.Event()
-    storage = Held(Closed)
+    storage = HeldStorage(Closed)
     async with hosting(a=openai(ONE), storage=storage) as runtime:
         session = await runtime.open("a", tools=[shielded_tool(begun, released)])
         await cancel_when(session, begun.wait)
@@ -153,15 +153,15 @@ async def test_what_a_tool_returns_while_its_session_is_closed_is_not_written_be
         assert isinstance(log(runtime, session)[-1], Closed)
 
 
-async def in_flight(runtime: Runtime, gate: Gate) -> tuple[Session, ...]:
-    """Open sessions in several phases of a turn, each with its asker; return when all have begun."""
+async def open_two_sessions(runtime: Runtime, gate: Gate) -> tuple[Session, ...]:
+    """Return a session for a running tool and one for a silent provider."""
     running = await runtime.open("work", tools=[gate.tool])
     silent = await runtime.open("silent")
     return running, silent
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-11")
-async def test_leaving_a_runtime_with_turns_in_flight_ends_them_all() -> None:
+async def test_leaving_a_runtime_ends_all_running_turns() -> None:
     gate, ends = Gate(), list[str]()
     work, silent = openai(WORK), anthropic(faults={0: Stall()})
 
@@ -169,12 +169,12 @@ async def test_leaving_a_runtime_with_turns_in_flight_ends_them_all() -> None:
         ends.append((await session.ask("Do it.")).status)
 
     async with anyio.create_task_group() as tasks, hosting(work=work, silent=silent) as runtime:
-        for session in await in_flight(runtime, gate):
+        for session in await open_two_sessions(runtime, gate):
             tasks.start_soon(ask, session)
         await gate.started("a")
         while not silent.received:
             await anyio.lowlevel.checkpoint()
-        for name in runtime.sessions:  # they cannot be compared while they move
+        for name in runtime.sessions:  # sessions cannot be compared while they change
             runtime._registry.open.pop(name)
     assert ends == ["cancelled", "cancelled"]
     for stored in runtime._storage.sessions():
@@ -183,7 +183,7 @@ async def test_leaving_a_runtime_with_turns_in_flight_ends_them_all() -> None:
 
 
 def _assert_nothing_runs() -> None:
-    """No task but this test's own is left on asyncio; trio cannot leave one."""
+    """Check that asyncio runs no tasks of a runtime; trio cannot leave any."""
     try:
         tasks = asyncio.all_tasks()
     except RuntimeError:
@@ -193,7 +193,7 @@ def _assert_nothing_runs() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_host_that_is_cancelled_or_fails_leaves_in_order_and_with_its_own_error() -> None:
+async def test_a_cancelled_or_failed_host_leaves_in_order_with_its_own_error() -> None:
 
     async def host(end: Callable[[], object]) -> None:
         gate = Gate()
@@ -212,7 +212,7 @@ async def test_a_host_that_is_cancelled_or_fails_leaves_in_order_and_with_its_ow
     _assert_nothing_runs()
 
 
-async def test_leaving_a_runtime_does_not_wait_for_a_tool_that_blocks_its_thread() -> None:
+async def test_leaving_a_runtime_does_not_wait_for_a_blocked_thread() -> None:
     begun, released = threading.Event(), threading.Event()
 
     def work(name: str) -> str:
@@ -227,13 +227,13 @@ async def test_leaving_a_runtime_does_not_wait_for_a_tool_that_blocks_its_thread
             async with session.stream("Do it."):
                 while not begun.is_set():
                     await anyio.lowlevel.checkpoint()
-                runtime._registry.open.pop(session.id)  # it cannot be compared while it moves
+                runtime._registry.open.pop(session.id)  # the session cannot be compared while it changes
         assert not released.is_set()
     finally:
         released.set()
 
 
-async def test_a_session_opened_with_a_history_goes_on_from_it() -> None:
+async def test_a_session_continues_from_an_imported_history() -> None:
     call = CallId("hist_tool_7")
     imported = [
         Message("user", (Text("Look."),)),
@@ -257,7 +257,7 @@ async def test_a_session_opened_with_a_history_goes_on_from_it() -> None:
 
 
 @pytest.mark.requirement("U-07", "REQ-915-005", "REQ-915-006")
-async def test_results_that_answer_no_call_are_not_sent_as_results_and_are_reported() -> None:
+async def test_results_without_a_call_are_sent_as_text_and_reported() -> None:
     call = CallId("one")
     imported = [
         Message("user", (Text("Look."),)),
@@ -275,7 +275,7 @@ async def test_results_that_answer_no_call_are_not_sent_as_results_and_are_repor
     assert any("orphan" in block for _, block in blocks(body))
 
 
-async def test_an_ask_takes_a_message_of_a_human_and_no_other() -> None:
+async def test_an_ask_accepts_only_user_messages() -> None:
     server = openai()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
@@ -288,7 +288,7 @@ async def test_an_ask_takes_a_message_of_a_human_and_no_other() -> None:
     assert server.received == 1
 
 
-ODD: Any = b"\x89PNG"  # Any: what a caller without a type checker may pass
+ODD: Any = b"\x89PNG"  # Any: an argument of the wrong type
 NO_MESSAGES: list[Any] = [  # Any: as above
     5,
     None,
@@ -302,7 +302,7 @@ NO_MESSAGES: list[Any] = [  # Any: as above
 
 
 @pytest.mark.parametrize("value", NO_MESSAGES, ids=lambda value: str(value)[:40])
-async def test_what_is_no_message_is_refused_before_any_actor_meets_it(value: Any) -> None:  # Any: as above
+async def test_an_invalid_message_is_rejected_before_it_reaches_an_actor(value: Any) -> None:  # Any: as above
     server = openai()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
@@ -319,8 +319,8 @@ async def test_what_is_no_message_is_refused_before_any_actor_meets_it(value: An
         assert restarted(runtime) == []
 
 
-async def test_a_target_or_a_system_prompt_that_is_no_text_is_refused_and_changes_nothing() -> None:
-    nothing: Any = 5  # Any: what a caller without a type checker may pass
+async def test_a_target_or_system_prompt_of_the_wrong_type_is_rejected() -> None:
+    nothing: Any = 5  # Any: an argument of the wrong type
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
         for refused in (session.switch, session.preview, runtime.open):
@@ -333,7 +333,7 @@ async def test_a_target_or_a_system_prompt_that_is_no_text_is_refused_and_change
 
 
 @pytest.mark.long
-async def test_many_sessions_open_and_talk_at_once() -> None:
+async def test_many_sessions_can_open_and_ask_at_the_same_time() -> None:
     server, count = openai(), extent(25, 50)
     async with hosting(a=server) as runtime:
 
@@ -352,22 +352,22 @@ async def test_many_sessions_open_and_talk_at_once() -> None:
 @pytest.mark.alternating
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_thousand_cancels_of_one_backend_at_once_overflow_nothing() -> None:
+async def test_cancelling_hundreds_of_asks_at_once_overflows_no_mailbox() -> None:
     server = openai(faults=lambda number, request: Stall())
-    count = extent(300, 600)  # more than a mailbox holds
+    count = extent(300, 600)  # more than a mailbox can hold
     async with hosting(a=server) as runtime:
         sessions = [await runtime.open("a") for _ in range(count)]
         ends: list[str] = []
 
         async def ask(session: Session, *, task_status: anyio.abc.TaskStatus[None]) -> None:
             async with session.stream("Hello.") as events:
-                task_status.started()  # a cancel before this would find no ask
-                ends.append([event async for event in events][-1].result.status)  # type: ignore[union-attr]  # terminal
+                task_status.started()  # an earlier cancel would find no ask
+                ends.append([event async for event in events][-1].result.status)  # type: ignore[union-attr]  # the terminal event
 
         async with anyio.create_task_group() as tasks:
             for session in sessions:
                 await tasks.start(ask, session)
-            while server.received < 64:  # what one backend takes at once; the others wait for their place
+            while server.received < 64:  # the limit of one backend; the other asks are queued
                 await anyio.lowlevel.checkpoint()
             for session in sessions:
                 tasks.start_soon(session.cancel)
@@ -377,14 +377,14 @@ async def test_a_thousand_cancels_of_one_backend_at_once_overflow_nothing() -> N
 
 
 class Failing(MemoryStorage):
-    """A storage that fails while it is told to."""
+    """A storage that fails on request."""
 
     def __init__(self) -> None:
         super().__init__()
         self.failures = 0
         self.after = 0
         self.refused: type[LogEvent] | None = None
-        """Kind of event to fail at, once."""
+        """The kind of event whose next append fails."""
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         kinds = [type(event) for entry in entries for event in entry.events]
@@ -412,7 +412,7 @@ async def test_a_session_whose_first_event_cannot_be_written_is_not_open() -> No
 
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-8")
-async def test_an_ask_whose_event_cannot_be_written_fails_and_the_session_goes_on_from_its_log(
+async def test_an_ask_fails_if_its_event_cannot_be_written(
     anyio_backend: str,
 ) -> None:
     for after in extent(range(anyio_backend == "trio", 16, 2), range(16)):
@@ -433,7 +433,7 @@ async def test_an_ask_whose_event_cannot_be_written_fails_and_the_session_goes_o
 
 
 @pytest.mark.requirement("PROMISE-6")
-async def test_a_switch_that_cannot_be_written_did_not_happen() -> None:
+async def test_a_switch_that_cannot_be_written_does_not_happen() -> None:
     storage = Failing()
     async with hosting(a=openai(), b=anthropic(), storage=storage) as runtime:
         session = await runtime.open("a")
@@ -444,7 +444,7 @@ async def test_a_switch_that_cannot_be_written_did_not_happen() -> None:
 
 
 @pytest.mark.requirement("PROMISE-6", "REQ-915-050")
-async def test_a_held_switch_whose_application_cannot_be_written_is_applied_after_the_restart() -> None:
+async def test_a_queued_switch_that_cannot_be_written_applies_after_a_restart() -> None:
     storage, gate = Failing(), Gate()
     async with hosting(a=openai(WORK, Turn(Say("Done."))), b=anthropic(), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -461,11 +461,11 @@ async def test_a_held_switch_whose_application_cannot_be_written_is_applied_afte
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_session_that_crashes_too_often_ends_with_a_typed_error_and_alone() -> None:
+async def test_a_session_that_crashes_too_often_ends_with_a_typed_error() -> None:
     async with hosting(a=openai()) as runtime:
         session, other = await runtime.open("a"), await runtime.open("a")
         assert (await session.ask("Hello.")).status == "complete"
-        for _ in range(9):  # more often than it may
+        for _ in range(9):  # more often than the limit
             with suppress(SessionError):
                 await crash(session, "renderer")
                 await session.history()
@@ -475,7 +475,7 @@ async def test_a_session_that_crashes_too_often_ends_with_a_typed_error_and_alon
         assert (await other.ask("Hello.")).status == "complete"
 
 
-async def test_a_runtime_needs_no_configuration_to_be_made_and_left() -> None:
+async def test_a_runtime_needs_no_configuration() -> None:
     async with Runtime(Config(FileSettings(), {})) as runtime:
         with pytest.raises(UnknownTarget):
             await runtime.open("nowhere")
@@ -483,7 +483,7 @@ async def test_a_runtime_needs_no_configuration_to_be_made_and_left() -> None:
         assert list(runtime.sessions) == []
 
 
-async def test_a_system_prompt_and_tools_go_with_every_request_of_every_backend() -> None:
+async def test_system_prompt_and_tools_are_in_every_request() -> None:
     one, two = openai(), anthropic()
     async with hosting(a=one, b=two) as runtime:
         session = await runtime.open("a", system="Be brief.", tools=[Gate().tool])
@@ -498,7 +498,7 @@ async def test_a_system_prompt_and_tools_go_with_every_request_of_every_backend(
     assert all(len(body["tools"]) == 1 for body in sent)
 
 
-async def test_a_preview_of_any_target_makes_no_backend_and_one_too_many_is_refused() -> None:
+async def test_a_preview_creates_no_backend_and_too_many_are_rejected() -> None:
     server = openai()
     async with serve(server):
         limits = RuntimeLimits(backends=1)
@@ -520,7 +520,7 @@ async def test_a_preview_of_any_target_makes_no_backend_and_one_too_many_is_refu
             assert (await session.ask("Still there?")).status == "complete"
 
 
-async def test_a_preview_names_the_settings_its_target_does_not_take() -> None:
+async def test_a_preview_reports_the_settings_that_its_target_lacks() -> None:
     server = anthropic()
     async with serve(server):
         made = backend_at(server).model_copy(
@@ -536,13 +536,13 @@ async def test_a_preview_names_the_settings_its_target_does_not_take() -> None:
     assert "temperature" not in body
 
 
-async def test_a_handler_that_holds_everybody_up_is_logged_by_name_without_what_was_said(
+async def test_a_slow_handler_is_logged_by_name_without_its_content(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", logger="actors")
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
-        runtime._system.slow = 0.0  # from now on every handler is slow
+        runtime._system.slow = 0.0  # from now on, every handler counts as slow
         assert (await session.ask("A secret.")).text == "Here."
         runtime._system.slow = 3600.0
     told = [record.getMessage() for record in caplog.records if "slow_handler" in record.getMessage()]

@@ -1,4 +1,4 @@
-"""`runtime.stats()`: what it counts is what a recount of the logs gives, and what Prometheus is shown."""
+"""`runtime.stats()`: its counters equal a recount of the logs, and Prometheus shows them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,7 +41,7 @@ def look(name: str) -> str:
     return f"{name} is there"
 
 
-def recounted(runtime: Runtime) -> dict[str, ToolCounts]:
+def recount_logs(runtime: Runtime) -> dict[str, ToolCounts]:
     whole: dict[str, ToolCounts] = {}
     for name in runtime.sessions:
         for backend, counts in recount(log(runtime, runtime.session(name))).items():
@@ -49,8 +49,8 @@ def recounted(runtime: Runtime) -> dict[str, ToolCounts]:
     return whole
 
 
-def retold(runtime: Runtime) -> dict[str, ToolCounts]:
-    """Return what those are told of the runtime's sessions who read them later."""
+def recount_published_events(runtime: Runtime) -> dict[str, ToolCounts]:
+    """Recount the events that a later reader of the logs receives."""
     shown = list[Fields]()
     for name in runtime.sessions:
         publisher = Publisher()
@@ -59,13 +59,13 @@ def retold(runtime: Runtime) -> dict[str, ToolCounts]:
     return recount_events(shown)
 
 
-def counted(runtime: Runtime) -> dict[str, ToolCounts]:
+def counters(runtime: Runtime) -> dict[str, ToolCounts]:
     tools = {name: backend.tools for name, backend in runtime.stats().backends.items()}
     return {name: counts for name, counts in tools.items() if counts != ToolCounts()}
 
 
 @pytest.mark.requirement("U-08", "U-14")
-async def test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters() -> None:
+async def test_the_counters_equal_recounts_of_the_logs_and_of_the_events() -> None:
     pools = {"pool": PoolSettings(members=("a", "b"), policy="failover", cooldown=0)}
     faults = {
         1: REFUSED,
@@ -83,8 +83,13 @@ async def test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters() -
             session = await runtime.open(target, tools=[look])
             for words in ("Do it.", "And?", "And again?"):
                 shown += map(event_json, await gathered(session, words))
-        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
-        a, b = counted(runtime)["a"], counted(runtime)["b"]
+        assert (
+            counters(runtime)
+            == recount_logs(runtime)
+            == recount_events(shown)
+            == recount_published_events(runtime)
+        )
+        a, b = counters(runtime)["a"], counters(runtime)["b"]
         assert a.tool_api_400_total == 4
         assert a.tool_calls_invalid_args * 2 == a.tool_calls_total > 0
         assert b.tool_loop_max_iterations > 0
@@ -93,20 +98,27 @@ async def test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters() -
 
 
 @pytest.mark.requirement("U-08")
-@pytest.mark.parametrize("made", [openai, anthropic])
-async def test_a_call_of_a_tool_that_is_not_declared_counts_as_invalid_with_its_backend(
-    made: Callable[..., LoopbackServer],
+@pytest.mark.parametrize("make_server", [openai, anthropic])
+async def test_a_call_of_an_undeclared_tool_counts_as_invalid(
+    make_server: Callable[..., LoopbackServer],
 ) -> None:
     unknown = (Call("search", {"name": "a"}), Call("lookup", {}), Call("look ", {"name": "b"}))
-    server = made(Turn(*unknown, Call("look", {"name": "c"})), Turn(Call("LOOK", {"name": "d"})), ENDING)
+    server = make_server(
+        Turn(*unknown, Call("look", {"name": "c"})), Turn(Call("LOOK", {"name": "d"})), ENDING
+    )
     shown = list[Fields]()
     async with hosting(a=server, b=openai(ENDING)) as runtime:
         session = await runtime.open("a", tools=[look])
         shown += map(event_json, await gathered(session, "Do it."))
         await session.switch("b")
         await session.ask("And?")
-        assert counted(runtime) == {"a": ToolCounts(tool_calls_total=5, tool_calls_invalid_args=4)}
-        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
+        assert counters(runtime) == {"a": ToolCounts(tool_calls_total=5, tool_calls_invalid_args=4)}
+        assert (
+            counters(runtime)
+            == recount_logs(runtime)
+            == recount_events(shown)
+            == recount_published_events(runtime)
+        )
         ends = [known.status for known in (await session.ledger()).interactions()]
         assert ends.count("complete") == 1
         registry = CollectorRegistry()
@@ -118,10 +130,8 @@ async def test_a_call_of_a_tool_that_is_not_declared_counts_as_invalid_with_its_
 
 @pytest.mark.requirement("U-08")
 @pytest.mark.parametrize(("repeats", "noticed"), [("warn", 3), ("stop", 1), ("allow", 0)])
-async def test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it(
-    repeats: Repeats, noticed: int
-) -> None:
-    """Four times the same call, then one that fails each time; the last of both waits with one for somebody."""
+async def test_repeated_calls_are_counted_and_found_by_a_recount(repeats: Repeats, noticed: int) -> None:
+    """Four equal calls, then two that fail; the last of both groups is in a message with a pending approval."""
     asks = tool(approval="ask")(look.function)
     waits = replace(asks, name="other")
     one, other = Call("look", {"name": "a"}), Call("other", {"name": "b"})
@@ -135,12 +145,17 @@ async def test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_
             shown += [event_json(event) async for event in events]
         counts = runtime.stats().backends["a"].tools
         assert counts.tool_calls_repeated == noticed
-        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
+        assert (
+            counters(runtime)
+            == recount_logs(runtime)
+            == recount_events(shown)
+            == recount_published_events(runtime)
+        )
 
 
 @pytest.mark.requirement("U-08")
-async def test_calls_that_a_crash_ended_are_counted_as_the_log_has_them() -> None:
-    """One call of the batch was refused, and that is recorded; the other runs when the session crashes."""
+async def test_calls_ended_by_a_crash_are_counted_as_in_the_log() -> None:
+    """One call of the batch was rejected, which is recorded; the other runs when the session crashes."""
     gate = Gate()
     batch = Turn(Call("work", {"nam": "b"}), Call("work", {"name": "a"}))
     async with hosting(a=openai(batch, ENDING)) as runtime:
@@ -149,12 +164,12 @@ async def test_calls_that_a_crash_ended_are_counted_as_the_log_has_them() -> Non
             tasks.start_soon(session.ask, "Do it.")
             await gate.started("a")
             await crash(session, "session")
-        assert counted(runtime) == recounted(runtime)
+        assert counters(runtime) == recount_logs(runtime)
         assert runtime.stats().total == ToolCounts(tool_calls_total=2, tool_calls_invalid_args=1)
 
 
 @pytest.mark.requirement("U-08")
-async def test_stats_say_what_goes_on_now_and_do_not_change_afterwards() -> None:
+async def test_stats_are_a_snapshot_of_the_current_state() -> None:
     long = Turn(Say("word " * 200))
     async with hosting(a=openai(long, faults={0: Stall(after_bytes=6000)})) as runtime:
         session = await runtime.open("a")
@@ -171,7 +186,7 @@ async def test_stats_say_what_goes_on_now_and_do_not_change_afterwards() -> None
 
 
 @pytest.mark.requirement("U-08")
-async def test_prometheus_is_shown_the_stats_by_backend_and_by_name() -> None:
+async def test_prometheus_shows_the_stats_by_backend_and_name() -> None:
     gate = Gate()
     gate.open("a")
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})), ENDING)) as runtime:
@@ -193,22 +208,22 @@ async def test_prometheus_is_shown_the_stats_by_backend_and_by_name() -> None:
 
 
 @pytest.mark.usefixtures("short_graces")
-async def test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus() -> None:
+async def test_quarantined_calls_and_stalls_are_in_the_stats() -> None:
     stopped, release = anyio.Event(), anyio.Event()
 
-    async def hears_nothing() -> str:
+    async def ignore_cancellation() -> str:
         """Swallow every cancellation."""
         stopped.set()
         with anyio.CancelScope(shield=True):
             await release.wait()
         return "late"
 
-    async with hosting(a=openai(Turn(Call("hears_nothing")), ENDING)) as runtime:
-        session = await runtime.open("a", tools=[hears_nothing])
+    async with hosting(a=openai(Turn(Call("ignore_cancellation")), ENDING)) as runtime:
+        session = await runtime.open("a", tools=[ignore_cancellation])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
             await stopped.wait()
-            assert runtime.stats().quarantined == {}  # it runs, and nobody has stopped it
+            assert runtime.stats().quarantined == {}  # it runs, and no cancel has been requested
             assert await session.cancel()
         during = runtime.stats()
         registry = CollectorRegistry()
@@ -217,25 +232,25 @@ async def test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus()
         release.set()
         while runtime.stats().quarantined:
             await anyio.lowlevel.checkpoint()
-    assert (during.quarantined, during.stalls) == ({"hears_nothing": 1}, Stalls(0, 0.0))
-    assert 'actors_quarantined{tool="hears_nothing"} 1.0' in text
+    assert (during.quarantined, during.stalls) == ({"ignore_cancellation": 1}, Stalls(0, 0.0))
+    assert 'actors_quarantined{tool="ignore_cancellation"} 1.0' in text
     assert {"actors_stalls_total 0.0", "actors_stall_seconds_total 0.0"} <= {*text}
 
 
-async def test_calls_of_subagents_are_counted_with_the_backend_that_made_them() -> None:
+async def test_calls_of_subagents_are_counted_with_their_own_backend() -> None:
     helper = subagent("helper", "Helps.", target="b", tools=[look])
     wrong = Turn(Call("helper", {"tusk": "c"}))
     above = openai(Turn(Call("helper", {"task": "a"}), Call("helper", {"task": "b"})), wrong, ENDING)
     async with hosting(a=above, b=anthropic(CALLING, CALLING, ENDING, ENDING)) as runtime:
         session = await runtime.open("a", tools=[helper])
         shown = map(event_json, await gathered(session, "Have it done."))
-        assert recount_events(shown) == counted(runtime)
-        assert counted(runtime)["a"] == ToolCounts(tool_calls_total=3, tool_calls_invalid_args=1)
-        assert counted(runtime)["b"] == ToolCounts(tool_calls_total=4, tool_calls_invalid_args=2)
+        assert recount_events(shown) == counters(runtime)
+        assert counters(runtime)["a"] == ToolCounts(tool_calls_total=3, tool_calls_invalid_args=1)
+        assert counters(runtime)["b"] == ToolCounts(tool_calls_total=4, tool_calls_invalid_args=2)
 
 
 @pytest.mark.parametrize("reason", ["refusal", "thinking", "configured", "compaction"])
-async def test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that(
+async def test_only_a_rewrite_within_the_turn_counts_as_a_structural_refusal(
     reason: EpochReason,
 ) -> None:
     here = Binding("a", "openai_chat", "", "", "gpt")
@@ -246,7 +261,7 @@ async def test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewri
     assert recount([bound, sent, TurnStarted(2, 2, here), begins]) == {}
 
 
-async def test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid() -> None:
+async def test_a_recount_counts_the_round_limit_once_and_no_failed_calls() -> None:
     def event(name: str, **fields: object) -> Fields:
         return {"type": name, **fields}
 

@@ -1,4 +1,4 @@
-"""`actors.sync`: the API for programs without an event loop. `actors.run`: one question."""
+"""`actors.sync`, the API for programs without an event loop, and `actors.run`, for a single question."""
 
 import signal
 import threading
@@ -36,7 +36,7 @@ from tests.runtime_support import Gate, hosting, openai
 
 TARGET = "openai:gpt-5.2"
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
-WHO: ContextVar[str] = ContextVar("who", default="nobody")
+CALLER: ContextVar[str] = ContextVar("who", default="nobody")
 REFUSED = Status(401, message="No such key.")
 SECONDS = 60
 
@@ -49,29 +49,29 @@ def runtime_for(
 
 @pytest.fixture(params=["asyncio", "trio"])
 def backend(request: pytest.FixtureRequest) -> Any:
-    """The library of the facade's own loop."""
+    """Return the event loop of the facade."""
     return request.param
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
+def _assert_no_loop_left() -> Iterator[None]:
     yield
     assert RUNNING.count == 0
 
 
 @tool
 async def who() -> str:
-    """Say who asks."""
-    return WHO.get()
+    """Return the caller's context variable."""
+    return CALLER.get()
 
 
 def test_a_script_asks_and_streams_without_an_event_loop(backend: Any) -> None:
     server = openai(Turn(Call("who")), Turn(Say("You.")), Turn(Say("Once more. " * 4)), Turn(Say("Bye.")))
     with serve_in_thread(server), runtime_for(server, backend) as runtime:
         session = runtime.open(TARGET, tools=[who], id="one")
-        token = WHO.set("me")
+        token = CALLER.set("me")
         assert session.ask("Who am I?").text == "You."
-        WHO.reset(token)
+        CALLER.reset(token)
         assert results(session) == ["me"]
         pieces = [*session.stream_text("Again?")]
         assert len(pieces) > 1
@@ -84,10 +84,10 @@ def test_a_script_asks_and_streams_without_an_event_loop(backend: Any) -> None:
         assert runtime.stats().sessions == 1
         assert runtime.call(lambda hosted: hosted.session("one").preview(TARGET)).body
         session.close()
-        assert runtime.call(stored) == [("one", "closed")]
+        assert runtime.call(stored_states) == [("one", "closed")]
 
 
-async def stored(runtime: Runtime) -> list[tuple[str, str]]:
+async def stored_states(runtime: Runtime) -> list[tuple[str, str]]:
     return [(each.id, each.state) for each in await runtime.journal.list()]
 
 
@@ -98,7 +98,7 @@ def results(session: sync.BlockingSession) -> list[str]:
     ]
 
 
-def test_results_that_an_ask_waits_for_continue_it_and_a_failure_raises(backend: Any) -> None:
+def test_results_continue_a_waiting_ask_and_a_failure_raises(backend: Any) -> None:
     server = OpenAIServer(
         [Turn(Call("look", {})), Turn(Say("Found."))], faults=dict.fromkeys((2, 3), REFUSED)
     )
@@ -118,7 +118,7 @@ def test_results_and_decisions_continue_an_ask_from_any_thread(way: str, backend
 
     @tool(approval="ask")
     def pay(euros: int) -> str:
-        """Pay somebody."""
+        """Pay an amount."""
         paid.append(euros)
         return "paid"
 
@@ -142,7 +142,7 @@ def test_results_and_decisions_continue_an_ask_from_any_thread(way: str, backend
 
 
 @pytest.mark.anyio
-async def test_it_works_below_a_loop_that_runs_in_the_callers_thread(backend: Any) -> None:
+async def test_the_facade_works_in_a_thread_with_a_running_event_loop(backend: Any) -> None:
     server = openai(Turn(Say("Hi.")), Turn(Say("Hi again.")))
     await anyio.lowlevel.checkpoint()
     with serve_in_thread(server), runtime_for(server, backend) as runtime:
@@ -172,13 +172,13 @@ def stream(session: sync.BlockingSession) -> None:
 
 
 @pytest.mark.parametrize("way", [ask, stream_text, stream])
-def test_an_interrupt_of_the_caller_cancels_the_ask_and_closes_its_calls(backend: Any, way: Any) -> None:
+def test_an_interrupt_cancels_the_ask_and_closes_its_calls(backend: Any, way: Any) -> None:
     ended = threading.Event()
 
     @tool
     async def work() -> str:
-        """Work until it is cancelled."""
-        await anyio.sleep(0.1)  # until the caller has read what came before, and waits again
+        """Work until the call is cancelled."""
+        await anyio.sleep(0.1)  # until the caller has read the earlier events, and waits again
         interrupt()
         try:
             await anyio.sleep_forever()
@@ -198,7 +198,7 @@ def test_an_interrupt_of_the_caller_cancels_the_ask_and_closes_its_calls(backend
 
 
 @pytest.mark.anyio
-async def test_an_interrupted_ask_that_waits_is_cancelled_when_it_begins_and_no_other_is() -> None:
+async def test_an_interrupted_queued_ask_is_cancelled_when_it_begins() -> None:
     gate, turn = Gate(), Turn(Call("work", {"name": "a"}))
     async with hosting(a=openai(turn, Turn(Say("Done.")), Turn(Call("work", {"name": "b"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -223,7 +223,7 @@ async def test_an_interrupted_ask_that_waits_is_cancelled_when_it_begins_and_no_
     assert results == {"first": "complete", "second": "cancelled"}
 
 
-def test_its_own_event_loop_is_refused_and_a_tool_in_a_thread_may_call(backend: Any) -> None:
+def test_calls_from_its_own_event_loop_are_rejected_but_threads_may_call(backend: Any) -> None:
     told = list[str]()
 
     @tool
@@ -251,7 +251,7 @@ def test_its_own_event_loop_is_refused_and_a_tool_in_a_thread_may_call(backend: 
     assert told == ["own session"]
 
 
-def test_a_call_from_the_loop_of_a_runtime_is_refused() -> None:
+def test_a_call_from_the_loop_of_a_runtime_is_rejected() -> None:
     with sync.BlockingRuntime() as runtime:
         loop = runtime._loop
 
@@ -262,7 +262,7 @@ def test_a_call_from_the_loop_of_a_runtime_is_refused() -> None:
             runtime.call(inside)
 
 
-def test_a_forked_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     with sync.BlockingRuntime() as runtime:
         with monkeypatch.context() as patch:
             patch.setattr(runtime._loop, "_process", -1)
@@ -271,7 +271,7 @@ def test_a_forked_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         assert runtime.stats().sessions == 0
 
 
-def test_one_question_is_kept_nowhere(tmp_path: Path) -> None:
+def test_run_writes_no_journal(tmp_path: Path) -> None:
     server = openai(Turn(Say("Hi.")))
     path, journal = tmp_path / "actors.toml", tmp_path / "journal.db"
     path.write_text(f'[journal]\npath = "{journal}"\n')
@@ -281,12 +281,12 @@ def test_one_question_is_kept_nowhere(tmp_path: Path) -> None:
     assert not journal.exists()
 
 
-def test_asks_beyond_those_that_may_wait_are_busy() -> None:
+def test_asks_beyond_the_queue_limit_raise_queue_full() -> None:
     gate = threading.Event()
 
     @tool
     def work() -> str:
-        """Work until it may end."""
+        """Work until the gate opens."""
         gate.wait(SECONDS)
         return "done"
 
@@ -295,20 +295,20 @@ def test_asks_beyond_those_that_may_wait_are_busy() -> None:
         session = runtime.open(TARGET, tools=[work])
         next(session.stream("Do it."))
         for _ in range(8):
-            runtime.call(accepted)
+            runtime.call(queue_ask)
         with pytest.raises(QueueFull):
             session.ask("Me too.")
         gate.set()
 
 
-async def accepted(runtime: Runtime) -> None:
-    """Have one more ask wait."""
+async def queue_ask(runtime: Runtime) -> None:
+    """Queue one more ask."""
     (name,) = runtime.sessions
     async with runtime.sessions[name].stream("Me too."):
         pass
 
 
-def test_errors_of_making_and_entering_are_raised_at_once_and_leave_no_thread(tmp_path: Path) -> None:
+def test_errors_of_creating_and_entering_leave_no_thread(tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
     with pytest.raises(ConfigError):
         sync.BlockingRuntime(tmp_path / "missing.toml")
@@ -321,7 +321,7 @@ def test_errors_of_making_and_entering_are_raised_at_once_and_leave_no_thread(tm
     runtime.close()
 
 
-def test_what_a_function_on_the_loop_raises_is_raised_and_the_loop_goes_on() -> None:
+def test_an_exception_of_a_function_on_the_loop_is_raised() -> None:
     async def leave(_runtime: Runtime) -> None:
         raise SystemExit(3)
 
@@ -332,7 +332,7 @@ def test_what_a_function_on_the_loop_raises_is_raised_and_the_loop_goes_on() -> 
         assert runtime.open(TARGET).ask("Hello.").text == "Hi."
 
 
-def test_a_runtime_that_nobody_has_any_more_is_left() -> None:
+def test_a_runtime_without_references_is_closed() -> None:
     runtime: sync.BlockingRuntime | None = sync.BlockingRuntime()
     assert runtime is not None
     thread = runtime._loop._thread
@@ -341,12 +341,12 @@ def test_a_runtime_that_nobody_has_any_more_is_left() -> None:
     assert not thread.is_alive()
 
 
-def test_a_session_is_given_back_and_leaving_a_stream_stops_no_turn() -> None:
+def test_leaving_a_stream_stops_no_turn_and_a_session_is_released() -> None:
     left = threading.Event()
 
     @tool
     def work() -> str:
-        """Work until nobody reads the stream any more."""
+        """Work until the stream has been left."""
         assert left.wait(SECONDS)
         return ""
 
@@ -364,10 +364,10 @@ def test_a_session_is_given_back_and_leaving_a_stream_stops_no_turn() -> None:
         ] * 2
         with session:
             pass
-        assert runtime.call(stored) == [("one", "closed")]
+        assert runtime.call(stored_states) == [("one", "closed")]
 
 
-def test_a_session_that_is_closed_meanwhile_ends_what_waits() -> None:
+def test_closing_the_runtime_ends_waiting_calls() -> None:
     server = OpenAIServer([Turn(Say("One moment. " * 90))], faults={0: Stall(after_bytes=1500)})
     with serve_in_thread(server), runtime_for(server) as runtime:
         session = runtime.open(TARGET)
@@ -429,7 +429,7 @@ print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 '''
 
 
-def test_a_program_that_ends_leaves_its_runtime_in_order_and_a_forked_child_has_none(tmp_path: Path) -> None:
+def test_a_program_that_ends_closes_its_runtime_and_forks_have_none(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(AT_EXIT)
     done = script(program)
@@ -437,7 +437,7 @@ def test_a_program_that_ends_leaves_its_runtime_in_order_and_a_forked_child_has_
     assert done.out.splitlines() == ["child 7", "cancelled at exit"]
 
 
-def test_closing_ends_a_call_that_would_go_on_without_end(backend: Any) -> None:
+def test_closing_ends_a_call_that_would_never_return(backend: Any) -> None:
     begun, errors, wake = threading.Event(), list[KernelError](), list[Any]()
     runtime = sync.BlockingRuntime(backend=backend)
 
@@ -465,7 +465,7 @@ def test_closing_ends_a_call_that_would_go_on_without_end(backend: Any) -> None:
 
 
 class SlowExit:
-    """Something hosted that can be left when it is told so."""
+    """An async context manager whose exit waits for `end`."""
 
     async def __aenter__(self) -> None:
         self._gate, self._soon = anyio.Event(), event_loop().soon
@@ -474,11 +474,11 @@ class SlowExit:
         await self._gate.wait()
 
     def end(self) -> None:
-        """Let it be left."""
+        """Let the exit return."""
         self._soon(self._gate.set)
 
 
-def test_closing_says_that_what_is_hosted_is_not_left_in_time(
+def test_closing_reports_a_context_that_is_not_left_in_time(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosted = SlowExit()
@@ -535,7 +535,7 @@ threading.Thread(target=make_another).start()
 """
 
 
-def test_a_program_ends_though_a_call_goes_on_and_a_runtime_is_refused_then(tmp_path: Path) -> None:
+def test_a_program_ends_during_a_call_and_then_allows_no_new_runtime(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(BEYOND_MAIN)
     done = script(program)
@@ -543,7 +543,7 @@ def test_a_program_ends_though_a_call_goes_on_and_a_runtime_is_refused_then(tmp_
     assert done.out.startswith("The program's main thread has ended")
 
 
-def test_a_watcher_that_cannot_start_is_an_error_and_is_started_for_the_next_loop(
+def test_a_watcher_that_fails_to_start_is_started_for_the_next_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start, watchers = threading.Thread.start, list[threading.Thread]()
@@ -565,7 +565,7 @@ def test_a_watcher_that_cannot_start_is_an_error_and_is_started_for_the_next_loo
     assert len(watchers) == 2
 
 
-def test_one_question_is_asked_and_nothing_is_left() -> None:
+def test_run_asks_one_question_and_leaves_nothing_behind() -> None:
     server = openai(Turn(Call("who")), Turn(Say("You.")))
     with serve_in_thread(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
@@ -574,13 +574,13 @@ def test_one_question_is_asked_and_nothing_is_left() -> None:
             sync.run("nobody:nothing", "Who am I?", environ=environ)
 
 
-def test_an_interrupted_question_is_cancelled() -> None:
+def test_an_interrupted_run_is_cancelled() -> None:
     ended = threading.Event()
 
     @tool
     async def work() -> str:
-        """Work until it is cancelled."""
-        await anyio.sleep(0.1)  # until the caller has read what came before, and waits again
+        """Work until the call is cancelled."""
+        await anyio.sleep(0.1)  # until the caller has read the earlier events, and waits again
         interrupt()
         try:
             await anyio.sleep_forever()
@@ -596,11 +596,11 @@ def test_an_interrupted_question_is_cancelled() -> None:
 
 
 @pytest.mark.anyio
-async def test_run_asks_one_question_with_tools_and_settings() -> None:
+async def test_async_run_asks_one_question_with_tools_and_settings() -> None:
     server = OpenAIServer([Turn(Call("who")), Turn(Say('{"n": 3}'))], faults={2: REFUSED})
     async with actors.testing.serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
-        WHO.set("me")
+        CALLER.set("me")
         result = await actors.run(
             TARGET,
             "How many?",
@@ -622,7 +622,7 @@ async def test_a_cancelled_run_cancels_its_ask() -> None:
 
     @tool
     async def work() -> str:
-        """Work until it is cancelled."""
+        """Work until the call is cancelled."""
         started.set()
         try:
             await anyio.sleep_forever()

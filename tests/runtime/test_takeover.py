@@ -1,4 +1,4 @@
-"""A session belongs to one host of several processes: one that dies or stops is taken over, and harms nobody after."""
+"""Hosts in several processes share a journal: a host that dies or stops is taken over, and writes nothing later."""
 
 import os
 import signal
@@ -28,11 +28,11 @@ from tests.runtime.forked import Forked
 from tests.runtime.takeover_host import tools
 
 LEASE = 1.5
-"""Seconds. A test waits for it to be over."""
+"""Seconds. A test waits until the lease has expired."""
 
 
 class Child:
-    """A host in a process of its own."""
+    """A host in its own process."""
 
     def __init__(self, where: str, *program: str) -> None:
         self._process = Forked(*program)
@@ -40,28 +40,28 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._process.pid
 
     def tell(self, *words: object) -> None:
-        """Tell it to do something."""
+        """Send a command."""
         print(*words, file=self._process.stdin, flush=True)
 
-    def heard(self) -> list[str]:
-        """Return the words of its next line; none when it has ended."""
+    def read_words(self) -> list[str]:
+        """Return the words of the next line of output, or none if the process has ended."""
         return self._process.stdout.readline().split()
 
     def ask(self, *words: object) -> list[str]:
-        """Tell it something, and return what it says."""
+        """Send a command, and return the answer."""
         self.tell(*words)
-        return self.heard()
+        return self.read_words()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
+        """Send a signal to the process."""
         os.kill(self._process.pid, number)
 
     def stop(self, where: str) -> None:
-        """Stop it, but not while it holds the lock of a file: then all others would wait until it goes on."""
+        """Stop the process while it holds no file lock, which would block all others."""
         lock = Path(f"{where}-lock")
         while True:
             self._process.stop()
@@ -70,13 +70,13 @@ class Child:
             self.signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """Kill it, if it lives."""
+        """Kill the process if it is running."""
         self._process.end()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a journal is that several processes share."""
+    """Return the path or address of a journal that several processes can share."""
     if request.param == "sqlite":
         return str(tmp_path / "sessions.db")
     server: Server = request.getfixturevalue("postgres")
@@ -85,9 +85,9 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def children(where: str) -> Iterator[list[Child]]:
-    """Two hosts that do what they are told (`tests.runtime.takeover_child`)."""
+    """Return two hosts that execute commands (`tests.runtime.takeover_child`)."""
     two = [Child(where, "tests.runtime.takeover_child", str(LEASE)) for _ in range(2)]
-    assert [child.heard() for child in two] == [["open"], ["open"]]
+    assert [child.read_words() for child in two] == [["open"], ["open"]]
     yield two
     for child in two:
         child.end()
@@ -95,14 +95,14 @@ def children(where: str) -> Iterator[list[Child]]:
 
 @pytest.fixture
 def mine(where: str) -> Iterator[Storage]:
-    """A host of this process."""
+    """Return a storage of this process."""
     storage = storage_at(where, lease=600)
     yield storage
     storage.close()
 
 
-def taken_over(storage: Storage, session: str) -> Claim:
-    """Claim a session of a host that is heard of no more: at once, or as soon as its lease is over."""
+def take_over(storage: Storage, session: str) -> Claim:
+    """Claim a session of a dead host, at once or as soon as its lease has expired."""
     until = monotonic() + 60
     while True:
         try:
@@ -114,16 +114,14 @@ def taken_over(storage: Storage, session: str) -> Claim:
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_host_that_is_killed_is_taken_over_with_all_that_it_told_and_nothing_twice(
-    children: list[Child], mine: Storage
-) -> None:
+def test_a_killed_host_is_taken_over_without_loss_or_repetition(children: list[Child], mine: Storage) -> None:
     child, _ = children
     assert child.ask("claim", "one") == ["claimed", "1", "0"]
     child.tell("load", "one", 1)
-    told = [child.heard() for _ in range(50)]
+    told = [child.read_words() for _ in range(50)]
     assert told == [[str(number)] for number in range(1, 51)]
     child.end()
-    claim = taken_over(mine, "one")
+    claim = take_over(mine, "one")
     log = mine.read("one")
     assert claim == Claim(2, len(log), claim.taken_from)
     assert claim.taken_from
@@ -133,7 +131,7 @@ def test_a_host_that_is_killed_is_taken_over_with_all_that_it_told_and_nothing_t
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over(
+def test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile(
     where: str, children: list[Child], mine: Storage
 ) -> None:
     stopped, _ = children
@@ -141,18 +139,18 @@ def test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over(
         assert stopped.ask("claim", session) == ["claimed", "1", "0"]
     assert stopped.ask("append", "one", 1, "before") == ["1"]
     stopped.stop(where)
-    claim = taken_over(mine, "one")
+    claim = take_over(mine, "one")
     assert claim == Claim(2, 1, claim.taken_from)
     assert claim.taken_from
-    assert mine.claim("one") == Claim(3, 1)  # it is its own now
+    assert mine.claim("one") == Claim(3, 1)  # a second claim by the same host
     stopped.tell("append", "one", 1, "stale")
     stopped.tell("append", "two", 1, "own")
     stopped.tell("claim", "one")
     assert mine.append([Entry("one", 3, (to("live"),))]) == [2]
     stopped.signal(signal.SIGCONT)
-    assert stopped.heard() == ["fenced"]
-    assert stopped.heard() == ["1"]  # what nobody took is its own
-    assert stopped.heard() == ["elsewhere"]
+    assert stopped.read_words() == ["fenced"]
+    assert stopped.read_words() == ["1"]  # sessions that were not taken over can still be written
+    assert stopped.read_words() == ["elsewhere"]
     assert mine.read("one") == [to("before"), to("live")]
     assert stopped.ask("beat") == ["beaten"]
 
@@ -162,14 +160,14 @@ def _numbers(lines: list[list[str]], what: str, session: str) -> list[int]:
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log_goes_back(
+def test_concurrent_claims_have_unique_numbers_and_no_log_goes_back(
     children: list[Child], mine: Storage
 ) -> None:
     sessions = [f"s{number}" for number in range(8)]
     heard: list[list[list[str]]] = [[], []]
 
     def hear(child: Child, lines: list[list[str]]) -> None:
-        while (line := child.heard()) and line != ["done"]:
+        while (line := child.read_words()) and line != ["done"]:
             lines.append(line)
 
     threads = [Thread(target=hear, args=pair) for pair in zip(children, heard, strict=True)]
@@ -181,15 +179,15 @@ def test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log
     for session in sessions:
         claimed = [_numbers(lines, "claimed", session) for lines in heard]
         written = [_numbers(lines, "wrote", session) for lines in heard]
-        assert all(claimed)  # both had it
+        assert all(claimed)  # both children had claims
         assert all(after > before for fences in claimed for before, after in pairwise(fences))
         assert sorted(chain(*claimed)) == list(range(1, 1 + sum(map(len, claimed))))
         log = [int(event.target) for event in mine.read(session) if isinstance(event, SwitchApplied)]
-        assert log == sorted(chain(*written))  # each once, and none behind one of a later claim
+        assert log == sorted(chain(*written))  # each event once, in the order of the claims
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_database_that_is_killed_and_started_again_under_load_loses_nothing_that_was_told(
+def test_a_database_killed_and_restarted_under_load_loses_nothing(
     postgres: Server,
 ) -> None:
     with temporary_server() as server:
@@ -227,8 +225,8 @@ def test_a_database_that_is_killed_and_started_again_under_load_loses_nothing_th
         storage.close()
 
 
-def _when_available(storage: Storage) -> list[LogEvent]:
-    """Read a log as soon as that is possible, which may not be at once on a machine with much to do."""
+def _read_when_available(storage: Storage) -> list[LogEvent]:
+    """Read a log as soon as the database answers, which may take a while on a busy machine."""
     until = monotonic() + 60
     while True:
         try:
@@ -238,7 +236,7 @@ def _when_available(storage: Storage) -> list[LogEvent]:
                 raise
 
 
-def test_a_server_that_answers_no_more_is_unavailable_and_goes_on_where_it_was(postgres: Server) -> None:
+def test_a_database_that_stops_answering_is_unavailable_for_a_while(postgres: Server) -> None:
     with temporary_server() as server:
         server.start()
         storage = PostgresStorage(server.url(), lease=4, patience=0.1, bound=1.5)
@@ -259,7 +257,7 @@ def test_a_server_that_answers_no_more_is_unavailable_and_goes_on_where_it_was(p
         server.thaw()
         writer.join()
         assert len(refusals) == 2
-        assert _when_available(storage) == []
+        assert _read_when_available(storage) == []
         assert storage.append([Entry("one", claim.fence, (to("kept"),))]) == [2]
         assert storage.read("one", 1) == [to("kept")]
         storage.close()
@@ -269,7 +267,7 @@ def test_a_server_that_answers_no_more_is_unavailable_and_goes_on_where_it_was(p
 
 
 def pay_in_turn(request: dict[str, Any]) -> Turn:
-    """Call `note` when asked to pay, and `pay` when that is told; say that it is well otherwise."""
+    """Call `note` when asked to pay, then `pay`; otherwise answer."""
     last = request["messages"][-1]
     if last["role"] == "tool":
         return Turn(Call("pay", {"amount": 5}))
@@ -277,13 +275,13 @@ def pay_in_turn(request: dict[str, Any]) -> Turn:
 
 
 @asynccontextmanager
-async def hosted(where: str, backend: str, file: Path) -> AsyncIterator[tuple[Child, str]]:
-    """Give a runtime in a process of its own, whose session `trip` is paying, and the server of both."""
+async def paying_runtime(where: str, backend: str, file: Path) -> AsyncIterator[tuple[Child, str]]:
+    """Yield a runtime in its own process, whose session `trip` is paying, and its server's address."""
     server = OpenAIServer(pay_in_turn)
     async with serve(server):
         child = Child(where, "tests.runtime.takeover_host", str(LEASE), backend, server.base_url, str(file))
         try:
-            assert await anyio.to_thread.run_sync(child.heard) == ["paying"]
+            assert await anyio.to_thread.run_sync(child.read_words) == ["paying"]
             yield child, server.base_url
         finally:
             child.end()
@@ -292,12 +290,12 @@ async def hosted(where: str, backend: str, file: Path) -> AsyncIterator[tuple[Ch
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-7")
-async def test_a_runtime_that_is_killed_is_taken_over_and_no_tool_runs_twice(
+async def test_a_killed_runtime_is_taken_over_and_no_tool_runs_twice(
     where: str, tmp_path: Path, anyio_backend: str
 ) -> None:
     file = tmp_path / "ran"
     with anyio.fail_after(120):
-        async with hosted(where, anyio_backend, file) as (child, base_url):
+        async with paying_runtime(where, anyio_backend, file) as (child, base_url):
             child.signal(signal.SIGKILL)
             async with Runtime(environ={"OPENAI_BASE_URL": base_url}, journal=where) as runtime:
                 session = await runtime.resume("trip", tools=tools(file), wait=60)
@@ -311,12 +309,12 @@ async def test_a_runtime_that_is_killed_is_taken_over_and_no_tool_runs_twice(
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_a_runtime_that_stopped_and_goes_on_ends_the_session_that_was_taken_over_and_no_other(
+async def test_a_stopped_runtime_ends_only_the_sessions_taken_over(
     where: str, tmp_path: Path, anyio_backend: str
 ) -> None:
     file = tmp_path / "ran"
     with anyio.fail_after(120):
-        async with hosted(where, anyio_backend, file) as (child, base_url):
+        async with paying_runtime(where, anyio_backend, file) as (child, base_url):
             child.stop(where)
             async with Runtime(environ={"OPENAI_BASE_URL": base_url}, journal=where) as runtime:
                 session = await runtime.resume("trip", tools=tools(file), wait=60)
@@ -324,7 +322,7 @@ async def test_a_runtime_that_stopped_and_goes_on_ends_the_session_that_was_take
                 events = runtime._storage.read("trip")
                 child.tell("go on")
                 child.signal(signal.SIGCONT)
-                heard = [await anyio.to_thread.run_sync(child.heard) for _ in range(2)]
+                heard = [await anyio.to_thread.run_sync(child.read_words) for _ in range(2)]
                 assert runtime._storage.read("trip") == events
     assert before == "complete"
     assert heard == [["trip", "Fenced"], ["spare", "complete"]]

@@ -1,4 +1,4 @@
-"""Sessions carry a title and metadata that their host gave them; lists show them and find sessions by them."""
+"""Titles and metadata of sessions: lists show them and filter by them."""
 
 import json
 import logging
@@ -52,7 +52,7 @@ def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
         yield storage
 
 
-def listed(storage: Storage, **conditions: Any) -> list[str]:  # Any: as for a filter
+def list_ids(storage: Storage, **conditions: Any) -> list[str]:  # Any: as for a filter
     """Return the ids of a list that is read two at a time."""
     which, ids = SessionFilter(**conditions), list[str]()
     page = storage.sessions(which, limit=2)
@@ -62,37 +62,37 @@ def listed(storage: Storage, **conditions: Any) -> list[str]:  # Any: as for a f
     return sorted(ids)
 
 
-def test_a_list_has_the_sessions_whose_metadata_has_every_given_value(storage: Storage) -> None:
+def test_a_list_can_be_filtered_by_metadata(storage: Storage) -> None:
     for number in range(9):
         user: Metadata = (("user", str(number % 2)), ("number", number))
         begin(storage, f"s{number}", tenant="ab"[number % 2], metadata=(*user, ("note", '"user":"1"')))
     begin(storage, "plain", metadata=(("number", 30),))
-    assert listed(storage, metadata=(("user", "1"),)) == ["s1", "s3", "s5", "s7"]
-    assert listed(storage, metadata=(("user", "0"),), tenant="b") == []
-    assert listed(storage, metadata=(("user", "1"), ("number", 3))) == ["s3"]
-    assert listed(storage, metadata=(("number", 2), ("user", "1"))) == []
+    assert list_ids(storage, metadata=(("user", "1"),)) == ["s1", "s3", "s5", "s7"]
+    assert list_ids(storage, metadata=(("user", "0"),), tenant="b") == []
+    assert list_ids(storage, metadata=(("user", "1"), ("number", 3))) == ["s3"]
+    assert list_ids(storage, metadata=(("number", 2), ("user", "1"))) == []
     for other in (1, 1.0, True, "", "11", '1"\n'):
-        assert listed(storage, metadata=(("user", other),)) == []
+        assert list_ids(storage, metadata=(("user", other),)) == []
     for other in ("3", 3.0, True):
-        assert listed(storage, metadata=(("number", other),)) == []
-    assert listed(storage, metadata=(("number", 3),)) == ["s3"]
-    assert len(listed(storage)) == 10
+        assert list_ids(storage, metadata=(("number", other),)) == []
+    assert list_ids(storage, metadata=(("number", 3),)) == ["s3"]
+    assert len(list_ids(storage)) == 10
 
 
-def test_a_list_has_the_sessions_whose_titles_contain_the_words_in_any_case(storage: Storage) -> None:
+def test_a_list_can_be_filtered_by_words_of_the_title_in_any_case(storage: Storage) -> None:
     titles = {"a": TITLE, "b": "100 of it", "c": "regen-in", "d": "", "e": "REGEN_IN \\ BERGEN"}
     for name, title in titles.items():
         begin(storage, name, title=title, metadata=(("title", "oslo"),))
     assert {each.id: each.title for each in storage.sessions()} == titles
-    assert listed(storage, title="OSLO") == listed(storage, title="ÜBER") == ["a"]
-    assert listed(storage, title="100 %") == ["a"]
-    assert listed(storage, title="regen_in") == ["a", "e"]
-    assert listed(storage, title="\\") == ["e"]
-    assert listed(storage, title="regen") == ["a", "c", "e"]
-    assert listed(storage, title="regen", metadata=(("title", "oslo"),)) == ["a", "c", "e"]
+    assert list_ids(storage, title="OSLO") == list_ids(storage, title="ÜBER") == ["a"]
+    assert list_ids(storage, title="100 %") == ["a"]
+    assert list_ids(storage, title="regen_in") == ["a", "e"]
+    assert list_ids(storage, title="\\") == ["e"]
+    assert list_ids(storage, title="regen") == ["a", "c", "e"]
+    assert list_ids(storage, title="regen", metadata=(("title", "oslo"),)) == ["a", "c", "e"]
 
 
-def test_the_title_and_the_metadata_stay_while_the_log_grows_and_go_when_it_is_deleted(
+def test_title_and_metadata_persist_until_the_log_is_deleted(
     storage: Storage,
 ) -> None:
     claim = begin(storage, "one", title=TITLE, metadata=tuple(NOTES.items()))
@@ -109,11 +109,11 @@ def test_the_title_and_the_metadata_stay_while_the_log_grows_and_go_when_it_is_d
     begin(storage, "one")
     [stored] = storage.sessions()
     assert (stored.title, stored.metadata) == ("", {})
-    assert listed(storage, title="oslo") == listed(storage, metadata=(("user", "7"),)) == []
+    assert list_ids(storage, title="oslo") == list_ids(storage, metadata=(("user", "7"),)) == []
 
 
 @pytest.mark.anyio
-async def test_a_session_keeps_what_it_was_opened_with_whoever_goes_on_with_it(storage: Storage) -> None:
+async def test_a_session_keeps_its_title_and_metadata_when_it_is_resumed(storage: Storage) -> None:
     async with hosting(a=openai(Turn(Say("Hi."))), storage=storage) as runtime:
         session = await runtime.open("a", id="one", title=TITLE, metadata=NOTES)
         await session.ask("Hello.")
@@ -171,7 +171,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize(("given", "says"), REFUSED)
-async def test_a_title_or_metadata_that_cannot_be_kept_is_refused_in_one_line(
+async def test_an_invalid_title_or_metadata_is_a_config_error(
     given: Any,  # Any: as a caller may
     says: str,
 ) -> None:
@@ -186,7 +186,7 @@ async def test_a_title_or_metadata_that_cannot_be_kept_is_refused_in_one_line(
 
 
 @pytest.mark.anyio
-async def test_no_model_no_log_and_no_metric_has_the_title_or_the_metadata(
+async def test_title_and_metadata_appear_in_no_request_log_or_metric(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -204,7 +204,7 @@ async def test_no_model_no_log_and_no_metric_has_the_title_or_the_metadata(
     assert not [text for text in (*shown, caplog.text, repr(bodies(server))) if "marked" in text]
 
 
-def test_a_blocking_session_has_them_too() -> None:
+def test_a_blocking_session_has_title_and_metadata() -> None:
     with BlockingRuntime(Runtime(environ={"OPENAI_BASE_URL": "http://127.0.0.1:1"})) as runtime:
         session = runtime.open("openai:gpt-5.2", title=TITLE, metadata=NOTES)
         assert (session.title, session.metadata) == (TITLE, NOTES)
@@ -214,9 +214,7 @@ COLUMNS = [("title", "'Another'"), ("folded", "'another'"), ("metadata", "'{}'")
 
 
 @pytest.mark.parametrize(("column", "value"), COLUMNS)
-def test_a_title_or_metadata_that_has_changed_in_a_file_is_damage(
-    column: str, value: str, tmp_path: Path
-) -> None:
+def test_a_changed_title_or_metadata_in_a_file_is_damage(column: str, value: str, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     with closing(SqliteStorage(path)) as storage:
         begin(storage, "one", title=TITLE, metadata=(("user", "7"),))
@@ -226,7 +224,7 @@ def test_a_title_or_metadata_that_has_changed_in_a_file_is_damage(
         assert [damage.session for damage in file.damage()] == ["one"]
 
 
-def test_a_title_or_metadata_that_has_changed_in_a_database_is_damage(postgres: Server) -> None:
+def test_a_changed_title_or_metadata_in_a_database_is_damage(postgres: Server) -> None:
     schema = postgres.schema()
     with closing(PostgresStorage(postgres.url(schema))) as storage:
         for column, _ in COLUMNS[:3]:
@@ -240,7 +238,7 @@ def test_a_title_or_metadata_that_has_changed_in_a_database_is_damage(postgres: 
         assert {damage.session for damage in tables.damage()} == {"title", "folded", "metadata"}
 
 
-def test_an_append_that_a_database_takes_back_leaves_no_title(postgres: Server) -> None:
+def test_a_reverted_append_in_a_database_leaves_no_title(postgres: Server) -> None:
     schema, opened = postgres.schema(), Opened("one", "a", title=TITLE, metadata=(("user", "7"),))
     with closing(PostgresStorage(postgres.url(schema))) as storage:
         storage.claim("one")
@@ -256,7 +254,7 @@ def test_an_append_that_a_database_takes_back_leaves_no_title(postgres: Server) 
         assert [each.title for each in storage.sessions()] == [TITLE]
 
 
-def test_the_command_lists_sessions_by_title_metadata_and_state(
+def test_sessions_list_filters_by_title_metadata_and_state(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "kept.db"

@@ -8,9 +8,8 @@ STREAMS = (
         "an answer begins with 200 and breaks off with half a call",
         proofs=(
             "tests/provider/test_provider.py"
-            "::test_a_stream_that_breaks_inside_a_call_is_tried_again_and_the_call_runs_once",
-            "tests/provider/test_failover.py"
-            "::test_unfinished_calls_are_dropped_and_finished_ones_closed_when_a_stream_breaks",
+            "::test_a_stream_that_breaks_inside_a_call_is_retried_and_runs_it_once",
+            "tests/provider/test_failover.py::test_a_failover_after_a_broken_stream_runs_no_call",
             "tests/adapters/test_decode_cuts.py::test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call",
             "tests/adapters/test_openai_chat_decode.py::test_an_error_inside_a_200_stream_is_classified",
             "tests/adapters/test_anthropic_decode.py::test_an_error_inside_a_200_stream_is_classified",
@@ -24,7 +23,7 @@ STREAMS = (
             "tests/scenarios/test_streams.py"
             "::test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_the_next",
             "tests/runtime/test_acceptance.py"
-            "::test_alternation_and_failover_after_the_reference_sequence_are_never_refused",
+            "::test_alternation_and_failover_after_the_reference_sequence_succeed",
         ),
     ),
     Scenario(
@@ -39,10 +38,8 @@ STREAMS = (
         48,
         "a refused transcript is hidden by a failover",
         proofs=(
-            "tests/provider/test_failover.py"
-            "::test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failover",
-            "tests/provider/test_failover.py"
-            "::test_another_backend_answers_after_a_second_structural_refusal_and_the_result_names_both",
+            "tests/provider/test_failover.py::test_a_structural_refusal_is_rewritten_once_without_failover",
+            "tests/provider/test_failover.py::test_a_second_structural_refusal_fails_over_and_is_reported",
         ),
     ),
     Scenario(

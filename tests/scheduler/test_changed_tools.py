@@ -1,4 +1,4 @@
-"""A call runs by the definition that it was checked and approved by, or it does not run."""
+"""A call runs with the definition by which it was validated and approved, or not at all."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -23,16 +23,16 @@ FIND = Turn(Call("find", {"q": "x"}))
 STALE = "Tool 'find' has changed since it was declared, so the call did not run"
 
 
-class Changing:
-    """A toolset whose one tool becomes another when `swap` is called."""
+class SwappableToolset:
+    """A toolset whose only tool is replaced by `swap`."""
 
     def __init__(self, *, blocks: bool = False) -> None:
         self.ran: list[dict[str, Any]] = []
         self.blocks = blocks
-        self.find = self.made(QUERY)
+        self.find = self.make_tool(QUERY)
         self._changed, self._seen = anyio.Event(), anyio.Event()
 
-    def made(self, schema: dict[str, Any], **options: Any) -> AnyTool:  # Any: of a tool
+    def make_tool(self, schema: dict[str, Any], **options: Any) -> AnyTool:  # Any: of a tool
         async def find(**arguments: Any) -> str:
             self.ran.append(arguments)
             return "found"
@@ -50,12 +50,12 @@ class Changing:
 
     async def changed(self) -> None:
         if self._changed.is_set():
-            self._seen.set()  # what `tools` gave is published
+            self._seen.set()  # the owner has read the new tools
             await anyio.sleep_forever()
         await self._changed.wait()
 
     async def swap(self, other: AnyTool) -> None:
-        """Offer another tool, and return when the toolset's owner has it."""
+        """Replace the tool, and return when the toolset's owner has read it."""
         self.find = other
         self._changed.set()
         await self._seen.wait()
@@ -78,12 +78,12 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
-def swapping(bench: Changing, other: AnyTool) -> AnyTool:
-    """Return a tool that changes the other one, so that this happens in the middle of a turn."""
+def swapping_tool(bench: SwappableToolset, other: AnyTool) -> AnyTool:
+    """Return a tool that swaps the toolset's tool in the middle of a turn."""
 
     @tool
     async def swap() -> str:
-        """Swap."""
+        """Swap the tool."""
         await bench.swap(other)
         return "swapped"
 
@@ -97,10 +97,10 @@ async def test_a_call_of_a_tool_that_changed_meanwhile_does_not_run(
     other: dict[str, Any], blocks: bool
 ) -> None:
     """Case tool-changed-under-a-call."""
-    bench = Changing(blocks=blocks)
+    bench = SwappableToolset(blocks=blocks)
     server = openai(FIND, Turn(Call("swap")), FIND, Turn(Say("done")), Turn(Say("again")))
     async with hosting(a=server) as runtime:
-        swap = swapping(bench, bench.made(**other))
+        swap = swapping_tool(bench, bench.make_tool(**other))
         session = await runtime.open("a", tools=[swap, bench.source()])
         assert (await session.ask("Find.")).status == "complete"
         assert bench.ran == [{"q": "x"}]
@@ -112,15 +112,15 @@ async def test_a_call_of_a_tool_that_changed_meanwhile_does_not_run(
     assert declared == other["schema"]
 
 
-async def test_a_call_that_waits_for_approval_does_not_run_as_something_else() -> None:
-    bench = Changing()
-    bench.find = bench.made(QUERY, approval="ask")
+async def test_a_pending_call_does_not_run_after_its_tool_changed() -> None:
+    bench = SwappableToolset()
+    bench.find = bench.make_tool(QUERY, approval="ask")
     server = openai(FIND, Turn(Say("done")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         assert (await session.ask("Find.")).status == "awaiting"
         (waiting,) = session.pending
-        await bench.swap(bench.made(PATH))
+        await bench.swap(bench.make_tool(PATH))
         answer = await session.ask(
             approvals={waiting.call.id: ApprovalDecision("allow", digest=waiting.digest)}
         )
@@ -129,16 +129,16 @@ async def test_a_call_that_waits_for_approval_does_not_run_as_something_else() -
     assert STALE in str(results(bodies(server)[1]))
 
 
-async def test_a_tool_whose_rules_were_merely_made_anew_runs() -> None:
-    def made(bench: Changing) -> AnyTool:
-        return bench.made(
+async def test_a_tool_that_was_only_redefined_with_equal_rules_runs() -> None:
+    def redefine(bench: SwappableToolset) -> AnyTool:
+        return bench.make_tool(
             QUERY, approval=lambda arguments: "allow", resources=lambda arguments: arguments["q"]
         )
 
-    bench = Changing()
-    bench.find = made(bench)
+    bench = SwappableToolset()
+    bench.find = redefine(bench)
     server = openai(Turn(Call("swap")), FIND, Turn(Say("done")))
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[swapping(bench, made(bench)), bench.source()])
+        session = await runtime.open("a", tools=[swapping_tool(bench, redefine(bench)), bench.source()])
         assert (await session.ask("Find.")).status == "complete"
     assert bench.ran == [{"q": "x"}]

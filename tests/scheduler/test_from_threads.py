@@ -1,4 +1,4 @@
-"""A tool that is not async calls the event loop back, and knows who asked."""
+"""Blocking tools call back into the event loop, and see the caller's context variables."""
 
 import json
 import threading
@@ -17,21 +17,21 @@ from tests.runtime.hosting_cases import case
 from tests.runtime_support import bodies, hosting, openai, results
 
 pytestmark = pytest.mark.anyio
-WHO: ContextVar[str] = ContextVar("who", default="nobody")
+CALLER: ContextVar[str] = ContextVar("who", default="nobody")
 
 
 async def query(words: str = "") -> str:
     """Answer from the event loop."""
     await anyio.lowlevel.checkpoint()
-    return f"{WHO.get()} asked in {threading.current_thread().name}{words}"
+    return f"{CALLER.get()} asked in {threading.current_thread().name}{words}"
 
 
 def where(words: str = "") -> str:
     """Answer from the event loop without waiting."""
-    return f"{WHO.get()} asked in {threading.current_thread().name}{words}"
+    return f"{CALLER.get()} asked in {threading.current_thread().name}{words}"
 
 
-async def test_a_blocking_tool_has_the_event_loop_run_a_function_of_either_kind() -> None:
+async def test_a_blocking_tool_can_run_functions_of_both_kinds_on_the_loop() -> None:
     assert case("blocking-tool-calls-back")["tool"] == "def lookup(q): return anyio.from_thread.run(query)"
 
     @tool
@@ -47,7 +47,7 @@ async def test_a_blocking_tool_has_the_event_loop_run_a_function_of_either_kind(
 
     server = openai(Turn(Call("lookup", {"q": "!"})), Turn(Call("lookup", {"q": "?"})), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
-        WHO.set("me")
+        CALLER.set("me")
         session = await runtime.open("a", tools=[lookup])
         await session.ask("Look it up.")
     here = threading.current_thread().name
@@ -55,15 +55,15 @@ async def test_a_blocking_tool_has_the_event_loop_run_a_function_of_either_kind(
         assert json.loads(told) == [f"me asked in {here}{end}" for end in ("", mark, "")]
 
 
-async def test_what_the_event_loop_raises_reaches_the_blocking_tool() -> None:
-    async def fails() -> None:
+async def test_an_exception_on_the_event_loop_reaches_the_blocking_tool() -> None:
+    async def fail() -> None:
         raise LookupError("not there")
 
     @tool
     def lookup() -> str:
         """Look something up."""
         try:
-            anyio.from_thread.run(fails)
+            anyio.from_thread.run(fail)
         except LookupError as error:
             return f"caught {error}"
         return "nothing"
@@ -77,22 +77,22 @@ async def test_what_the_event_loop_raises_reaches_the_blocking_tool() -> None:
 
 @pytest.mark.parametrize("exit_exception", [SystemExit, KeyboardInterrupt])
 @pytest.mark.requirement("PROMISE-12")
-async def test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_only(
+async def test_an_exit_exception_on_the_loop_fails_only_its_tools_call(
     exit_exception: type[BaseException],
 ) -> None:
-    async def fails() -> None:
+    async def fail_later() -> None:
         await anyio.lowlevel.checkpoint()
         raise exit_exception("of the tool")
 
-    def fails_at_once() -> None:
+    def fail_at_once() -> None:
         raise exit_exception("of the tool")
 
     @tool
     def lookup() -> str:
         """Look something up."""
         with pytest.raises(exit_exception, match="of the tool"):
-            anyio.from_thread.run_sync(fails_at_once)
-        anyio.from_thread.run(fails)
+            anyio.from_thread.run_sync(fail_at_once)
+        anyio.from_thread.run(fail_later)
         return "nothing"
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
@@ -103,7 +103,7 @@ async def test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_on
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-async def test_a_blocking_tool_may_run_an_event_loop_of_its_own(backend: Backend) -> None:
+async def test_a_blocking_tool_may_run_its_own_event_loop(backend: Backend) -> None:
     @tool
     def lookup() -> str:
         """Look something up."""
@@ -111,13 +111,13 @@ async def test_a_blocking_tool_may_run_an_event_loop_of_its_own(backend: Backend
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
     async with hosting(a=server) as runtime:
-        WHO.set("me")
+        CALLER.set("me")
         await (await runtime.open("a", tools=[lookup])).ask("Look it up.")
     (told,) = results(bodies(server)[-1]).values()
     assert told.startswith("me asked in actors")
 
 
-async def test_a_blocking_tool_that_asks_its_own_session_is_told_so() -> None:
+async def test_a_blocking_tool_that_asks_its_own_session_gets_an_error() -> None:
     opened = list[Session]()
 
     @tool

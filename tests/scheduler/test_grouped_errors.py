@@ -1,4 +1,4 @@
-"""A group of errors from a tool is told to the model with the text of each."""
+"""An exception group from a tool is shown to the model with the text of each exception."""
 
 import anyio
 import pytest
@@ -13,7 +13,7 @@ from tests.runtime_support import bodies, hosting, openai, results
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
 
 
-def nested() -> ExceptionGroup[Exception]:
+def nested_group() -> ExceptionGroup[Exception]:
     inner = ExceptionGroup("inside", [KeyError("city"), OSError("no route")])
     return ExceptionGroup("outside", [ValueError("too cold"), inner])
 
@@ -34,15 +34,15 @@ async def gather() -> str:
 @tool
 def collect() -> str:
     """Do several things, one after the other."""
-    raise nested()
+    raise nested_group()
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("made", [gather, collect])
-async def test_the_model_is_told_the_text_of_each_error_of_a_group(made: Tool[[], str]) -> None:
-    server = openai(Turn(Call(made.name, {})), Turn(Say("I see.")))
+@pytest.mark.parametrize("failing_tool", [gather, collect])
+async def test_the_model_sees_the_text_of_each_exception_of_a_group(failing_tool: Tool[[], str]) -> None:
+    server = openai(Turn(Call(failing_tool.name, {})), Turn(Say("I see.")))
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[made])
+        session = await runtime.open("a", tools=[failing_tool])
         assert (await session.ask("Do it.")).text == "I see."
     (told,) = results(bodies(server)[-1]).values()
     assert "ExceptionGroup: " in told
@@ -51,25 +51,25 @@ async def test_the_model_is_told_the_text_of_each_error_of_a_group(made: Tool[[]
 
 
 @pytest.mark.anyio
-async def test_so_it_is_of_a_group_that_is_passed_from_outside() -> None:
+async def test_a_group_passed_as_a_result_is_shown_in_the_same_way() -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("I see.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
-        assert (await session.ask(results={CallId("hist_tool_1"): nested()})).text == "I see."
+        assert (await session.ask(results={CallId("hist_tool_1"): nested_group()})).text == "I see."
     (told,) = results(bodies(server)[-1]).values()
     assert "- KeyError: 'city'" in told
 
 
-def test_groups_within_groups_are_told_in_order() -> None:
-    assert for_model(nested()).splitlines()[1:] == [
+def test_nested_groups_are_shown_in_order() -> None:
+    assert for_model(nested_group()).splitlines()[1:] == [
         "- ValueError: too cold",
         "- KeyError: 'city'",
         "- OSError: no route",
     ]
 
 
-def test_what_a_model_is_told_of_a_group_is_bounded_and_says_what_is_missing() -> None:
+def test_the_text_of_a_group_is_bounded_and_marks_omissions() -> None:
     many = ExceptionGroup("many", [ValueError(f"{number} " + "x" * 10_000) for number in range(500)])
     told = for_model(many)
     assert len(told) <= MOST_SAID
@@ -82,17 +82,17 @@ def test_what_a_model_is_told_of_a_group_is_bounded_and_says_what_is_missing() -
     assert for_model(deep).endswith("- ValueError: at the bottom")
 
 
-def test_what_is_for_the_author_of_a_tool_stays_out_of_a_group_too() -> None:
+def test_errors_for_the_tools_author_are_redacted_inside_a_group() -> None:
     told = for_model(ExceptionGroup("two", [ReentrantCall("secrets of the host"), ValueError("mine")]))
     assert "secrets of the host" not in told
     assert told.endswith("- ValueError: mine")
 
 
-class Unreadable(ExceptionGroup[Exception]):
+class UnreadableGroup(ExceptionGroup[Exception]):
     def __str__(self) -> str:
         raise SystemExit
 
 
-def test_a_group_whose_text_cannot_be_read_still_tells_its_errors() -> None:
-    told = for_model(Unreadable("x", [ValueError("mine")]))
-    assert told == "Unreadable: (its text could not be read)\n- ValueError: mine"
+def test_a_group_whose_text_cannot_be_read_still_shows_its_errors() -> None:
+    told = for_model(UnreadableGroup("x", [ValueError("mine")]))
+    assert told == "UnreadableGroup: (its text could not be read)\n- ValueError: mine"

@@ -1,4 +1,4 @@
-"""Tools are other people's code: whatever one does, it is that call's result and nobody else's trouble."""
+"""Hostile tools: whatever a tool does affects only its own call."""
 
 import asyncio
 import math
@@ -29,8 +29,8 @@ from tests.runtime_support import (
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 
 
 class Unprintable(Exception):
@@ -40,8 +40,8 @@ class Unprintable(Exception):
         raise RuntimeError("no text")
 
 
-class Liar(str):
-    """A text with methods of its own."""
+class HostileStr(str):
+    """A string with overridden methods."""
 
     def __format__(self, spec: str) -> str:
         raise RuntimeError("no format")
@@ -50,13 +50,13 @@ class Liar(str):
         raise RuntimeError("no length")
 
 
-class Odd(Exception):
+class HostileTextError(Exception):
     def __str__(self) -> str:
-        return Liar("odd")
+        return HostileStr("odd")
 
 
-def stray() -> BaseException:
-    """A cancellation that nobody asked for, of either backend."""
+def stray_cancellation() -> BaseException:
+    """Return a cancellation of the running event loop that no scope requested."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -73,9 +73,9 @@ RAISES: dict[str, Callable[[], BaseException]] = {
     "generator_exit": GeneratorExit,
     "stop_iteration": StopIteration,
     "stop_async": StopAsyncIteration,
-    "cancelled": stray,
+    "cancelled": stray_cancellation,
     "unprintable": Unprintable,
-    "odd": Odd,
+    "odd": HostileTextError,
     "recursion": lambda: RecursionError("deep"),
     "memory": MemoryError,
     "timeout": TimeoutError,
@@ -84,8 +84,8 @@ RAISES: dict[str, Callable[[], BaseException]] = {
 }
 
 
-class Unspeakable:
-    """An object that raises whatever it is asked for."""
+class Unreadable:
+    """An object that raises on every access."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no words")
@@ -94,7 +94,7 @@ class Unspeakable:
         raise RuntimeError("no attributes")
 
 
-async def _counting() -> AsyncIterator[int]:
+async def _count() -> AsyncIterator[int]:
     for number in range(3):
         yield number
 
@@ -104,16 +104,16 @@ async def _never() -> str:
 
 
 FORGOTTEN: list[Coroutine[Any, Any, str]] = []
-"""Coroutines that nobody awaits: they are closed behind the test, or Python would rightly warn of them."""
+"""Coroutines that are never awaited. A fixture closes them to prevent Python's warning."""
 
 
-def _forgotten() -> object:
+def _unawaited_coroutine() -> object:
     FORGOTTEN.append(_never())
     return FORGOTTEN[-1]
 
 
 @pytest.fixture(autouse=True)
-def none_is_left() -> Iterator[None]:
+def close_unawaited() -> Iterator[None]:
     yield
     for coroutine in FORGOTTEN:
         coroutine.close()
@@ -138,11 +138,11 @@ RETURNS: dict[str, Callable[[], object]] = {
     "object": object,
     "none": lambda: None,
     "empty": lambda: "",
-    "unspeakable": Unspeakable,
-    "listed_unspeakable": lambda: [Unspeakable(), {"a": Unspeakable()}],
+    "unspeakable": Unreadable,
+    "listed_unspeakable": lambda: [Unreadable(), {"a": Unreadable()}],
     "generator": lambda: (number for number in range(3)),
-    "async_generator": lambda: _counting(),
-    "coroutine": lambda: _forgotten(),
+    "async_generator": lambda: _count(),
+    "coroutine": lambda: _unawaited_coroutine(),
     "control": lambda: "\x00\x1b[31m\r\n",
     "quotes": lambda: '"}]}],"x":{"',
 }
@@ -168,14 +168,14 @@ def raises_in_a_thread(kind: str) -> str:
 
 
 @tool
-async def returns(kind: str) -> Any:  # Any: that is the point
-    """Return something odd."""
+async def returns(kind: str) -> Any:  # Any: any value
+    """Return an unusual value."""
     return RETURNS[kind]()
 
 
 @tool
 async def spoils(items: list[int]) -> str:
-    """Change its arguments."""
+    """Change the arguments."""
     items.clear()
     items.extend([6, 6, 6])
     return "spoiled"
@@ -183,7 +183,7 @@ async def spoils(items: list[int]) -> str:
 
 @tool
 async def cancels_itself(kind: str) -> str:
-    """Cancel the task it runs in."""
+    """Cancel the task of this call."""
     try:
         task = asyncio.current_task()
     except RuntimeError:
@@ -203,7 +203,7 @@ async def leaves_a_scope_open(kind: str) -> str:
 
 @tool
 async def waits_for_an_exit(kind: str) -> str:
-    """Wait for what ends with an exit of its own kind."""
+    """Wait for a future that ends with GeneratorExit."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -219,7 +219,7 @@ def _refuse(value: str) -> str:
 
 @tool
 async def unreadable(kind: Annotated[str, AfterValidator(_refuse)]) -> str:
-    """Have types that raise what they like."""
+    """Accept a value whose type raises."""
     return kind
 
 
@@ -247,19 +247,19 @@ TOOLS: list[Tool[..., Any]] = [  # Any: any function
 ]
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("PROMISE-8", "REQ-915-038", "REQ-915-005")
-async def test_whatever_a_tool_does_is_the_result_of_its_own_call(made: Made) -> None:
+async def test_whatever_a_tool_does_affects_only_the_result_of_its_call(make_server: MakeServer) -> None:
     gate = Gate()
     gate.open("a")
-    server = made(
+    server = make_server(
         Turn(Call("work", {"name": "a"}), *HOSTILE, Call("work", {"name": "a"})), Turn(Say("Well."))
     )
     calm = openai(*[Turn(Call("work", {"name": "a"})), Turn(Say("calm"))] * 5)
     async with hosting(a=server, calm=calm) as runtime:
         other = await runtime.open("calm", tools=[gate.tool])
         others: list[str] = []
-        on_asyncio = isinstance(stray(), asyncio.CancelledError)
+        on_asyncio = isinstance(stray_cancellation(), asyncio.CancelledError)
 
         async def go_on() -> None:
             for _ in range(5):
@@ -289,7 +289,7 @@ async def test_whatever_a_tool_does_is_the_result_of_its_own_call(made: Made) ->
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_tool_that_hangs_and_is_deaf_holds_up_only_its_own_session() -> None:
+async def test_a_tool_that_hangs_blocks_only_its_own_session() -> None:
     begun, released = anyio.Event(), anyio.Event()
 
     @tool
@@ -319,14 +319,14 @@ async def test_a_tool_that_hangs_and_is_deaf_holds_up_only_its_own_session() -> 
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_tool_may_open_a_session_below_its_own_and_ask_it() -> None:
+async def test_a_tool_may_open_a_child_session_and_ask_it() -> None:
     outer = openai(Turn(Call("delegate", {"words": "hello"})), Turn(Say("done")))
     middle = openai(Turn(Call("delegate", {"words": "deeper"})), Turn(Say("from the middle")))
     async with hosting(outer=outer, middle=middle, inner=openai(Turn(Say("from inside")))) as runtime:
 
         @tool
         async def delegate(words: str) -> str:
-            """Ask someone else."""
+            """Ask another session."""
             is_first = words == "hello"
             below = await runtime.open("middle" if is_first else "inner", tools=[delegate])
             answer = await below.ask(words)
@@ -340,14 +340,14 @@ async def test_a_tool_may_open_a_session_below_its_own_and_ask_it() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-12")
-async def test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the_model_is_not() -> None:
+async def test_a_tool_that_uses_its_own_session_gets_an_error_without_details() -> None:
     server = openai(Turn(Call("reflect", {"words": "hello"})), Turn(Say("done")))
     refused: list[str] = []
     async with hosting(a=server) as runtime:
 
         @tool
         async def reflect(words: str) -> str:
-            """Use one's own session in every way there is."""
+            """Use the tool's own session in every way."""
             own = runtime.session("own")
             uses = (own.history, own.ledger, own.cancel, own.close, partial(runtime.journal.delete, "own"))
             for use in (*uses, partial(own.switch, "a"), partial(own.preview, "a")):
@@ -365,7 +365,7 @@ async def test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session_beside_its_own() -> None:
+async def test_a_tool_cannot_close_a_parent_session_or_ask_a_sibling() -> None:
     outer = openai(Turn(Call("delegate", {"words": "hello"})), Turn(Say("done")))
     inner = openai(Turn(Call("meddle", {"words": "x"})), Turn(Say("from inside")))
     refused: list[str] = []
@@ -374,7 +374,7 @@ async def test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session
 
         @tool
         async def meddle(words: str) -> str:
-            """Use sessions that are not one's own."""
+            """Use other sessions."""
             for use in (runtime.session("top").close, beside.history):
                 with pytest.raises(ReentrantCall) as error:
                     await use()
@@ -383,7 +383,7 @@ async def test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session
 
         @tool
         async def delegate(words: str) -> str:
-            """Ask someone else."""
+            """Ask another session."""
             return (await (await runtime.open("inner", tools=[meddle])).ask(words)).text
 
         session = await runtime.open("outer", tools=[delegate], id="top")
@@ -393,7 +393,7 @@ async def test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_tool_may_open_and_ask_a_session_of_another_runtime() -> None:
+async def test_a_tool_may_ask_a_session_of_another_runtime() -> None:
     inner = openai(Turn(Say("from inside")))
     outer = openai(Turn(Call("delegate", {"words": "hello"})), Turn(Say("done")))
     async with hosting(inner=inner) as below, hosting(outer=outer) as above:
@@ -401,7 +401,7 @@ async def test_a_tool_may_open_and_ask_a_session_of_another_runtime() -> None:
 
         @tool
         async def delegate(words: str) -> str:
-            """Ask someone else."""
+            """Ask another session."""
             return (await helper.ask(words)).text
 
         session = await above.open("outer", tools=[delegate])

@@ -1,4 +1,4 @@
-"""A result of any size costs its own session only: it is bounded, and read apart from the event loop if it is large."""
+"""Large results: their size is limited, and they are converted in a thread, so other sessions are not delayed."""
 
 import threading
 from typing import Any
@@ -45,11 +45,11 @@ class Row(BaseModel):
         (Row(), False),
     ],
 )
-def test_it_is_known_what_takes_long_to_read(value: object, expected: bool) -> None:
+def test_is_large_detects_values_that_take_long_to_convert(value: object, expected: bool) -> None:
     assert is_large(value) is expected
 
 
-def test_to_know_it_no_more_is_looked_at_than_that_much() -> None:
+def test_is_large_inspects_only_a_bounded_part_of_a_value() -> None:
     endless: list[object] = []
     endless.append(endless)
     assert is_large(endless)
@@ -59,12 +59,12 @@ def test_to_know_it_no_more_is_looked_at_than_that_much() -> None:
 @pytest.mark.parametrize(
     "value", [ROWS[:10_100], "x" * 1_000_000, [1.5, None, True, {"a": {b"b"}}], {1: (2, 3)}]
 )
-def test_plain_data_is_read_alike_wherever_it_is_read(value: object) -> None:
+def test_plain_data_is_converted_equally_in_a_thread(value: object) -> None:
     assert ingest(value, plain_only=True) == ingest(value)
     assert split_output(value, plain_only=True) == split_output(value)
 
 
-class Text(str):
+class HostileStr(str):
     def __len__(self) -> int:
         raise AssertionError("no code of the value's own is to run")
 
@@ -72,16 +72,16 @@ class Text(str):
 @pytest.mark.parametrize(
     "value", [Row(), object(), ValueError("x"), [{"a": Row()}], {Row: 1}, type("D", (dict,), {})()]
 )
-def test_what_has_code_of_its_own_is_not_plain(value: object) -> None:
+def test_values_with_methods_of_their_own_are_not_plain(value: object) -> None:
     with pytest.raises(ForeignValue):
         ingest(value, plain_only=True)
 
 
-def test_of_a_subclass_of_a_simple_type_nothing_but_the_value_is_read() -> None:
-    assert ingest([Text("a")], plain_only=True).json == b'["a"]'
+def test_a_subclass_of_str_is_converted_without_running_its_code() -> None:
+    assert ingest([HostileStr("a")], plain_only=True).json == b'["a"]'
 
 
-def test_a_list_of_more_than_may_be_kept_is_not_searched_for_media_beyond_that() -> None:
+def test_media_beyond_the_item_limit_are_not_searched() -> None:
     most = DEFAULT_LIMITS.max_items
     image = Media("image/png", png_base64())
     beyond = [*["x"] * most, image]
@@ -91,13 +91,13 @@ def test_a_list_of_more_than_may_be_kept_is_not_searched_for_media_beyond_that()
     assert words.endswith(b'[1 more items cut]"')
 
 
-# --- in a session ----------------------------------------------------------------------------------------
+# --- in a session
 
 
 async def _result(value: object, limits: RuntimeLimits | None = None) -> str:
     @tool
     async def work() -> object:
-        """Return it."""
+        """Return the value."""
         return value
 
     server = openai(ONE)
@@ -108,8 +108,8 @@ async def _result(value: object, limits: RuntimeLimits | None = None) -> str:
     return told
 
 
-class Watched:
-    """Notes in which thread results are read."""
+class WatchedConversion:
+    """Records the threads in which results are converted."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.threads: list[int] = []
@@ -127,13 +127,15 @@ class Watched:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-8")
-async def test_while_a_large_result_is_read_other_sessions_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch)
+async def test_other_sessions_continue_while_a_large_result_is_converted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched = WatchedConversion(monkeypatch)
     watched.released.clear()
 
     @tool
     async def work() -> object:
-        """Return much."""
+        """Return a large value."""
         return ROWS
 
     async with hosting(a=openai(ONE), b=openai(Turn(Say("Hello.")))) as runtime:
@@ -145,7 +147,7 @@ async def test_while_a_large_result_is_read_other_sessions_go_on(monkeypatch: py
                 await anyio.lowlevel.checkpoint()
             assert (
                 await two.ask("Hi.")
-            ).text == "Hello."  # the loop would stand still if the reader were here
+            ).text == "Hello."  # would never return if the conversion blocked the loop
             watched.released.set()
     assert threading.get_ident() not in watched.threads
 
@@ -160,17 +162,17 @@ async def test_while_a_large_result_is_read_other_sessions_go_on(monkeypatch: py
         ([*[0] * LARGE_PARTS, Row()], [False, True]),
     ],
 )
-async def test_small_results_and_those_with_code_of_their_own_are_read_in_the_event_loop(
+async def test_small_and_custom_results_are_converted_in_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, value: object, here: list[bool]
 ) -> None:
-    watched = Watched(monkeypatch)
+    watched = WatchedConversion(monkeypatch)
     told = await _result(value)
     assert [thread == threading.get_ident() for thread in watched.threads] == here
     assert told.startswith(("short", "xxx", "[0"))
 
 
 @pytest.mark.anyio
-async def test_as_much_of_a_result_is_kept_as_the_limits_say_and_a_mark_says_what_is_gone() -> None:
+async def test_a_result_is_cut_at_its_limit_with_a_visible_mark() -> None:
     told = await _result("x" * 1_000_000, RuntimeLimits(result_bytes=2000))
     assert len(told) <= 2000
     assert "characters cut]" in told
@@ -180,15 +182,15 @@ async def test_as_much_of_a_result_is_kept_as_the_limits_say_and_a_mark_says_wha
 
 
 @pytest.mark.anyio
-async def test_a_cancel_while_a_large_result_is_read_loses_no_word_of_it(
+async def test_a_cancel_during_the_conversion_of_a_result_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    watched = Watched(monkeypatch)
+    watched = WatchedConversion(monkeypatch)
     watched.released.clear()
 
     @tool
     async def work() -> object:
-        """Return much."""
+        """Return a large value."""
         return "x" * (LARGE_TEXT + 1)
 
     async with hosting(a=openai(ONE)) as runtime:
@@ -205,10 +207,10 @@ async def test_a_cancel_while_a_large_result_is_read_loses_no_word_of_it(
 
 
 @pytest.mark.anyio
-async def test_a_large_result_in_a_task_that_its_tool_has_spoiled_is_kept_too() -> None:
+async def test_a_large_result_is_kept_even_if_its_task_is_in_a_cancelled_scope() -> None:
     @tool
     async def work() -> object:
-        """Leave a cancelled scope behind, which raises at every wait."""
+        """Leave a cancelled scope open, which raises at every await."""
         scope = anyio.CancelScope()
         scope.__enter__()
         scope.cancel()

@@ -1,4 +1,4 @@
-"""Calls that write to the same thing keep their order; all else runs at the same time."""
+"""Calls that write to the same resource keep their order; all others run concurrently."""
 
 import threading
 from dataclasses import replace
@@ -19,25 +19,25 @@ from tests.runtime_support import Gate, bodies, hosting, openai, results
 pytestmark = pytest.mark.anyio
 
 
-def keyed(made: Tool[..., Any]) -> Tool[..., Any]:  # Any: any function
-    """Return a tool that writes to what the first letter of its argument names."""
+def with_resource(made: Tool[..., Any]) -> Tool[..., Any]:  # Any: any function
+    """Return a tool whose resource is the first letter of its argument."""
 
-    def named(arguments: dict[str, JsonValue]) -> str:
+    def resource(arguments: dict[str, JsonValue]) -> str:
         name = arguments["name"]
         assert isinstance(name, str)
         return name[0]
 
-    return replace(made, resources=named)
+    return replace(made, resources=resource)
 
 
 def batch(*names: str) -> Turn:
     return Turn(*[Call("work", {"name": name}) for name in names])
 
 
-async def test_writes_to_one_thing_keep_their_call_order_and_others_do_not_wait() -> None:
+async def test_writes_to_one_resource_keep_their_order_and_others_run_at_once() -> None:
     gate, server = Gate(), openai(batch("a1", "b1", "a2", "b2", "a3"))
     async with hosting(seconds=30, a=server) as runtime:
-        session = await runtime.open("a", tools=[keyed(gate.tool)])
+        session = await runtime.open("a", tools=[with_resource(gate.tool)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await gate.started("a1", "b1")
@@ -49,13 +49,13 @@ async def test_writes_to_one_thing_keep_their_call_order_and_others_do_not_wait(
             await gate.started("a3")
             gate.open("a3")
         assert gate.runs[2:] == ["b2", "a2", "a3"]
-        assert not len(session._actors._executor.order)  # nothing is kept of calls that are over
+        assert not len(session._actors._executor.order)  # finished calls leave no entries
     assert list(results(bodies(server)[-1]).values()) == [
         f"{each} is done" for each in ("a1", "b1", "a2", "b2", "a3")
     ]
 
 
-async def test_functions_in_threads_keep_the_order_too_and_hold_no_thread_while_they_wait() -> None:
+async def test_ordered_calls_of_blocking_tools_hold_no_thread_while_they_wait() -> None:
     runs: list[str] = []
     second = threading.Event()
 
@@ -70,7 +70,7 @@ async def test_functions_in_threads_keep_the_order_too_and_hold_no_thread_while_
 
     @tool
     def other(name: str) -> str:
-        """Find a thread though one waits for its turn."""
+        """Run in the free thread."""
         second.set()
         return name
 
@@ -83,7 +83,7 @@ async def test_functions_in_threads_keep_the_order_too_and_hold_no_thread_while_
     assert runs == ["a begins", "a ends", "b begins", "b ends"]
 
 
-async def test_a_call_that_fails_or_is_stopped_lets_the_next_one_on() -> None:
+async def test_a_call_that_fails_or_times_out_lets_the_next_one_run() -> None:
     runs: list[str] = []
 
     @tool(resources=("disk", "tape"), timeout=0.05)
@@ -105,7 +105,7 @@ async def test_a_call_that_fails_or_is_stopped_lets_the_next_one_on() -> None:
     assert told == ["ERROR: OSError: full", "ERROR: The tool did not return within 0.05 s.", "works"]
 
 
-async def test_what_a_tool_that_was_ended_still_works_on_nobody_else_writes_to() -> None:
+async def test_a_resource_stays_locked_while_an_abandoned_tool_still_runs() -> None:
     released = threading.Event()
     runs: list[str] = []
     failures: list[ToolFailure] = []
@@ -137,10 +137,10 @@ async def test_what_a_tool_that_was_ended_still_works_on_nobody_else_writes_to()
     assert {type(failure.error) for failure in failures} == {TimeoutError, ResourceBusy}
 
 
-async def test_a_call_that_waits_for_its_turn_is_cancelled_and_never_begins() -> None:
+async def test_a_call_cancelled_while_it_waits_for_its_resource_never_starts() -> None:
     gate = Gate()
     async with hosting(seconds=30, a=openai(batch("a1", "a2"), batch("a3"), Turn(Say("Done.")))) as runtime:
-        session = await runtime.open("a", tools=[keyed(gate.tool)])
+        session = await runtime.open("a", tools=[with_resource(gate.tool)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await gate.started("a1")
@@ -152,7 +152,7 @@ async def test_a_call_that_waits_for_its_turn_is_cancelled_and_never_begins() ->
     assert gate.runs == ["a1", "a3"]
 
 
-async def test_a_rule_that_fails_is_the_failure_of_its_own_call() -> None:
+async def test_a_failing_resource_rule_fails_only_its_own_call() -> None:
     gate, failures = Gate(), list[ToolFailure]()
     gate.open("b")
 
@@ -170,10 +170,10 @@ async def test_a_rule_that_fails_is_the_failure_of_its_own_call() -> None:
     assert [type(failure.error) for failure in failures] == [KeyError]
 
 
-async def test_sessions_know_nothing_of_each_others_keys() -> None:
+async def test_sessions_do_not_share_resources() -> None:
     gate = Gate()
     async with hosting(seconds=30, a=openai(batch("a1")), b=openai(batch("a2"))) as runtime:
-        one, two = [await runtime.open(name, tools=[keyed(gate.tool)]) for name in "ab"]
+        one, two = [await runtime.open(name, tools=[with_resource(gate.tool)]) for name in "ab"]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.ask, "Go.")
             tasks.start_soon(two.ask, "Go.")
@@ -181,7 +181,7 @@ async def test_sessions_know_nothing_of_each_others_keys() -> None:
             gate.open("a1", "a2")
 
 
-async def test_a_place_is_behind_all_that_are_not_over_and_share_a_key() -> None:
+async def test_a_place_waits_for_all_earlier_places_with_a_common_key() -> None:
     order = ResourceOrder()
     one, two, three = order.enter(["a"]), order.enter(["b", "b"]), order.enter(["a", "b"])
     assert [place.has_to_wait for place in (one, two, three)] == [False, False, True]
@@ -192,7 +192,7 @@ async def test_a_place_is_behind_all_that_are_not_over_and_share_a_key() -> None
     with pytest.raises(ResourceBusy):
         await three.turn()
     three.end()
-    with pytest.raises(ResourceBusy):  # the first still works, though the third never began
+    with pytest.raises(ResourceBusy):  # the first call still runs, although the third never started
         await four.turn()
     one.end()
     await four.turn()

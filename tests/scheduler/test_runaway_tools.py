@@ -1,4 +1,4 @@
-"""Tools that do not end, or do not let go of the event loop: told of by name and place, counted, and given no more."""
+"""Tools that never end or block the event loop: they are named in the log, counted, and quarantined."""
 
 import logging
 import threading
@@ -28,26 +28,26 @@ SHORT = STALL / 5
 
 @pytest.fixture
 def short_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tell of a tool that has held up the loop for a fifth of the time."""
+    """Report a blocked loop after a fifth of the usual time."""
     monkeypatch.setattr("actors.scheduler.watchdog.STALL", SHORT)
 
 
-def told(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
+def messages_of(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
     return [record.getMessage() for record in caplog.records if f"event='{event}'" in record.getMessage()]
 
 
-async def test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does(
+async def test_a_tool_that_blocks_the_loop_is_named_with_its_code_location(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen: list[list[str]] = []
 
     @tool
     async def blocks() -> str:
-        """Block the loop until somebody has said so."""
+        """Block the loop until the log reports it."""
         until = time.monotonic() + PATIENCE
-        while not told(caplog, "loop_stalled") and time.monotonic() < until:
-            time.sleep(0.01)  # noqa: ASYNC251  that is what it does wrong
-        seen.append(told(caplog, "loop_stalled"))
+        while not messages_of(caplog, "loop_stalled") and time.monotonic() < until:
+            time.sleep(0.01)  # noqa: ASYNC251  the mistake under test
+        seen.append(messages_of(caplog, "loop_stalled"))
         return "blocked"
 
     server = openai(Turn(Call("blocks")), Turn(Say("Done.")))
@@ -65,56 +65,56 @@ async def test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does
     assert stalls.seconds >= STALL
 
 
-@pytest.mark.alternating  # a second and a half, and the thread that looks knows no loop
-async def test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_itself() -> None:
+@pytest.mark.alternating  # takes a second and a half, and the watchdog does not depend on the event loop
+async def test_a_tool_that_waits_is_no_stall_and_the_watchdog_ends_by_itself() -> None:
     looked = threading.Event()
 
     @tool
     async def waits() -> str:
-        """Wait for longer than the watchdog takes to speak up."""
+        """Wait for longer than the watchdog takes to report."""
         looked.set()
-        assert watchers()
-        await anyio.sleep(1.5)  # what is tested is that a wait of this length is none of its business
+        assert watchdogs()
+        await anyio.sleep(1.5)  # the test needs a wait of this length
         return "waited"
 
-    for thread in watchers():  # another test's
+    for thread in watchdogs():  # from another test
         thread.join(PATIENCE)
-    before = len(watchers())
+    before = len(watchdogs())
     server = openai(Turn(Call("waits")), Turn(Say("Done.")))
     async with hosting(gpt=server) as runtime:
         session = await runtime.open("gpt", tools=[waits])
         assert (await session.ask("Go.")).status == "complete"
         assert looked.is_set()
         assert runtime._watch.seen.count == 0
-    for thread in watchers():
+    for thread in watchdogs():
         thread.join(PATIENCE)
-    assert len(watchers()) == before == 0
+    assert len(watchdogs()) == before == 0
 
 
-def watchers() -> list[threading.Thread]:
+def watchdogs() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "actors watchdog"]
 
 
 @pytest.mark.usefixtures("short_stalls")
-async def test_nobody_looks_while_a_toolset_is_open_and_no_tool_runs() -> None:
-    for thread in watchers():  # another test's
+async def test_no_watchdog_runs_while_a_toolset_is_open_without_calls() -> None:
+    for thread in watchdogs():  # from another test
         thread.join(PATIENCE)
     bench = Bench()
     async with hosting(gpt=openai(Turn(Call("work")), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("gpt", tools=[bench.source()])
         assert bench.notes == ["bench opened"]
-        assert watchers() == []
+        assert watchdogs() == []
         assert (await session.ask("Go.")).status == "complete"
-        for thread in watchers():  # it goes though the toolset is open
+        for thread in watchdogs():  # it ends although the toolset is open
             thread.join(PATIENCE)
-        assert watchers() == []
+        assert watchdogs() == []
         assert bench.notes == ["bench opened"]
 
 
 @pytest.mark.parametrize(
     ("age", "wait", "count"), [(None, STALL, 0), (0.0, STALL, 0), (0.75, STALL - 0.75, 0), (STALL, LOOK, 1)]
 )
-async def test_the_next_look_is_when_something_can_be_due(
+async def test_the_watchdog_looks_again_when_a_stall_can_be_due(
     age: float | None, wait: float, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with System() as system:
@@ -128,30 +128,30 @@ async def test_the_next_look_is_when_something_can_be_due(
 
 
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended(
+async def test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    deaf, running = Deaf(), list[int]()
+    deaf, running = ShieldedWait(), list[int]()
 
-    async def hears_nothing() -> str:
+    async def ignore_cancellation() -> str:
         """Swallow every cancellation."""
         running.append(1)
         await deaf.wait()
         return "late"
 
-    call = Turn(Call("hears_nothing"))
+    call = Turn(Call("ignore_cancellation"))
     server = openai(call, call, call, Turn(Say("So I go on.")), call, Turn(Say("Done.")))
     with caplog.at_level(logging.WARNING, "actors.tools"):
         async with hosting(gpt=server, limits=RuntimeLimits(max_abandoned_calls=2)) as runtime:
-            session = await runtime.open("gpt", tools=[hears_nothing])
+            session = await runtime.open("gpt", tools=[ignore_cancellation])
             for count in (1, 2):
-                await _asked_and_cancelled(runtime, session.id, lambda: len(running) == count)  # noqa: B023
+                await _ask_and_cancel(runtime, session.id, lambda: len(running) == count)  # noqa: B023
                 assert runtime._quarantine.size == count
-            assert "running=2" in told(caplog, "tool_barred")[0]
+            assert "running=2" in messages_of(caplog, "tool_barred")[0]
             assert (await session.ask("Once more.")).text == "So I go on."
             assert len(running) == 2
             assert "tool_barred" in list(results(bodies(server)[-1]).values())[-1]
-            deaf.hear()
+            deaf.release()
             while runtime._quarantine.size:
                 await anyio.lowlevel.checkpoint()
             assert (await session.ask("And now?")).status == "complete"
@@ -159,8 +159,8 @@ async def test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended(
             assert (runtime._quarantine.size, runtime._quarantine.entered) == (0, 2)
 
 
-class Deaf:
-    """A wait that no cancellation ends."""
+class ShieldedWait:
+    """A wait that is shielded from cancellation."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
@@ -169,11 +169,11 @@ class Deaf:
         with anyio.CancelScope(shield=True):
             await self._event.wait()
 
-    def hear(self) -> None:
+    def release(self) -> None:
         self._event.set()
 
 
-async def _asked_and_cancelled(runtime: Runtime, name: str, runs: Callable[[], bool]) -> None:
+async def _ask_and_cancel(runtime: Runtime, name: str, runs: Callable[[], bool]) -> None:
     session = runtime.session(name)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.ask, "Go.")

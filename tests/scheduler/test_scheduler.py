@@ -1,4 +1,4 @@
-"""Tool calls: all of a message at once, judged before they run, answered in their order, and bounded."""
+"""Batches of tool calls: validated before they run, executed concurrently, answered in call order, and bounded."""
 
 import json
 import threading
@@ -28,16 +28,16 @@ from tests.runtime_support import (
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 FIVE = Turn(*[Call("work", {"name": name}) for name in "abcde"])
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("REQ-915-031", "U-10", "PROMISE-11")
-async def test_the_calls_of_a_message_run_at_the_same_time_and_are_answered_in_call_order(made: Made) -> None:
+async def test_calls_of_a_message_run_concurrently_and_are_answered_in_order(make_server: MakeServer) -> None:
     gate = Gate()
-    server = made(FIVE)
+    server = make_server(FIVE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
@@ -55,7 +55,7 @@ async def test_the_calls_of_a_message_run_at_the_same_time_and_are_answered_in_c
 
 
 @pytest.mark.requirement("REQ-915-030")
-async def test_the_batch_of_one_session_does_not_hold_up_that_of_another() -> None:
+async def test_the_batch_of_one_session_does_not_delay_another() -> None:
     one, two = Gate(), Gate()
     two.open(*"abcde")
     async with hosting(a=openai(FIVE), b=openai(FIVE)) as runtime:
@@ -68,10 +68,10 @@ async def test_the_batch_of_one_session_does_not_hold_up_that_of_another() -> No
             one.open(*"abcde")
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("U-05", "REQ-915-031")
-async def test_invalid_arguments_are_refused_with_what_is_missing_before_anything_of_them_runs(
-    made: Made,
+async def test_invalid_arguments_are_rejected_with_the_missing_fields(
+    make_server: MakeServer,
 ) -> None:
     gate = Gate()
     gate.open("a")
@@ -83,7 +83,7 @@ async def test_invalid_arguments_are_refused_with_what_is_missing_before_anythin
         Call("work", raw='{"name": "a'),
         Call("nothing_like_it", {}),
     )
-    server = made(turn, Turn(Say("I see.")))
+    server = make_server(turn, Turn(Say("I see.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
@@ -101,7 +101,7 @@ async def test_invalid_arguments_are_refused_with_what_is_missing_before_anythin
 
 
 @pytest.mark.requirement("U-05")
-async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
+async def test_a_call_of_an_unknown_tool_is_answered_with_the_known_tools() -> None:
     server = openai(Turn(Call("nothing_like_it", {})), Turn(Say("I see.")))
     async with hosting(a=server) as runtime:
         tools = [Tool.from_schema(name, "", {"type": "object"}, Gate().tool) for name in ("first", "second")]
@@ -112,10 +112,10 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
     )
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("U-06")
-async def test_a_model_that_never_learns_is_asked_for_a_final_text_after_a_few_corrections(
-    made: Made,
+async def test_a_model_that_never_corrects_itself_is_asked_for_a_final_text(
+    make_server: MakeServer,
 ) -> None:
     gate = Gate()
 
@@ -123,7 +123,7 @@ async def test_a_model_that_never_learns_is_asked_for_a_final_text_after_a_few_c
         off = request.get("tool_choice") in ("none", {"type": "none"})
         return Turn(Say("I give up.")) if off else Turn(Call("work", {}))
 
-    server = OpenAIServer(stubborn) if made is openai else anthropic()
+    server = OpenAIServer(stubborn) if make_server is openai else anthropic()
     server.script = OpenAIServer(stubborn).script
     async with hosting(a=server, limits=RuntimeLimits(max_corrections=3)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -134,13 +134,13 @@ async def test_a_model_that_never_learns_is_asked_for_a_final_text_after_a_few_c
     assert all(body.get("tools") for body in bodies(server))
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("U-13")
-async def test_at_the_limit_of_rounds_the_model_is_asked_once_more_with_its_tools_off(made: Made) -> None:
+async def test_at_the_round_limit_the_model_is_asked_once_more_without_tools(make_server: MakeServer) -> None:
     gate = Gate()
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
-    server = made(*turns, Turn(Say("That is all.")))
+    server = make_server(*turns, Turn(Say("That is all.")))
     async with hosting(a=server, limits=RuntimeLimits(max_rounds=3)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do it.")
@@ -151,13 +151,13 @@ async def test_at_the_limit_of_rounds_the_model_is_asked_once_more_with_its_tool
     assert choices[2] in ("none", {"type": "none"})
 
 
-@MADE
+@SERVERS
 @pytest.mark.requirement("U-13", "REQ-915-013")
-async def test_calls_a_model_makes_with_its_tools_off_are_closed_and_not_run(made: Made) -> None:
+async def test_calls_after_tools_are_off_are_closed_and_not_run(make_server: MakeServer) -> None:
     gate = Gate()
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
-    server = made(*turns)
+    server = make_server(*turns)
     async with hosting(a=server, limits=RuntimeLimits(max_rounds=2)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
@@ -169,7 +169,7 @@ async def test_calls_a_model_makes_with_its_tools_off_are_closed_and_not_run(mad
 
 
 @pytest.mark.requirement("REQ-915-008")
-async def test_a_call_that_is_not_approved_is_denied_and_the_model_is_told() -> None:
+async def test_a_call_that_is_not_approved_is_denied_and_the_model_sees_it() -> None:
     runs: list[str] = []
 
     @tool(approval="ask")
@@ -204,7 +204,7 @@ async def test_a_call_that_is_not_approved_is_denied_and_the_model_is_told() -> 
 @pytest.mark.parametrize(
     ("limits", "ran"), [(RuntimeLimits(), 256), (RuntimeLimits(max_calls_per_message=3), 3)]
 )
-async def test_more_calls_than_may_run_are_all_answered(limits: RuntimeLimits, ran: int) -> None:
+async def test_calls_beyond_the_limit_are_all_answered(limits: RuntimeLimits, ran: int) -> None:
     gate = Gate()
     gate.open("a")
     server = openai(Turn(*[Call("work", {"name": "a"})] * (ran + 6)))
@@ -223,7 +223,7 @@ async def test_more_calls_than_may_run_are_all_answered(limits: RuntimeLimits, r
 
 @pytest.mark.parametrize("is_async", [True, False])
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_tool_that_takes_longer_than_it_may_has_failed(is_async: bool) -> None:
+async def test_a_tool_that_exceeds_its_timeout_fails(is_async: bool) -> None:
     released = threading.Event()
 
     @tool(timeout=0.05, name="work")
@@ -251,7 +251,7 @@ async def test_a_tool_that_takes_longer_than_it_may_has_failed(is_async: bool) -
 
 
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_waits_for_a_thread_does_not_begin_once_it_is_stopped() -> None:
+async def test_a_cancelled_call_that_waits_for_a_thread_never_starts() -> None:
     released, begun = threading.Event(), threading.Event()
     runs: list[str] = []
 
@@ -281,7 +281,7 @@ async def test_a_tool_that_waits_for_a_thread_does_not_begin_once_it_is_stopped(
 
 
 @pytest.mark.requirement("REQ-915-046")
-async def test_tool_state_lives_as_long_as_the_session_and_ids_are_never_used_again() -> None:
+async def test_canonical_ids_are_never_reused() -> None:
     gate = Gate()
     gate.open(*"abcde")
     restart = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}), ids="restart")

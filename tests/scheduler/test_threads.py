@@ -1,4 +1,4 @@
-"""Blocking tools under load: a thread that becomes free goes to one call that waits, in turn, and none is lost."""
+"""Blocking tools under load: a thread that becomes free goes to one waiting call, in turn, and none is lost."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ LIMITS = RuntimeLimits(tool_threads=1, thread_wait_timeout=3600)
 
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Threads]:
-    """Give tools a pool of the test's own."""
+    """Return a new thread pool, used by the tools of this test."""
     pool = Threads()
     monkeypatch.setattr(calls, "THREADS", pool)
     pool.enter()
@@ -31,13 +31,13 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Threads]:
     pool.leave()
 
 
-async def until(condition: Callable[[], object]) -> None:
+async def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         await anyio.lowlevel.checkpoint()
 
 
-class Line:
-    """A tool whose first call blocks until it is let go, and the sessions of its calls in the order they ran."""
+class QueueingTool:
+    """A tool whose first call blocks until `go` is set, with the session ids of its calls in the order they ran."""
 
     def __init__(self) -> None:
         self.order: list[str] = []
@@ -54,7 +54,7 @@ class Line:
 
     @staticmethod
     def server(many: int) -> OpenAIServer:
-        """Return a server whose model makes so many calls of it, once in each session."""
+        """Return a server whose model makes `many` calls of the tool, once per session."""
 
         def turn(request: Json) -> Turn:
             is_answered = any(message["role"] == "tool" for message in request["messages"])
@@ -66,18 +66,18 @@ class Line:
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-8")
 async def test_tenants_and_their_sessions_take_turns_with_the_threads(pool: Threads) -> None:
-    line = Line()
+    line = QueueingTool()
     tenants = {"a1": "a", "a2": "a", "a3": "a", "b1": "b"}
     async with hosting(a=line.server(3), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
         with_one = 0
-        for name, tenant in tenants.items():  # the first call of the first runs, all others wait
+        for name, tenant in tenants.items():  # the very first call runs, and all others wait
             session = await runtime.open("a", tools=[line.tool], id=name, tenant=tenant)
             tasks.start_soon(session.ask, "Go.")
             with_one += 3
-            await until(lambda: pool.waiting == with_one - 1)  # noqa: B023  awaited here
+            await wait_until(lambda: pool.waiting == with_one - 1)  # noqa: B023  awaited at once
         line.go.set()
     order = line.order[1:]
-    assert order[:6].count("b1") == 3  # one of two is of the tenant with one session
+    assert order[:6].count("b1") == 3  # half of the threads go to the tenant with one session
     of_a = [name for name in order if name != "b1"]
     assert sorted(of_a[:3]) == ["a1", "a2", "a3"]
     assert sorted(of_a[3:6]) == ["a1", "a2", "a3"]
@@ -88,7 +88,7 @@ async def test_tenants_and_their_sessions_take_turns_with_the_threads(pool: Thre
 async def test_a_thread_that_becomes_free_wakes_one_call(
     pool: Threads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line, sessions, woken = Line(), 12, list[Waiter | None]()
+    line, sessions, woken = QueueingTool(), 12, list[Waiter | None]()
 
     def counting(waiter: Waiter | None, value: object = None) -> None:
         woken.append(waiter)
@@ -99,32 +99,32 @@ async def test_a_thread_that_becomes_free_wakes_one_call(
         for _ in range(sessions):
             session = await runtime.open("a", tools=[line.tool])
             tasks.start_soon(session.ask, "Go.")
-        await until(lambda: pool.waiting == sessions - 1)
+        await wait_until(lambda: pool.waiting == sessions - 1)
         line.go.set()
     assert len(line.order) == sessions
     assert len(woken) == sessions - 1
 
 
 @pytest.mark.anyio
-async def test_a_call_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next(pool: Threads) -> None:
-    line = Line()
+async def test_a_call_cancelled_while_it_waits_leaves_its_turn_to_the_next(pool: Threads) -> None:
+    line = QueueingTool()
     async with hosting(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
         sessions = [await runtime.open("a", tools=[line.tool], id=name) for name in ("s1", "s2", "s3")]
         for number, session in enumerate(sessions):
             tasks.start_soon(session.ask, "Go.")
-            await until(lambda: pool.taken + pool.waiting == number + 1)  # noqa: B023  awaited here
+            await wait_until(lambda: pool.taken + pool.waiting == number + 1)  # noqa: B023  awaited at once
         await sessions[1].cancel()
-        await until(lambda: pool.waiting == 1)
+        await wait_until(lambda: pool.waiting == 1)
         line.go.set()
     assert line.order == ["s1", "s3"]
-    await until(lambda: not pool.taken)
+    await wait_until(lambda: not pool.taken)
 
 
-# ---- the pool by itself
+# ---- the pool alone
 
 
-class Asking:
-    """Requests of one pool, as calls would make them."""
+class PoolRequests:
+    """Makes requests of a pool, as calls do."""
 
     def __init__(self, pool: Threads) -> None:
         self.pool, self.notified = pool, list[SlotRequest]()
@@ -136,37 +136,37 @@ class Asking:
         return request
 
 
-def test_a_place_that_came_too_late_for_its_call_goes_to_the_next() -> None:
+def test_a_thread_granted_to_a_withdrawn_request_goes_to_the_next() -> None:
     pool = Threads()
-    asking = Asking(pool)
+    asking = PoolRequests(pool)
     first, second, third = (asking.ask(1) for _ in range(3))
     first.result().give_back()
     assert asking.notified == [second]
-    pool.withdraw(second)  # it was stopped before it heard of that
+    pool.withdraw(second)  # withdrawn before its notification was handled
     assert asking.notified == [second, third]
     third.result().give_back()
     assert pool.taken == 0
 
 
-def test_a_place_is_not_given_to_a_call_whose_loop_has_ended() -> None:
+def test_a_thread_is_not_granted_to_a_call_whose_loop_has_ended() -> None:
     pool = Threads()
 
-    def ended() -> None:
+    def notify_ended_loop() -> None:
         raise RuntimeError("Event loop is closed")
 
-    asking = Asking(pool)
+    asking = PoolRequests(pool)
     holder = asking.ask(1)
     for _ in range(3):
-        pool.ask(SlotRequest("", "", 1, ended))
+        pool.ask(SlotRequest("", "", 1, notify_ended_loop))
     last = asking.ask(1)
     holder.result().give_back()
     assert asking.notified == [last]
     assert pool.taken == 1
 
 
-def test_those_who_wait_are_refused_once_closed_calls_hold_every_thread() -> None:
+def test_waiting_requests_fail_once_closed_calls_hold_every_thread() -> None:
     pool = Threads()
-    asking = Asking(pool)
+    asking = PoolRequests(pool)
     one, two = asking.ask(2), asking.ask(2)
     waits, patient = asking.ask(2), asking.ask(3)
     one.result().abandon()
@@ -185,11 +185,11 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free(
+def test_no_place_is_lost_and_no_request_waits_while_one_is_free(
     steps: list[tuple[str, int]],
 ) -> None:
     pool = Threads()
-    asking = Asking(pool)
+    asking = PoolRequests(pool)
     requests: list[SlotRequest] = []
     held: list[ThreadSlot] = []
     for step, number in steps:
@@ -202,7 +202,8 @@ def test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free(
         elif step == "forsake" and held:
             held[number % len(held)].abandon()
         for request in [each for each in requests if each.is_answered]:
-            if request.place is not None and number % 4:  # else it has not heard of it yet
+            # otherwise its notification has not been handled yet
+            if request.place is not None and number % 4:
                 held.append(request.result())
             if request.error is not None or number % 4:
                 requests.remove(request)

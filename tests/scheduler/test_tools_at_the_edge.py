@@ -1,4 +1,4 @@
-"""What a tool does to its task, its thread or its host costs its own call, and those who should know of it are told."""
+"""Misbehaving tools, threads, approvals and hooks affect only their own call, and the right party is notified."""
 
 import asyncio
 import contextvars
@@ -27,7 +27,7 @@ from actors.scheduler.threads import THREADS, Threads
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
 from tests.runtime_support import Gate, bodies, hosting, log, openai, recorded, results
-from tests.scheduler.test_isolation import stray
+from tests.scheduler.test_isolation import stray_cancellation
 
 pytestmark = pytest.mark.anyio
 
@@ -36,8 +36,8 @@ PATIENCE = 10.0
 AnyTool = Tool[..., Any]  # Any: any function
 
 
-async def told(*tools: AnyTool, **options: Any) -> list[str]:  # Any: of `open`
-    """Return what the model is told of one call of each of these tools."""
+async def results_of(*tools: AnyTool, **options: Any) -> list[str]:  # Any: of `open`
+    """Return the results that the model sees for one call of each tool."""
     server = openai(Turn(*[Call(item.name, {}) for item in tools]), Turn(Say("done")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=tools, **options)
@@ -49,7 +49,7 @@ async def told(*tools: AnyTool, **options: Any) -> list[str]:  # Any: of `open`
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-8")
-async def test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anything() -> None:
+async def test_a_tool_that_leaves_a_task_group_open_affects_no_other_session() -> None:
     ended = anyio.Event()
 
     async def background() -> None:
@@ -76,7 +76,7 @@ async def test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anyth
         async with other.stream("Go on.") as events:
             await gate.started("a")
             assert (await session.ask("Do it.")).text == "done"
-            await ended.wait()  # what the call opened ends with it
+            await ended.wait()  # tasks that the call started end with it
             assert (await session.ask("Again.")).text == "again"
             gate.open("a")
             assert [event async for event in events][-1].type == "complete"
@@ -85,7 +85,7 @@ async def test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anyth
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed() -> None:
+async def test_a_tool_that_swallows_cancellation_is_not_woken_after_its_close() -> None:
     wakes: list[int] = []
     begun = anyio.Event()
 
@@ -115,7 +115,7 @@ async def test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_ca
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_swallows_its_timeout_fails_in_time_all_the_same() -> None:
+async def test_a_tool_that_swallows_its_timeout_still_fails_in_time() -> None:
     @tool(timeout=0.05)
     async def work() -> str:
         """Go on and on."""
@@ -127,7 +127,7 @@ async def test_a_tool_that_swallows_its_timeout_fails_in_time_all_the_same() -> 
             except BaseException:
                 pass
 
-    (words,) = await told(work)
+    (words,) = await results_of(work)
     assert "did not return within 0.05 s" in words
 
 
@@ -139,27 +139,27 @@ async def _double(value: int) -> int:
     return 2 * value
 
 
-class Later:
-    """Something to await that is not a coroutine."""
+class CustomAwaitable:
+    """An awaitable that is not a coroutine."""
 
-    def __await__(self) -> Any:  # Any: the event loop's own traps
+    def __await__(self) -> Any:  # Any: traps of the event loop
         return _double(4).__await__()
 
 
 @pytest.mark.parametrize(
     ("function", "words"),
-    [(lambda: _double(2), "4"), (functools.partial(_double, 3), "6"), (Later, "8")],
+    [(lambda: _double(2), "4"), (functools.partial(_double, 3), "6"), (CustomAwaitable, "8")],
     ids=["lambda", "partial", "awaitable"],
 )
-async def test_what_a_plain_function_returns_to_be_awaited_is_awaited(
+async def test_an_awaitable_returned_by_a_plain_function_is_awaited(
     function: Callable[[], object], words: str
 ) -> None:
     made = Tool.from_schema("work", "Work.", {"type": "object"}, function)
-    assert await told(made) == [words]
+    assert await results_of(made) == [words]
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_what_a_plain_function_returned_is_stopped_and_timed_as_an_async_tool_is() -> None:
+async def test_an_awaitable_returned_by_a_function_is_subject_to_its_timeout() -> None:
     ended: list[str] = []
 
     async def forever() -> str:
@@ -174,7 +174,7 @@ async def test_what_a_plain_function_returned_is_stopped_and_timed_as_an_async_t
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[made])
         assert (await session.ask("Do it.")).status == "complete"
-        assert ended == [""]  # it was told, and that did not wait for the runtime to be left
+        assert ended == [""]  # cancelled at its timeout, not when the runtime is left
     assert "did not return within" in next(iter(results(bodies(server)[-1]).values()))
 
 
@@ -221,8 +221,8 @@ def _both_then_done(request: dict[str, Any]) -> Turn:  # Any: a request body
 
 
 @contextmanager
-def blocking() -> Iterator[tuple[AnyTool, list[str], threading.Event]]:
-    """Give a tool that blocks its thread, the calls of it that began, and what lets them go."""
+def blocking_tool() -> Iterator[tuple[AnyTool, list[str], threading.Event]]:
+    """Yield a tool that blocks its thread, a list with one item per started call, and the event that releases them."""
     released, begun = threading.Event(), list[str]()
 
     def work() -> str:
@@ -237,22 +237,22 @@ def blocking() -> Iterator[tuple[AnyTool, list[str], threading.Event]]:
         released.set()
 
 
-async def until(condition: Callable[[], object]) -> None:
+async def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-9")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once() -> None:
-    with blocking() as (work, begun, _):
+async def test_a_call_is_rejected_if_closed_calls_hold_every_thread() -> None:
+    with blocking_tool() as (work, begun, _):
         server = openai(ONE, ONE, Turn(Say("done")))
         failures: list[ToolFailure] = []
         limits = RuntimeLimits(tool_threads=1 + THREADS.taken, thread_wait_timeout=3600)
         async with hosting(a=server, limits=limits, on_tool_error=failures.append, seconds=30) as runtime:
             stuck = await runtime.open("a", tools=[work])
             async with stuck.stream("Do it."):
-                await until(lambda: begun)
+                await wait_until(lambda: begun)
                 await stuck.cancel()
             assert THREADS.stuck == 1
             assert (await stuck.ask("Again.")).status == "complete"
@@ -266,27 +266,27 @@ async def test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns() -> None:
-    with blocking() as (work, begun, released):
+async def test_a_closed_call_keeps_its_place_until_its_thread_returns() -> None:
+    with blocking_tool() as (work, begun, released):
         slow = Tool.from_schema("work", "Work.", {"type": "object"}, work.function, timeout=0.05)
         async with hosting(a=openai(ONE, Turn(Say("done")))) as runtime:
             taken = THREADS.taken
             session = await runtime.open("a", tools=[slow])
             assert (await session.ask("Do it.")).status == "complete"
             assert THREADS.taken == taken + 1
-            await until(lambda: begun)  # on a busy machine a thread may begin after its call was closed
+            await wait_until(lambda: begun)  # on a busy machine a thread may start after its call was closed
             released.set()
-            await until(lambda: THREADS.taken <= taken)
+            await wait_until(lambda: THREADS.taken <= taken)
             assert THREADS.stuck == 0
 
 
-async def test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_waits_for_a_thread() -> None:
-    with blocking() as (work, begun, released):
+async def test_a_call_that_waits_for_a_thread_is_not_logged_as_started() -> None:
+    with blocking_tool() as (work, begun, released):
         server = openai(Turn(Call("work", {}), Call("work", {})), Turn(Say("done")))
         async with hosting(a=server, limits=RuntimeLimits(tool_threads=1 + THREADS.taken)) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it.") as events:
-                await until(lambda: begun)
+                await wait_until(lambda: begun)
                 started = [event for event in log(runtime, session) if isinstance(event, Started)]
                 assert [event.call_id for event in started] == ["hist_tool_1"]
                 released.set()
@@ -296,8 +296,8 @@ async def test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_wait
     assert list(results(bodies(server)[-1]).values()) == ["late", "late"]
 
 
-async def test_a_call_that_finds_no_thread_in_time_is_refused() -> None:
-    with blocking() as (work, begun, released):
+async def test_a_call_that_finds_no_thread_in_time_is_rejected() -> None:
+    with blocking_tool() as (work, begun, released):
         limits = RuntimeLimits(tool_threads=1 + THREADS.taken, thread_wait_timeout=0.05)
         server = openai(Turn(Call("work", {}), Call("work", {})), Turn(Say("done")))
         async with hosting(a=server, limits=limits) as runtime:
@@ -312,13 +312,13 @@ async def test_a_call_that_finds_no_thread_in_time_is_refused() -> None:
 
 @pytest.mark.requirement("PROMISE-9")
 async def test_the_sessions_of_a_process_share_its_threads() -> None:
-    with blocking() as (work, begun, released):
+    with blocking_tool() as (work, begun, released):
         limits = RuntimeLimits(tool_threads=3 + THREADS.taken)
         both = [openai(*[Turn(Call("work", {}), Call("work", {})), Turn(Say("done"))]) for _ in range(2)]
         async with hosting(a=both[0], limits=limits) as one, hosting(a=both[1], limits=limits) as two:
             sessions = [await runtime.open("a", tools=[work]) for runtime in (one, two)]
             async with sessions[0].stream("Do it.") as first, sessions[1].stream("Do it.") as second:
-                await until(lambda: len(begun) == 3)
+                await wait_until(lambda: len(begun) == 3)
                 await anyio.wait_all_tasks_blocked()
                 assert len(begun) == 3
                 released.set()
@@ -327,14 +327,16 @@ async def test_the_sessions_of_a_process_share_its_threads() -> None:
         assert len(begun) == 4
 
 
-# ---- what a thread returns to be awaited when nobody awaits it any more
+# ---- awaitables returned by a thread that are not awaited any more
 
 
 @contextmanager
-def returning() -> Iterator[tuple[AnyTool, list[str], threading.Event, list[Coroutine[Any, Any, object]]]]:
-    """Give a tool that blocks its thread and then returns a coroutine, and what it returned."""
+def late_coroutine_tool() -> Iterator[
+    tuple[AnyTool, list[str], threading.Event, list[Coroutine[Any, Any, object]]]
+]:
+    """Yield a tool that blocks its thread and then returns a coroutine, and a list of these coroutines."""
     made: list[Coroutine[Any, Any, object]] = []
-    with blocking() as (block, begun, released):
+    with blocking_tool() as (block, begun, released):
 
         def work() -> Coroutine[Any, Any, object]:
             block.function()
@@ -346,30 +348,30 @@ def returning() -> Iterator[tuple[AnyTool, list[str], threading.Event, list[Coro
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_coroutine_that_a_thread_returns_after_its_runtime_was_left_is_closed() -> None:
+async def test_a_coroutine_returned_after_the_runtime_was_left_is_closed() -> None:
     taken = THREADS.taken
-    with returning() as (work, begun, released, made):
+    with late_coroutine_tool() as (work, begun, released, made):
         async with hosting(a=openai(ONE)) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it."):
-                await until(lambda: begun)
+                await wait_until(lambda: begun)
         released.set()
-        await until(lambda: THREADS.taken <= taken)
+        await wait_until(lambda: THREADS.taken <= taken)
         event_loop().soon((heard := anyio.Event()).set)
-        await heard.wait()  # and so was the thread, which spoke first
+        await heard.wait()  # runs after the callback of the thread
         assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
 @pytest.mark.usefixtures("short_graces")
-def test_a_coroutine_that_a_thread_returns_after_its_loop_has_ended_is_closed(anyio_backend: str) -> None:
+def test_a_coroutine_returned_after_the_loop_has_ended_is_closed(anyio_backend: str) -> None:
     async def program(work: AnyTool, begun: list[str]) -> None:
         async with hosting(a=openai(ONE)) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it."):
-                await until(lambda: begun)
+                await wait_until(lambda: begun)
 
     taken = THREADS.taken
-    with returning() as (work, begun, released, made):
+    with late_coroutine_tool() as (work, begun, released, made):
         anyio.run(program, work, begun, backend=anyio_backend)
         released.set()
         while THREADS.taken > taken:
@@ -377,8 +379,8 @@ def test_a_coroutine_that_a_thread_returns_after_its_loop_has_ended_is_closed(an
         assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio cancels no task that was woken already
-async def test_a_coroutine_that_comes_together_with_a_cancellation_is_closed() -> None:
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio does not cancel a task that was already woken
+async def test_a_coroutine_returned_together_with_a_cancellation_is_closed() -> None:
     taken, loop = THREADS.taken, asyncio.get_running_loop()
 
     def cancel() -> None:
@@ -387,24 +389,24 @@ async def test_a_coroutine_that_comes_together_with_a_cancellation_is_closed() -
                 task.cancel()
 
     def block() -> None:
-        """Block the loop until the thread has handed over what it made, and cancel its call right after that."""
+        """Block the loop until the thread has handed over its coroutine, then cancel the call."""
         released.set()
         while THREADS.taken > taken:
             time.sleep(0)
         loop.call_soon(cancel)
 
-    with returning() as (work, begun, released, made):
+    with late_coroutine_tool() as (work, begun, released, made):
         async with hosting(a=openai(ONE, Turn(Say("done")))) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it.") as events:
-                await until(lambda: begun)
+                await wait_until(lambda: begun)
                 loop.call_soon(block)
                 async for _ in events:
                     pass
         assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
-def test_threads_that_idle_end_with_the_last_runtime() -> None:
+def test_idle_threads_end_with_the_last_runtime() -> None:
     pool, done = Threads(), threading.Event()
     before = threading.active_count()
     pool.enter()
@@ -422,7 +424,7 @@ def test_threads_that_idle_end_with_the_last_runtime() -> None:
     assert threading.active_count() == before
 
 
-# ---- what is told to whom
+# ---- reports of failures
 
 
 @tool
@@ -431,7 +433,7 @@ async def breaks() -> str:
     raise LookupError("the third shelf")
 
 
-async def test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook(
+async def test_an_exception_of_a_tool_is_logged_and_passed_to_the_hook(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="actors.tools")
@@ -440,7 +442,7 @@ async def test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_h
 
     def hook(failure: ToolFailure) -> None:
         failures.append(failure)
-        raise ZeroDivisionError  # a hook's own mistake costs nothing
+        raise ZeroDivisionError  # an exception of the hook is ignored
 
     async with hosting(a=server, on_tool_error=hook) as runtime:
         session = await runtime.open("a", tools=[breaks], id="mine")
@@ -486,7 +488,7 @@ def _raises_later(error: Callable[[], BaseException]) -> Callable[[ToolCall], An
     return approve
 
 
-APPROVALS: dict[str, tuple[Any, bool]] = {  # Any: what a host may pass
+APPROVALS: dict[str, tuple[Any, bool]] = {  # Any: any function that a program may pass
     "yes": (lambda _: True, True),
     "no": (lambda _: False, False),
     "word": (lambda _: "yes", False),
@@ -497,29 +499,29 @@ APPROVALS: dict[str, tuple[Any, bool]] = {  # Any: what a host may pass
     "exit": (_raises(lambda: SystemExit(3)), False),
     "async exit": (_raises_later(lambda: SystemExit(3)), False),
     "async interrupt": (_raises_later(KeyboardInterrupt), False),
-    "async cancellation": (_raises_later(stray), False),
+    "async cancellation": (_raises_later(stray_cancellation), False),
 }
 
 
 @pytest.mark.parametrize("kind", APPROVALS)
 @pytest.mark.requirement("PROMISE-12")
-async def test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call(kind: str) -> None:
+async def test_only_true_approves_and_exceptions_affect_only_their_call(kind: str) -> None:
     approve, runs = APPROVALS[kind]
-    (words, other) = await told(erases, reads, approve=approve)
+    (words, other) = await results_of(erases, reads, approve=approve)
     why = ": yes" if "word" in kind else "."
     assert words == ("gone" if runs else f"ERROR: Running 'erases' was not approved{why}")
     assert other == "nothing"
 
 
-async def test_a_text_denies_a_call_and_the_model_is_told_it_as_the_reason() -> None:
+async def test_a_string_denies_a_call_and_is_shown_to_the_model_as_reason() -> None:
     def approve(call: ToolCall) -> bool | str:
         return "nothing is erased on Fridays"
 
-    (words, _) = await told(erases, reads, approve=approve)
+    (words, _) = await results_of(erases, reads, approve=approve)
     assert words == "ERROR: Running 'erases' was not approved: nothing is erased on Fridays"
 
 
-async def test_an_approval_that_takes_its_time_stalls_nobody() -> None:
+async def test_a_slow_approval_delays_no_other_session() -> None:
     asked, answer = threading.Event(), threading.Event()
 
     def approve(_: ToolCall) -> bool:
@@ -534,7 +536,7 @@ async def test_an_approval_that_takes_its_time_stalls_nobody() -> None:
         other = await runtime.open("calm")
         try:
             async with session.stream("Do it.") as events:
-                await until(asked.is_set)
+                await wait_until(asked.is_set)
                 await recorded(session, "hist_tool_2")
                 assert (await other.ask("Go on.")).text == "calm"
                 answer.set()
@@ -545,7 +547,7 @@ async def test_an_approval_that_takes_its_time_stalls_nobody() -> None:
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_a_cancel_while_an_approval_is_awaited_closes_the_call_and_nothing_runs() -> None:
+async def test_a_cancel_while_an_approval_is_awaited_closes_the_call() -> None:
     asked = anyio.Event()
 
     async def approve(_: ToolCall) -> bool:
@@ -563,13 +565,13 @@ async def test_a_cancel_while_an_approval_is_awaited_closes_the_call_and_nothing
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_an_exit_of_the_hook_for_failures_ends_nothing_though_a_timer_calls_it() -> None:
+async def test_an_exit_exception_of_the_failure_hook_ends_nothing() -> None:
     def hook(_: ToolFailure) -> None:
         raise SystemExit("the host's own")
 
     @tool(timeout=0.01)
     async def work() -> str:
-        """Take longer than it may."""
+        """Exceed the timeout."""
         await anyio.sleep_forever()
         return "never"
 
@@ -581,9 +583,9 @@ async def test_an_exit_of_the_hook_for_failures_ends_nothing_though_a_timer_call
     assert "did not return within" in str(results(bodies(server)[1]))
 
 
-@pytest.mark.alternating  # it waits for another test's watchdog
+@pytest.mark.alternating  # waits for the watchdog of another test
 @pytest.mark.parametrize("name", ["actors tool", "actors watchdog"])
-async def test_where_the_system_gives_no_more_threads_no_place_and_no_session_is_lost(
+async def test_a_failure_to_start_threads_loses_no_place_and_no_session(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = threading.Thread.start
@@ -604,7 +606,7 @@ async def test_where_the_system_gives_no_more_threads_no_place_and_no_session_is
         return "worked too"
 
     for thread in threading.enumerate():
-        if thread.name == name:  # another test's, which ends by itself
+        if thread.name == name:  # from another test, and ends by itself
             await anyio.to_thread.run_sync(thread.join, PATIENCE)
     server = openai(Turn(Call("work"), Call("other")), Turn(Say("done")))
     taken = THREADS.taken
@@ -613,17 +615,17 @@ async def test_where_the_system_gives_no_more_threads_no_place_and_no_session_is
         session = await runtime.open("a", tools=[work, other])
         assert (await session.ask("Do it.")).status == "complete"
     with anyio.fail_after(3 * PATIENCE):
-        await until(lambda: THREADS.taken <= taken)  # a thread gives its place back after its result
+        await wait_until(lambda: THREADS.taken <= taken)  # a thread gives its place back after its result
     said = str(results(bodies(server)[1]))
     assert "worked too" in said
     assert ("new thread" in said) == (name == "actors tool")
 
 
-# ---- what a tool starts beside its call
+# ---- threads and processes that a tool leaves behind
 
 
-async def test_what_a_tool_starts_and_leaves_is_its_own_and_nobody_waits_for_it() -> None:
-    """A thread and a process outlive the call and the runtime; what the thread still writes is in no result."""
+async def test_threads_and_processes_left_by_a_tool_are_not_waited_for() -> None:
+    """A thread and a process outlive the call and the runtime; later output of the thread is in no result."""
     released, said = threading.Event(), ["first"]
     threads, processes = list[threading.Thread](), list[subprocess.Popen[bytes]]()
 

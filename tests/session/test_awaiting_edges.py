@@ -19,7 +19,7 @@ from actors.runtime.handle import Session
 from actors.session.deadline import Deadline
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
-from tests.runtime.test_rebuild import Nonsense
+from tests.runtime.test_rebuild import UnknownCommand
 from tests.runtime_support import Gate, assert_paired, bodies, hosting, log, openai
 
 pytestmark = pytest.mark.anyio
@@ -128,7 +128,7 @@ class CrashingStorage(MemoryStorage):
                 "renderer": self.session._refs.renderer,
             }
             self.session = None
-            refs[self.which].send_nowait(Nonsense())
+            refs[self.which].send_nowait(UnknownCommand())
         return numbers
 
 

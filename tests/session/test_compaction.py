@@ -296,11 +296,11 @@ async def test_if_no_summary_can_be_written_results_are_marked() -> None:
     ids=["tool", "longer", "blank", "thought"],
 )
 async def test_an_answer_that_is_no_summary_is_not_used_as_one(name: str, turn: Turn, why: str) -> None:
-    def said(request: Json) -> Turn:
+    def answer_with_turn(request: Json) -> Turn:
         usual = answer_request(request)
         return turn if "hist_tool_1 was long" in str(usual) else usual
 
-    server = strict_host(name, Script(said), host=name)
+    server = strict_host(name, Script(answer_with_turn), host=name)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 3)
@@ -317,12 +317,12 @@ async def test_an_answer_that_is_no_summary_is_not_used_as_one(name: str, turn: 
 async def test_a_filtered_summary_is_discarded_and_a_cut_one_is_marked() -> None:
     cut = iter(["content_filter", "length"])
 
-    def said(request: Json) -> Turn:
+    def answer_with_cut(request: Json) -> Turn:
         usual = answer_request(request)
         is_summary = "hist_tool_1 was long" in str(usual)
         return Turn(Say("The user had"), stop=next(cut)) if is_summary else usual
 
-    async with hosting(a=OpenAIServer(Script(said))) as runtime:
+    async with hosting(a=OpenAIServer(Script(answer_with_cut))) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 3)
         made = await session.compact()
@@ -528,13 +528,13 @@ async def test_corrections_are_counted_across_a_compaction() -> None:
 async def test_a_long_turn_compacts_the_results_that_its_model_has_seen(name: str) -> None:
     """The first ask has no history to summarise, and only the sum of its short results exceeds the window."""
 
-    def said(request: Json) -> Turn:
+    def read_next_file(request: Json) -> Turn:
         text = json.dumps(request)
         last = max((number for number in range(9) if f"f{number}.txt: " in text), default=-1)
         thought = [Think("On we go.")] if name == "anthropic" else []
         return Turn(Say("Done.")) if last == 8 else Turn(*thought, Call("read", {"path": f"f{last + 1}.txt"}))
 
-    server = strict_host(name, Script(said), host=name)
+    server = strict_host(name, Script(read_next_file), host=name)
     server.faults = window(name, 4500)
     async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
@@ -552,13 +552,13 @@ async def test_a_long_turn_compacts_the_results_that_its_model_has_seen(name: st
 async def test_a_long_turn_compacts_each_time_its_window_is_full() -> None:
     """One request may compact three times at most, and thirty files fill more than three windows."""
 
-    def said(request: Json) -> Turn:
+    def read_next_file(request: Json) -> Turn:
         text = json.dumps(request)
         last = max((number for number in range(30) if f"f{number}.txt: " in text), default=-1)
         return Turn(Say("Done.")) if last == 29 else Turn(Call("read", {"path": f"f{last + 1}.txt"}))
 
     server = openai(faults=window("openai_chat", 4500))
-    server.script = Script(said)
+    server.script = Script(read_next_file)
     async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("Read them all.", max_rounds=40)

@@ -1,4 +1,4 @@
-"""Media in tool results: each provider receives an image in its own form, and the log keeps the image in the result."""
+"""Media in tool results: each provider receives an image in its own form, and the log keeps it in the result."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -21,7 +21,7 @@ from actors.runtime.runtime import Runtime
 from actors.strict.script import TurnPart
 from actors.testing import Builtin, Call, Garbage, Say, Script, Think, Turn
 from tests.adapters.raw_calls import ABOUT_CALLS, RAW_CALLS
-from tests.runtime.test_resume import copied, serving
+from tests.runtime.test_resume import copy_log, running_server
 from tests.runtime_support import (
     anthropic,
     assert_paired,
@@ -411,8 +411,8 @@ async def test_a_session_continues_after_a_kill_at_any_event_of_a_correction() -
     (asked_at,) = (at for at, event in enumerate(events) if isinstance(event, TurnStarted))
     for stop in range(asked_at + 1, len(events)):
         server, storage = openai(Turn(Say("Hi."))), MemoryStorage()
-        copied(events[:stop], storage)
-        async with serving(server) as made, made(storage) as runtime:
+        copy_log(events[:stop], storage)
+        async with running_server(server) as made, made(storage) as runtime:
             session = await runtime.resume("trip", tools=[reader.tool])
             assert result_in_log(runtime, session).status == "interrupted"
             assert (await session.ask("Go on.")).text == "Hi."

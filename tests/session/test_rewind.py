@@ -26,7 +26,7 @@ from actors.testing import Call, OpenAIServer, Say, Script, Status, Think, Turn
 from actors.tools import Tool
 from tests.journal.test_outages import Outage
 from tests.runtime.test_rebuild import crash
-from tests.runtime.test_recovery_of_sessions import Held
+from tests.runtime.test_recovery_of_sessions import HeldStorage
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai, recorded
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +49,7 @@ def numbered_answers(count: int = 20) -> LoopbackServer:
     return openai(*[Turn(Say(f"Answer {number}.")) for number in range(1, count + 1)])
 
 
-def sent(server: LoopbackServer) -> list[str]:
+def last_messages(server: LoopbackServer) -> list[str]:
     """Return the messages of the last request as JSON."""
     return [json.dumps(message) for message in bodies(server)[-1]["messages"]]
 
@@ -98,8 +98,8 @@ async def test_later_messages_leave_the_history_and_every_lane_begins_an_epoch()
     for server in (gpt, claude):
         assert server.refusals == []
         assert_paired(bodies(server)[-1])
-        assert "Second?" not in str(sent(server))
-        assert "First?" in str(sent(server))
+        assert "Second?" not in str(last_messages(server))
+        assert "First?" in str(last_messages(server))
 
 
 async def test_a_rewind_is_queued_like_an_ask_and_shown_to_subscribers() -> None:
@@ -178,7 +178,7 @@ async def test_a_rewind_cannot_reach_summarised_turns_but_later_ones() -> None:
         assert [words[:12] for words in await texts(session)] == ["[Summary of ", "Third?", "An answer. A"]
         assert await session.rewind(to=0) == 3
         (answer,) = await talk(session, "Anew?")
-        assert len(sent(server)) == 1
+        assert len(last_messages(server)) == 1
         assert answer.turn == 6  # the summary took a turn number
 
 
@@ -219,7 +219,7 @@ async def test_a_rewind_cancels_a_waiting_turn_first() -> None:
         known = (await session.ledger()).get(ONE)
         assert known is not None
         assert known.completion is not None
-    assert sent(server) == ['{"role": "user", "content": "And now?"}']
+    assert last_messages(server) == ['{"role": "user", "content": "And now?"}']
 
 
 @pytest.mark.requirement("PROMISE-2")
@@ -245,7 +245,7 @@ async def test_a_late_result_of_a_rewound_turn_is_kept_and_not_sent() -> None:
         released.set()
         assert (await recorded(session, ONE)).late is not None
         await talk(session, "And now?", "And then?")
-    assert "came late" not in str(sent(server))
+    assert "came late" not in str(last_messages(server))
 
 
 async def test_a_rewind_works_when_the_budget_is_used_up() -> None:
@@ -286,7 +286,7 @@ async def test_a_queued_rewind_survives_a_crash(which: str) -> None:
 async def test_a_queued_rewind_is_rejected_after_a_crash_into_a_waiting_turn(
     which: str,
 ) -> None:
-    storage = Held(TurnPaused)
+    storage = HeldStorage(TurnPaused)
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")), Turn(Say("More.")))
     async with hosting(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[LOOK])
@@ -324,21 +324,21 @@ async def test_a_rewound_session_is_resumed_forked_and_imported_unchanged(tmp_pa
         with pytest.raises(ConfigError):
             await session.rewind(3)
         await session.rewind(2)  # possible, because the new turn ended where turn 2 had ended
-        return sent(server)
+        return last_messages(server)
 
-    def kept() -> Storage:
+    def stored_log() -> Storage:
         return SqliteStorage(tmp_path / "sessions.db")
 
-    async with hosting(a=server, storage=kept()) as runtime:
+    async with hosting(a=server, storage=stored_log()) as runtime:
         session = await runtime.open("a", id="trip")
         await talk(session, "First?", "Second?", "Third?")
         before = len(log(runtime, session))
         await session.rewind(to=2)
         await session.rewind(to=1)
-    with closing(kept()) as storage:
+    with closing(stored_log()) as storage:
         storage.open()
         assert storage.read("trip")[-1] == Rewound(1)
-    async with hosting(a=server, storage=kept()) as runtime:
+    async with hosting(a=server, storage=stored_log()) as runtime:
         file = await runtime.journal.export("trip")
         fork = await runtime.resume(await runtime.journal.fork("trip", before, id="whole"))
         assert len(await fork.history()) == 6
@@ -378,7 +378,7 @@ async def test_a_rewind_can_be_repeated_after_a_journal_failure(
         assert await session.rewind(to=1) == (0 if in_doubt else 2)
         assert await texts(session) == ["First?", "Answer 1."]
         await talk(session, "Third?")
-    assert len(sent(server)) == 3
+    assert len(last_messages(server)) == 3
 
 
 REFUSAL = Status(

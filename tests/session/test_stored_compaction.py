@@ -15,7 +15,7 @@ from actors.errors import ConfigError
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.handle import Session
 from actors.testing import Call, Say, Script, Turn, serve
-from tests.runtime.test_resume import copied
+from tests.runtime.test_resume import copy_log
 from tests.runtime_support import (
     assert_paired,
     assert_rebuilds,
@@ -89,7 +89,7 @@ async def test_a_session_continues_after_a_kill_at_any_moment_of_compaction() ->
         done = [at for at, event in enumerate(events) if isinstance(event, Compacted)]
         for at in range(begun - 1, len(events)):
             storage = MemoryStorage()
-            copied(events[:at], storage)
+            copy_log(events[:at], storage)
             async with runtime_at(server, storage) as runtime:
                 session = await runtime.resume("trip", tools=[read])
                 await talk(session, 1, first=9)

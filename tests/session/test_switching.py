@@ -17,7 +17,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Status, Think, Turn
 from actors.tools import Tool
 from tests.commands.at_scale import spread
-from tests.renderer.marks import unmarked
+from tests.renderer.marks import without_marks
 from tests.runtime_support import (
     Gate,
     anthropic,
@@ -239,7 +239,7 @@ async def test_a_preview_reports_how_many_sent_bytes_are_kept(
         await session.ask("Hi.")
         preview = await session.preview("a")
     marked = b'"messages":['
-    both = (unmarked(body, server.dialect) for body in (server.requests[-1].body, preview.body))
+    both = (without_marks(body, server.dialect) for body in (server.requests[-1].body, preview.body))
     sent, shown = (body.partition(marked)[2] for body in both)
     assert shown[: preview.kept] == sent[: preview.kept]
     assert b"Hi." in sent[: preview.kept]

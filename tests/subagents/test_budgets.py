@@ -1,4 +1,4 @@
-"""A subagent may use what is left of the budget above, and what it used counts there."""
+"""A subagent shares the rest of its parent's budget, and its usage counts in that budget."""
 
 from typing import Any
 
@@ -26,29 +26,29 @@ FOUND = Turn(Say("120."))
 DONE = Turn(Say("It costs 120."))
 
 
-def delegated(events: list[LogEvent]) -> list[SubagentUsage]:
+def usage_events(events: list[LogEvent]) -> list[SubagentUsage]:
     return [event for event in events if isinstance(event, SubagentUsage)]
 
 
-async def opened(runtime: Runtime, budget: Budget | None, **options: Any) -> Session:  # Any: of `open`
+async def open_parent(runtime: Runtime, budget: Budget | None, **options: Any) -> Session:  # Any: of `open`
     gate = Gate()
     gate.open("a")
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
     return await runtime.open("a", tools=[made], id="trip", budget=budget, **options)
 
 
-async def used(session: Session) -> Used:
-    state = await session._session.ask(GetState())  # no user can see it
+async def usage_of(session: Session) -> Used:
+    state = await session._session.ask(GetState())  # internal state
     assert state.used is not None
     return state.used
 
 
-async def test_what_a_subagent_used_counts_in_the_budget_above_and_not_in_the_asks_own_usage() -> None:
+async def test_usage_of_a_subagent_counts_in_the_parents_budget_only() -> None:
     async with hosting(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
-        session = await opened(runtime, Budget(rounds=10, tokens=10**6), tenant="x")
+        session = await open_parent(runtime, Budget(rounds=10, tokens=10**6), tenant="x")
         result = await session.ask("Go.")
-        (spent,) = delegated(log(runtime, session))
-        total = await used(session)
+        (spent,) = usage_events(log(runtime, session))
+        total = await usage_of(session)
         below = runtime._storage.read("trip-c1")[0]
     assert (spent.call_id, spent.session, spent.used.rounds) == ("hist_tool_1", "trip-c1", 2)
     assert spent.used.tokens > 0
@@ -58,13 +58,13 @@ async def test_what_a_subagent_used_counts_in_the_budget_above_and_not_in_the_as
     assert getattr(below, "tenant", None) == "x"
 
 
-async def test_a_subagent_stops_when_what_was_left_is_used_up_and_so_does_the_session_above() -> None:
-    """One round is gone when the subagent begins, so one is left; it needs two."""
+async def test_a_subagent_stops_when_the_parents_budget_is_used_up() -> None:
+    """One of two rounds is used when the subagent begins, and it needs two."""
     async with hosting(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
-        session = await opened(runtime, Budget(rounds=2))
+        session = await open_parent(runtime, Budget(rounds=2))
         result = await session.ask("Go.", check=False)
         (known,) = (await session.ledger()).interactions()
-        assert (await used(session)).rounds == 2
+        assert (await usage_of(session)).rounds == 2
         with pytest.raises(OverBudget):
             await session.ask("More?")
     assert result.status == "failed"
@@ -76,8 +76,8 @@ async def test_a_subagent_stops_when_what_was_left_is_used_up_and_so_does_the_se
 THREE = Turn(*[Call("helper", {"task": f"Find {number}."}) for number in range(3)], usage=(90, 10))
 
 
-def working(request: dict[str, Any]) -> Turn:  # Any: a request's body
-    """Answer every task by calling a tool, twice, and then in words; each request has 100 tokens."""
+def call_twice_then_answer(request: dict[str, Any]) -> Turn:  # Any: a request's body
+    """Answer every task with two tool calls and then a text; each request uses 100 tokens."""
     results = sum(message["role"] == "tool" for message in request["messages"])
     said = Call("work", {"name": "a"}) if results < 2 else Say("120.")
     return Turn(said, usage=(90, 10))
@@ -92,30 +92,28 @@ def working(request: dict[str, Any]) -> Turn:  # Any: a request's body
         (Budget(rounds=100, tokens=10**6), 11),
     ],
 )
-async def test_subagents_that_run_at_the_same_time_keep_the_budget_as_one_session_does(
-    budget: Budget, rounds: int
-) -> None:
-    """Each of three would need three rounds, and there are two above. What one session keeps: a request too many."""
-    below = OpenAIServer(working)
+async def test_concurrent_subagents_keep_the_budget_as_one_session_would(budget: Budget, rounds: int) -> None:
+    """Each of three subagents needs three rounds, their parent two. One session may exceed a budget by one request."""
+    below = OpenAIServer(call_twice_then_answer)
     async with hosting(a=openai(THREE, Turn(Say("Done."), usage=(90, 10))), b=below) as runtime:
-        session = await opened(runtime, budget)
+        session = await open_parent(runtime, budget)
         result = await session.ask("Go.", check=False)
-        spent = await used(session)
+        spent = await usage_of(session)
     assert (spent.rounds, spent.tokens) == (rounds, rounds * 100)
     assert len(below.requests) == rounds - (1 if rounds < 11 else 2)
     assert (result.status == "complete") is (rounds == 11)
 
 
-async def test_a_subagent_that_waits_for_room_ends_when_its_ask_is_cancelled() -> None:
-    """One request stays in flight; what it may come to leaves no room for another."""
+async def test_a_subagent_waiting_for_budget_ends_when_its_ask_is_cancelled() -> None:
+    """One request stays in flight, and its reservation leaves no budget for another."""
     asked = anyio.Event()
 
-    def stalls(number: int, _: object) -> Stall:
+    def stall(number: int, _: object) -> Stall:
         asked.set()
         return Stall()
 
-    async with hosting(a=openai(THREE, DONE), b=openai(FOUND, faults=stalls)) as runtime:
-        session = await opened(runtime, Budget(tokens=150))
+    async with hosting(a=openai(THREE, DONE), b=openai(FOUND, faults=stall)) as runtime:
+        session = await open_parent(runtime, Budget(tokens=150))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await asked.wait()
@@ -123,14 +121,14 @@ async def test_a_subagent_that_waits_for_room_ends_when_its_ask_is_cancelled() -
                 await anyio.lowlevel.checkpoint()
             assert await session.cancel()
         assert list(runtime.sessions) == ["trip"]
-        assert (await used(session)).tokens == 100
+        assert (await usage_of(session)).tokens == 100
         assert [call.status for call in (await session.ledger()).interactions()] == ["cancelled"] * 3
 
 
-async def test_one_that_waits_for_room_is_cancelled_while_the_other_goes_on() -> None:
+async def test_a_subagent_waiting_for_budget_can_be_cancelled_alone() -> None:
     asked, ended = anyio.Event(), list[str]()
 
-    def stalls(number: int, _: object) -> Stall:
+    def stall(number: int, _: object) -> Stall:
         asked.set()
         return Stall()
 
@@ -155,7 +153,7 @@ async def test_one_that_waits_for_room_is_cancelled_while_the_other_goes_on() ->
         return "done"
 
     async with hosting(
-        a=openai(Turn(Call("helper", {"task": "Go."}), usage=(90, 10)), DONE), b=openai(FOUND, faults=stalls)
+        a=openai(Turn(Call("helper", {"task": "Go."}), usage=(90, 10)), DONE), b=openai(FOUND, faults=stall)
     ) as runtime:
         session = await runtime.open("a", tools=[helper], id="trip", budget=Budget(tokens=250))
         with anyio.fail_after(20):
@@ -166,13 +164,14 @@ async def test_one_that_waits_for_room_is_cancelled_while_the_other_goes_on() ->
 A = Binding("a", "m")
 
 
-def shared(budget: Budget, before: Used) -> SharedBudget:
+def shared_budget(budget: Budget, before: Used) -> SharedBudget:
     return SharedBudget(budget, before, lambda _, usage: usage.output_tokens / 10, event_loop())
 
 
-async def test_a_request_in_flight_counts_as_what_it_may_come_to_until_it_is_answered() -> None:
+async def test_a_request_in_flight_counts_with_its_estimate() -> None:
     for budget in (Budget(rounds=6), Budget(tokens=800), Budget(money=8.0)):
-        account = shared(budget, Used(2, 0.0, ((A, Usage(180, 20)),)))  # 100 tokens, 10 of them said, in each
+        # each earlier request used 100 tokens, 10 of them output
+        account = shared_budget(budget, Used(2, 0.0, ((A, Usage(180, 20)),)))
         one, other, third = (Share(account) for _ in range(3))
         stopped, demand = anyio.Event(), Demand(400, 4.0)
         for share in (one, other):
@@ -190,8 +189,8 @@ async def test_a_request_in_flight_counts_as_what_it_may_come_to_until_it_is_ans
         assert (told is None) is (budget.rounds is not None)
 
 
-async def test_what_one_uses_another_is_not_given() -> None:
-    account = shared(Budget(rounds=4, tokens=1000, seconds=60.0), Used(1, 5.0, ((A, Usage(90, 10)),)))
+async def test_budget_used_by_one_subagent_is_not_available_to_another() -> None:
+    account = shared_budget(Budget(rounds=4, tokens=1000, seconds=60.0), Used(1, 5.0, ((A, Usage(90, 10)),)))
     assert account.remaining == Budget(3, 900)
     Share(account).settle(A, Usage(300, 100), is_round=True)
     assert account.remaining == Budget(2, 500)
@@ -202,10 +201,10 @@ async def test_what_one_uses_another_is_not_given() -> None:
         _ = account.remaining
 
 
-async def test_where_nothing_is_left_no_subagent_is_opened_and_the_model_is_told() -> None:
+async def test_without_remaining_budget_no_subagent_is_opened() -> None:
     twice = Turn(Call("helper", {"task": "One."}), Say("Wait."))
     async with hosting(a=openai(twice, DONE), b=openai(FOUND)) as runtime:
-        session = await opened(runtime, Budget(rounds=1))
+        session = await open_parent(runtime, Budget(rounds=1))
         assert (await session.ask("Go.", check=False)).status == "failed"
         (known,) = (await session.ledger()).interactions()
         assert sorted(each.id for each in runtime._storage.sessions()) == ["trip"]
@@ -213,16 +212,16 @@ async def test_where_nothing_is_left_no_subagent_is_opened_and_the_model_is_told
     assert str(known.completion.error).startswith("OverBudget: No subagent is opened: ")
 
 
-async def test_without_a_budget_nothing_is_counted_and_nothing_written() -> None:
+async def test_without_a_budget_no_usage_is_recorded() -> None:
     above = openai(DELEGATES, DONE)
     async with hosting(a=above, b=openai(WORKS, FOUND)) as runtime:
-        session = await opened(runtime, None)
+        session = await open_parent(runtime, None)
         await session.ask("Go.")
-        assert delegated(log(runtime, session)) == []
+        assert usage_events(log(runtime, session)) == []
     assert list(results(bodies(above)[-1]).values()) == ["120."]
 
 
-def test_what_is_left_is_the_budget_without_what_was_used() -> None:
+def test_remaining_budget_is_the_budget_minus_its_usage() -> None:
     spent = Used(3, 9.0, ((Binding("a", "b"), Usage(100, 20)),))
     budget = Budget(rounds=10, tokens=1000, money=5.0, seconds=60.0)
     assert remaining_budget(budget, spent, lambda _, usage: usage.output_tokens / 10) == Budget(

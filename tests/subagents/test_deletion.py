@@ -1,4 +1,4 @@
-"""What is deleted with a session: the logs of its subagents and of theirs, and nobody else's."""
+"""Deleting a session deletes the logs of its subagents at all levels, and no others."""
 
 import pytest
 
@@ -17,7 +17,7 @@ ANSWER = Turn(Say("120."))
 
 @tool
 async def twice(context: ToolContext[None]) -> str:
-    """Ask two."""
+    """Ask two child sessions."""
     for _ in range(2):
         async with context.subagent("c") as child:
             await child.ask("Go.")
@@ -29,42 +29,42 @@ ASKS_HELPER = [Turn(Call("helper", {"task": "Find the price."})), ANSWER]
 ASKS_TWICE = [Turn(Call("twice")), ANSWER]
 
 
-def kept(runtime: Runtime) -> list[str]:
+def stored_ids(runtime: Runtime) -> list[str]:
     return sorted(each.id for each in runtime._storage.sessions())
 
 
-async def test_the_logs_of_all_subagents_are_deleted_with_the_log_above_and_no_others() -> None:
+async def test_deletion_removes_the_logs_of_all_subagents_and_no_others() -> None:
     above, middle = openai(*ASKS_HELPER * 2), openai(*ASKS_TWICE * 2)
     async with hosting(a=above, b=middle, c=openai(*[ANSWER] * 4)) as runtime:
         for id_ in ("trip", "other"):
             session = await runtime.open("a", tools=[helper], id=id_)
             assert (await session.ask("Go.")).status == "complete"
         mine = ["other", "other-c1", "other-c1-c1", "other-c1-c1-2"]
-        assert kept(runtime) == [*mine, "trip", "trip-c1", "trip-c1-c1", "trip-c1-c1-2"]
+        assert stored_ids(runtime) == [*mine, "trip", "trip-c1", "trip-c1-c1", "trip-c1-c1-2"]
         await runtime.journal.delete("trip")
-        assert kept(runtime) == mine
+        assert stored_ids(runtime) == mine
         await runtime.journal.delete("other-c1")
-        assert kept(runtime) == ["other"]
+        assert stored_ids(runtime) == ["other"]
 
 
-async def test_a_session_that_a_program_gave_such_an_id_is_left_alone() -> None:
+async def test_a_session_with_the_id_of_a_subagent_is_not_deleted() -> None:
     async with hosting(a=openai(*ASKS_HELPER), b=openai(ANSWER)) as runtime:
         await runtime.open("b", id="trip-c1")
         await runtime.open("b", id="trip-c2")
         session = await runtime.open("a", tools=[helper], id="trip")
         await session.ask("Go.")
-        assert kept(runtime) == ["trip", "trip-c1", "trip-c1-2", "trip-c2"]
+        assert stored_ids(runtime) == ["trip", "trip-c1", "trip-c1-2", "trip-c2"]
         first = runtime._storage.read("trip")[0]
         below = runtime._storage.read("trip-c1-2")[0]
         assert isinstance(first, Opened)
         assert isinstance(below, Opened)
         assert (first.above, below.above) == ("", first.key)
         await runtime.journal.delete("trip")
-        assert kept(runtime) == ["trip-c1", "trip-c2"]
+        assert stored_ids(runtime) == ["trip-c1", "trip-c2"]
 
 
-class Stubborn(MemoryStorage):
-    """Keeps what is to be deleted until it is told otherwise."""
+class PartlyUndeletableStorage(MemoryStorage):
+    """A storage that cannot delete the session `keeps`."""
 
     keeps = ""
 
@@ -75,8 +75,8 @@ class Stubborn(MemoryStorage):
 
 
 @pytest.mark.parametrize("keeps", ["trip", "trip-c1", "trip-c1-c1"])
-async def test_what_could_not_be_deleted_is_found_again(keeps: str) -> None:
-    storage = Stubborn()
+async def test_a_deletion_that_failed_can_be_repeated(keeps: str) -> None:
+    storage = PartlyUndeletableStorage()
     storage.keeps = keeps
     above, middle = openai(*ASKS_HELPER), openai(*ASKS_TWICE)
     async with hosting(storage=storage, a=above, b=middle, c=openai(*[ANSWER] * 2)) as runtime:
@@ -84,7 +84,7 @@ async def test_what_could_not_be_deleted_is_found_again(keeps: str) -> None:
         await session.ask("Go.")
         with pytest.raises(JournalError, match="not now"):
             await runtime.journal.delete("trip")
-        assert keeps in kept(runtime)
+        assert keeps in stored_ids(runtime)
         storage.keeps = ""
         await runtime.journal.delete("trip")
-        assert kept(runtime) == []
+        assert stored_ids(runtime) == []

@@ -1,4 +1,4 @@
-"""A subagent ends with its call, whatever ends that, and the call does not end before it."""
+"""A subagent ends with its call, and the call does not end before its subagent."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,22 +21,22 @@ WORKS = Turn(Call("work", {"name": "a"}))
 GOING_ON = Turn(Say("I see."))
 
 
-def above() -> LoopbackServer:
+def parent_server() -> LoopbackServer:
     return openai(DELEGATES, GOING_ON, GOING_ON)
 
 
-def below() -> LoopbackServer:
+def child_server() -> LoopbackServer:
     return openai(WORKS, Turn(Say("120.")))
 
 
 def ends(runtime: Runtime, session: str) -> list[LogEvent]:
-    """Return how the calls, the turn and the session ended, by its log."""
+    """Return the events that ended the calls, the turn and the session, from the log."""
     kept = (Cancelled, Failed, TurnEnded, Closed)
     return [event for event in runtime._storage.read(session) if isinstance(event, kept)]
 
 
 def assert_ended_in_order(runtime: Runtime, session: str) -> None:
-    """Its call was closed, its turn cancelled, its log ended, and nothing of it is left."""
+    """Check that the call was closed, the turn cancelled and the log ended, and that no actors are left."""
     call, turn, closed = ends(runtime, session)
     assert isinstance(call, Cancelled)
     assert isinstance(turn, TurnEnded)
@@ -47,13 +47,13 @@ def assert_ended_in_order(runtime: Runtime, session: str) -> None:
 
 
 @pytest.mark.parametrize("is_deep", [False, True])
-async def test_cancelling_the_session_above_cancels_the_subagent_and_waits_for_its_end(is_deep: bool) -> None:
+async def test_cancelling_the_parent_cancels_the_subagent_and_waits_for_it(is_deep: bool) -> None:
     gate = Gate()
     innermost = "trip-c1-c1" if is_deep else "trip-c1"
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
     if is_deep:
         made = subagent("helper", "Helps.", target="c", tools=[made])
-    async with hosting(a=above(), b=below(), c=openai(DELEGATES)) as runtime:
+    async with hosting(a=parent_server(), b=child_server(), c=openai(DELEGATES)) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -66,8 +66,8 @@ async def test_cancelling_the_session_above_cancels_the_subagent_and_waits_for_i
         assert (await session.ask("And now?")).text == "I see."
 
 
-class Stubborn:
-    """A tool `helper` that goes on in its block when it is cancelled, and would for ever."""
+class ShieldedHelper:
+    """A tool `helper` that is shielded from cancellation inside its subagent block."""
 
     def __init__(self, gate: Gate) -> None:
         self.released, self.gate = anyio.Event(), gate
@@ -89,10 +89,10 @@ class Stubborn:
 
 
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_goes_on_when_it_is_cancelled_keeps_no_subagent() -> None:
+async def test_a_tool_that_ignores_its_cancellation_keeps_no_subagent() -> None:
     gate = Gate()
-    stubborn = Stubborn(gate)
-    async with hosting(a=above(), b=below()) as runtime:
+    stubborn = ShieldedHelper(gate)
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[stubborn.tool], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -104,20 +104,20 @@ async def test_a_tool_that_goes_on_when_it_is_cancelled_keeps_no_subagent() -> N
 
 
 @pytest.mark.usefixtures("short_graces")
-async def test_a_call_waits_for_a_subagent_whose_own_tools_go_on() -> None:
-    """The grace of the tool below begins later than that of the tool above, and so does its end."""
+async def test_a_call_waits_for_a_subagent_whose_own_tools_ignore_cancellation() -> None:
+    """The grace period of the child's tool begins and ends later than that of the parent's."""
     begun, released = anyio.Event(), anyio.Event()
 
     @tool
     async def work(name: str) -> str:
-        """Go on."""
+        """Ignore cancellation."""
         begun.set()
         with anyio.CancelScope(shield=True):
             await released.wait()
         return name
 
     made = subagent("helper", "Helps.", target="b", tools=[work])
-    async with hosting(a=above(), b=below()) as runtime:
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -127,8 +127,8 @@ async def test_a_call_waits_for_a_subagent_whose_own_tools_go_on() -> None:
         released.set()
 
 
-async def test_a_tool_that_is_told_to_end_may_tidy_up_behind_its_subagent() -> None:
-    """It need not leave its block for the subagent to end."""
+async def test_a_cancelled_tool_may_clean_up_after_its_subagent_ended() -> None:
+    """The subagent ends before the tool leaves its block."""
     gate, over = Gate(), anyio.Event()
 
     @tool
@@ -142,9 +142,9 @@ async def test_a_tool_that_is_told_to_end_may_tidy_up_behind_its_subagent() -> N
                     while child.id in runtime.sessions:
                         await anyio.lowlevel.checkpoint()
                 over.set()
-                return "tidy"  # noqa: B012  the cancellation ends here, as a stubborn tool's does
+                return "tidy"  # noqa: B012  swallows the cancellation on purpose
 
-    async with hosting(a=above(), b=below()) as runtime:
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[helper], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -156,10 +156,10 @@ async def test_a_tool_that_is_told_to_end_may_tidy_up_behind_its_subagent() -> N
     assert known.completion.content == "tidy"
 
 
-async def test_a_subagent_does_not_outlive_the_deadline_of_its_tool() -> None:
+async def test_a_subagent_does_not_outlive_the_timeout_of_its_tool() -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool], timeout=600)
-    async with hosting(a=above(), b=below()) as runtime:
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -175,7 +175,7 @@ async def test_a_subagent_does_not_outlive_the_deadline_of_its_tool() -> None:
         assert known.completion.error == "The tool did not return within 600 s."
 
 
-async def test_a_call_does_not_wait_for_a_toolset_of_its_subagent_to_be_left() -> None:
+async def test_a_call_does_not_wait_for_a_toolset_of_its_subagent() -> None:
     gate, ended, left = Gate(), anyio.Event(), list[str]()
     gate.open("a")
 
@@ -186,7 +186,7 @@ async def test_a_call_does_not_wait_for_a_toolset_of_its_subagent_to_be_left() -
         left.append("slow")
 
     source = ToolSource(slow, "slow", closing=300)
-    async with hosting(a=above(), b=below()) as runtime:
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[subagent("helper", "Helps.", target="b", tools=[source])])
         with anyio.fail_after(10):
             assert (await session.ask("Go.")).text == "I see."
@@ -196,12 +196,12 @@ async def test_a_call_does_not_wait_for_a_toolset_of_its_subagent_to_be_left() -
     assert left == ["slow"]
 
 
-async def test_a_subagents_end_is_in_its_log_before_that_of_the_call() -> None:
-    """Told by who is woken by the end of the call."""
+async def test_the_end_of_a_subagent_is_logged_before_that_of_its_call() -> None:
+    """A watcher of the call reads the child's log when the call ends."""
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
     seen: list[bool] = []
-    async with hosting(a=above(), b=below()) as runtime:
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
 
         async def watch() -> None:
@@ -218,10 +218,10 @@ async def test_a_subagents_end_is_in_its_log_before_that_of_the_call() -> None:
 
 
 @pytest.mark.parametrize("actor", ["session", "scheduler", "ledger", "renderer"])
-async def test_when_the_session_above_crashes_its_subagent_ends_and_its_call_is_closed(actor: str) -> None:
+async def test_a_crash_of_the_parent_ends_the_subagent_and_closes_its_call(actor: str) -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
-    async with hosting(a=above(), b=below()) as runtime:
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             results: list[Any] = []  # Any: results of asks
@@ -243,10 +243,10 @@ async def test_when_the_session_above_crashes_its_subagent_ends_and_its_call_is_
 
 
 @pytest.mark.parametrize("actor", ["session", "scheduler"])
-async def test_a_subagent_that_crashes_fails_its_call(actor: str) -> None:
+async def test_a_crash_of_a_subagent_fails_its_call(actor: str) -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
-    async with hosting(a=above(), b=below()) as runtime:
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -259,10 +259,10 @@ async def test_a_subagent_that_crashes_fails_its_call(actor: str) -> None:
         assert isinstance(runtime._storage.read("trip-c1")[-1], Closed)
 
 
-async def test_a_runtime_that_is_left_ends_its_subagents_in_order() -> None:
+async def test_leaving_the_runtime_ends_subagents_in_order() -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
-    async with hosting(a=above(), b=below()) as runtime:
+    async with hosting(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with session.stream("Go."):
             await gate.started("a")

@@ -1,4 +1,4 @@
-"""A tool hands the conversation over: the turn ends, and the ask goes on with the other target."""
+"""Handoffs: the turn ends, and the ask continues on another target."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ GO_ON = Turn(Say("Here is B."))
 TO_B = handoff("to_b", "Hand over to B.", target="b")
 
 
-def kept(events: list[LogEvent], *kinds: type[LogEvent]) -> list[LogEvent]:
+def events_of(events: list[LogEvent], *kinds: type[LogEvent]) -> list[LogEvent]:
     return [event for event in events if isinstance(event, kinds)]
 
 
@@ -46,15 +46,15 @@ def kept(events: list[LogEvent], *kinds: type[LogEvent]) -> list[LogEvent]:
     ],
     ids=["target", "system", "text", "iterator"],
 )
-def test_what_nobody_can_hand_over_to_or_with_is_refused_where_it_is_defined(
+def test_invalid_options_of_a_handoff_are_rejected_at_its_definition(
     options: Any, says: str
-) -> None:  # Any: what a program may give
+) -> None:  # Any: any value that a program may pass
     with pytest.raises(ConfigError) as refused:
         handoff("to_b", "Hand over to B.", **options)
     assert str(refused.value).startswith(says)
 
 
-async def test_the_ask_goes_on_with_the_other_target_and_no_new_user_message() -> None:
+async def test_the_ask_continues_on_the_other_target_without_a_new_message() -> None:
     above, other = openai(HANDS_OVER), anthropic(GO_ON, Turn(Say("Still B.")))
     async with hosting(a=above, b=other) as runtime:
         session = await runtime.open("a", tools=[TO_B])
@@ -72,8 +72,8 @@ async def test_the_ask_goes_on_with_the_other_target_and_no_new_user_message() -
     assert_paired(first)
     assert [message["role"] for message in first["messages"]] == ["user", "assistant", "user"]
     assert list(results(first).values()) == ["The conversation was handed over. Go on with it."]
-    assert len(kept(events, AskStarted)) == 2
-    told = kept(events, Returned, SwitchApplied, TurnEnded, TurnStarted)
+    assert len(events_of(events, AskStarted)) == 2
+    told = events_of(events, Returned, SwitchApplied, TurnEnded, TurnStarted)
     assert [type(event) for event in told[:5]] == [
         TurnStarted,
         Returned,
@@ -84,7 +84,7 @@ async def test_the_ask_goes_on_with_the_other_target_and_no_new_user_message() -
     assert len(bodies(above)) == 1
 
 
-async def test_the_calls_beside_it_run_and_are_closed_before_the_turn_ends() -> None:
+async def test_other_calls_of_the_message_run_before_the_turn_ends() -> None:
     gate = Gate()
     both = Turn(Call("to_b"), Call("work", {"name": "a"}))
     other = openai(GO_ON)
@@ -98,7 +98,7 @@ async def test_the_calls_beside_it_run_and_are_closed_before_the_turn_ends() -> 
     assert list(results(bodies(other)[0]).values())[1] == "a is done"
 
 
-async def test_it_is_shown_as_a_switch_and_a_turn_of_the_same_ask() -> None:
+async def test_a_handoff_is_shown_as_a_switch_and_a_turn_of_the_same_ask() -> None:
     async with hosting(a=openai(HANDS_OVER), b=openai(GO_ON)) as runtime:
         session = await runtime.open("a", tools=[TO_B])
         seen = await gathered(session, "Go.")
@@ -114,7 +114,7 @@ async def test_it_is_shown_as_a_switch_and_a_turn_of_the_same_ask() -> None:
         ]
 
 
-async def test_a_pool_may_be_handed_over_to_and_fails_over_as_ever() -> None:
+async def test_a_handoff_to_a_pool_can_fail_over() -> None:
     async with hosting(
         a=openai(HANDS_OVER),
         b=openai(faults=lambda number, request: SERVER_ERROR),
@@ -134,7 +134,7 @@ async def test_a_pool_may_be_handed_over_to_and_fails_over_as_ever() -> None:
 async def test_a_call_that_did_not_return_hands_nothing_over(why: str) -> None:
     made = handoff("to_b", "Hand over.", target="b", approval="deny")
     if why == "raises":
-        made = failing()
+        made = failing_handoff()
     async with hosting(a=openai(HANDS_OVER, Turn(Say("Then I go on."))), b=openai()) as runtime:
         session = await runtime.open("a", tools=[made])
         result = await session.ask("Go.")
@@ -142,7 +142,7 @@ async def test_a_call_that_did_not_return_hands_nothing_over(why: str) -> None:
     assert result.text == "Then I go on."
 
 
-def failing() -> Tool[..., Any]:  # Any: any function
+def failing_handoff() -> Tool[..., Any]:  # Any: any function
     @tool
     async def to_b() -> str:
         """Hand over."""
@@ -151,7 +151,7 @@ def failing() -> Tool[..., Any]:  # Any: any function
     return replace(to_b, _handover=Handover(target="b"))
 
 
-async def test_a_target_that_cannot_be_used_fails_the_ask_and_the_session_stays() -> None:
+async def test_a_handoff_to_an_unusable_target_fails_the_ask() -> None:
     made = handoff("to_b", "Hand over.", target="nowhere")
     async with hosting(a=openai(HANDS_OVER, Turn(Say("Again."))), b=openai()) as runtime:
         session = await runtime.open("a", tools=[made])
@@ -163,7 +163,7 @@ async def test_a_target_that_cannot_be_used_fails_the_ask_and_the_session_stays(
     assert "nowhere" in result.error
 
 
-async def test_a_switch_that_the_host_holds_comes_first() -> None:
+async def test_a_queued_switch_takes_precedence_over_a_handoff() -> None:
     gate = Gate()
     both = Turn(Call("to_b"), Call("work", {"name": "a"}))
     async with hosting(a=openai(both), b=openai(), c=openai(GO_ON)) as runtime:
@@ -176,7 +176,7 @@ async def test_a_switch_that_the_host_holds_comes_first() -> None:
         assert session.target == "c"
 
 
-async def test_targets_that_hand_each_other_the_conversation_come_to_an_end() -> None:
+async def test_mutual_handoffs_are_limited() -> None:
     async with hosting(a=openai(*[Turn(Call("to_b"))] * 99), b=openai(*[Turn(Call("to_a"))] * 99)) as runtime:
         session = await runtime.open("a", tools=[TO_B, handoff("to_a", "Hand over.", target="a")])
         result = await session.ask("Go.", check=False)
@@ -185,7 +185,7 @@ async def test_targets_that_hand_each_other_the_conversation_come_to_an_end() ->
     assert len(result.attempts) == HANDOVERS + 1
 
 
-async def test_a_cancel_in_the_turn_that_goes_on_is_a_cancelled_ask() -> None:
+async def test_a_cancel_after_a_handoff_cancels_the_ask() -> None:
     gate = Gate()
     async with hosting(a=openai(HANDS_OVER), b=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[TO_B, gate.tool])

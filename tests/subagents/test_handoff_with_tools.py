@@ -1,4 +1,4 @@
-"""A handoff with a system prompt and tools of its own: the ask goes on with them, by the way `configure` goes."""
+"""Handoffs with a system prompt and tools, which apply to the rest of the ask as `configure` would apply them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from actors.core.log.events import Configured, EpochBegan, SwitchApplied, TurnEn
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools.toolsets import ToolItem
-from tests.runtime.test_configure import find, look, offered
+from tests.runtime.test_configure import declared_tools, find, look
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
 from tests.strict_hosts import strict_host
 from tests.tools.test_toolsets import Bench
@@ -28,11 +28,11 @@ def to_b(*tools: ToolItem, system: str | None = "You are B.") -> Any:  # Any: a 
 
 @tool
 async def unseen() -> str:
-    """Nobody is offered it."""
+    """Never offered."""
     return ""
 
 
-async def test_the_turn_that_goes_on_has_the_system_prompt_and_the_tools_of_the_handoff() -> None:
+async def test_the_next_turn_has_the_prompt_and_tools_of_the_handoff() -> None:
     above, other = (
         openai(HANDS_OVER),
         anthropic(Turn(Call("find", {})), GO_ON, Turn(Say("Still B."))),
@@ -43,8 +43,8 @@ async def test_the_turn_that_goes_on_has_the_system_prompt_and_the_tools_of_the_
         assert (await session.ask("And now?")).text == "Still B."
         assert (await session.history()).system == "You are B."
         events = log(runtime, session)
-    assert offered(above) == [["to_b", "look"]]
-    assert offered(other) == [["find"]] * 3
+    assert declared_tools(above) == [["to_b", "look"]]
+    assert declared_tools(other) == [["find"]] * 3
     assert ["You are B." in str(body["system"]) for body in bodies(other)] == [True] * 3
     assert other.refusals == []
     told = [event for event in events if isinstance(event, Configured | SwitchApplied | TurnEnded)]
@@ -61,8 +61,8 @@ async def test_the_turn_that_goes_on_has_the_system_prompt_and_the_tools_of_the_
         ({"tools": []}, "You are A.", []),
     ],
 )
-async def test_what_is_not_given_stays(
-    given: dict[str, Any],  # Any: settings of a handoff
+async def test_options_that_are_not_given_stay_unchanged(
+    given: dict[str, Any],  # Any: options of a handoff
     system: str | None,
     tools: list[str],
 ) -> None:
@@ -72,10 +72,10 @@ async def test_what_is_not_given_stays(
         session = await runtime.open("a", tools=[made, look], system="You are A.")
         await session.ask("Go.")
         assert (await session.history()).system == system
-    assert offered(other) == [tools]
+    assert declared_tools(other) == [tools]
 
 
-async def test_it_is_shown_as_a_configuration_of_the_turn_that_ends() -> None:
+async def test_the_handoff_is_shown_as_a_configuration_of_the_ending_turn() -> None:
     async with hosting(a=openai(HANDS_OVER), b=openai(GO_ON)) as runtime:
         session = await runtime.open("a", tools=[to_b(find)])
         seen = await gathered(session, "Go.")
@@ -96,7 +96,7 @@ async def test_it_is_shown_as_a_configuration_of_the_turn_that_ends() -> None:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_responses"])
-async def test_reasoning_bound_to_what_was_before_is_left_behind_and_the_log_rebuilds_it(name: str) -> None:
+async def test_reasoning_bound_to_the_old_prompt_is_left_behind(name: str) -> None:
     turns = [Turn(Think("hm"), Call("to_b")), Turn(Think("so"), Say("Here."))]
     server = strict_host(name, Script(turns), bound=True, interleaved=True)
     made = handoff("to_b", "Hand over.", target="here", system="You are B.", tools=[look])
@@ -108,7 +108,7 @@ async def test_reasoning_bound_to_what_was_before_is_left_behind_and_the_log_reb
     assert server.refusals == []
 
 
-async def test_two_may_hand_the_conversation_back_and_forth_each_with_its_own() -> None:
+async def test_two_handoffs_can_pass_the_conversation_back_and_forth() -> None:
     one: list[ToolItem] = [look]
     two: list[ToolItem] = [find]
     one.append(handoff("to_b", "Hand over.", target="b", system="You are B.", tools=two))
@@ -118,11 +118,11 @@ async def test_two_may_hand_the_conversation_back_and_forth_each_with_its_own() 
     async with hosting(a=above, b=other) as runtime:
         session = await runtime.open("a", tools=one, system="You are A.")
         assert (await session.ask("Go.")).text == "A again."
-    assert offered(above) == [["look", "to_b"]] * 2
-    assert offered(other) == [["find", "to_a"]]
+    assert declared_tools(above) == [["look", "to_b"]] * 2
+    assert declared_tools(other) == [["find", "to_a"]]
 
 
-async def test_a_toolset_is_opened_for_the_target_and_those_left_behind_are_closed() -> None:
+async def test_toolsets_are_opened_for_the_target_and_old_ones_closed() -> None:
     notes: list[str] = []
     old, new = Bench("old", notes=notes), Bench("new", notes=notes)
     other = openai(Turn(Call("work", {})), GO_ON)
@@ -133,7 +133,7 @@ async def test_a_toolset_is_opened_for_the_target_and_those_left_behind_are_clos
     assert notes == ["old opened", "new opened", "old closed", "new closed"]
 
 
-async def test_a_toolset_that_cannot_be_opened_fails_the_ask_and_the_session_stays() -> None:
+async def test_a_toolset_that_fails_to_open_fails_the_ask() -> None:
     bench = Bench()
     bench.refuses = OSError("no")
     above = openai(HANDS_OVER, Turn(Say("Again.")))
@@ -144,10 +144,10 @@ async def test_a_toolset_that_cannot_be_opened_fails_the_ask_and_the_session_sta
         assert (await session.ask("And now?")).text == "Again."
         assert (await session.history()).system == "You are A."
     assert (result.status, "cannot be handed over" in result.error) == ("failed", True)
-    assert offered(above) == [["to_b", "look"]] * 2
+    assert declared_tools(above) == [["to_b", "look"]] * 2
 
 
-async def test_a_cancel_while_its_toolset_is_opened_leaves_nothing_open_and_the_session_as_it_was() -> None:
+async def test_a_cancel_while_a_toolset_opens_changes_nothing() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
     async with hosting(a=openai(HANDS_OVER), b=openai()) as runtime:
@@ -169,7 +169,7 @@ async def test_a_cancel_while_its_toolset_is_opened_leaves_nothing_open_and_the_
     assert (ended, bench.notes) == (["cancelled"], [])
 
 
-async def test_what_the_host_configures_meanwhile_comes_first_each_by_itself() -> None:
+async def test_queued_changes_of_the_program_override_the_handoff() -> None:
     gate, bench = Gate(), Bench()
     both = Turn(Call("to_b"), Call("work", {"name": "a"}))
     other = openai(GO_ON)
@@ -182,7 +182,7 @@ async def test_what_the_host_configures_meanwhile_comes_first_each_by_itself() -
             gate.open("a")
         assert (await session.history()).system == "You are B."
         assert bench.notes == ["bench opened", "bench closed"]
-    assert offered(other) == [["look"]]
+    assert declared_tools(other) == [["look"]]
 
 
 @pytest.mark.parametrize(
@@ -193,12 +193,12 @@ async def test_what_the_host_configures_meanwhile_comes_first_each_by_itself() -
         lambda: handoff("to_b", "Hand over.", target="b", tools=iter([look])),  # type: ignore[arg-type]
     ],
 )
-def test_what_a_handoff_cannot_go_on_with_is_refused_where_it_is_defined(wrong: Callable[[], object]) -> None:
+def test_an_invalid_handoff_is_rejected_at_its_definition(wrong: Callable[[], object]) -> None:
     with pytest.raises(ConfigError):
         wrong()
 
 
-def test_a_toolset_source_is_an_item_of_a_handoff() -> None:
+def test_a_toolset_source_may_be_an_item_of_a_handoff() -> None:
     source = ToolSource(Bench().block, "bench")
     made = to_b(source, unseen)
     assert made.handover.tools == (source, unseen)

@@ -1,4 +1,4 @@
-"""A session as a tool: with a log of its own, below the session whose call it works for, and over with that call."""
+"""Subagents: a session as a tool, with its own log, whose life is that of its call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from tests.runtime_support import Gate, actors, anthropic, bodies, gathered, hos
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 DELEGATES = Turn(Call("helper", {"task": "Find the price."}))
 DONE = Turn(Say("It costs 120."))
 WORKS = Turn(Call("work", {"name": "a"}))
@@ -31,23 +31,23 @@ def helper(*tools: Tool[..., Any], **options: Any) -> Tool[..., Any]:  # Any: an
     return subagent("helper", "Helps.", target="b", system="Be brief.", tools=tools, **options)
 
 
-def events(runtime: Runtime, session: str) -> list[LogEvent]:
+def log_of(runtime: Runtime, session: str) -> list[LogEvent]:
     return runtime._storage.read(session)
 
 
-async def only(session: Session) -> str:
-    """Return what answered the one call of a session."""
+async def only_result(session: Session) -> str:
+    """Return the result of the only call of a session."""
     (known,) = (await session.ledger()).interactions()
     assert known.completion is not None
     return str(known.completion.error or known.completion.content)
 
 
-# --- a task and its answer -------------------------------------------------------------------------------
+# --- a task and its answer
 
 
-@MADE
-async def test_a_subagent_is_given_a_task_and_its_answer_is_the_calls_result(made: Made) -> None:
-    above, below = openai(DELEGATES, DONE), made(WORKS, Turn(Say("120.")))
+@SERVERS
+async def test_the_answer_of_a_subagent_is_the_result_of_its_call(make_server: MakeServer) -> None:
+    above, below = openai(DELEGATES, DONE), make_server(WORKS, Turn(Say("120.")))
     gate = Gate()
     gate.open("a")
     async with hosting(a=above, b=below) as runtime:
@@ -55,7 +55,7 @@ async def test_a_subagent_is_given_a_task_and_its_answer_is_the_calls_result(mad
         result = await session.ask("What does it cost?")
         assert list(runtime.sessions) == ["trip"]
         assert [name for name in actors(runtime) if name.startswith("trip-c1")] == []
-        first, *_, last = events(runtime, "trip-c1")
+        first, *_, last = log_of(runtime, "trip-c1")
     assert (result.text, result.status) == ("It costs 120.", "complete")
     assert list(results(bodies(above)[-1]).values()) == ["120."]
     assert gate.runs == ["a"]
@@ -64,15 +64,15 @@ async def test_a_subagent_is_given_a_task_and_its_answer_is_the_calls_result(mad
     assert isinstance(last, Closed)
 
 
-async def test_two_subagents_of_one_message_work_side_by_side_and_each_has_a_log() -> None:
+async def test_two_subagents_of_one_message_run_concurrently_with_own_logs() -> None:
     gate = Gate()
     twice = Turn(Call("helper", {"task": "One."}), Call("helper", {"task": "Two."}))
 
-    def says(request: dict[str, Any]) -> Turn:  # Any: a request body
+    def work_then_answer(request: dict[str, Any]) -> Turn:  # Any: a request body
         is_answered = request["messages"][-1]["role"] == "tool"
         return Turn(Say("Found.")) if is_answered else WORKS
 
-    async with hosting(a=openai(twice, DONE), b=OpenAIServer(says)) as runtime:
+    async with hosting(a=openai(twice, DONE), b=OpenAIServer(work_then_answer)) as runtime:
         session = await runtime.open("a", tools=[helper(gate.tool)], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -83,24 +83,24 @@ async def test_two_subagents_of_one_message_work_side_by_side_and_each_has_a_log
         tasks_given = [
             event.message
             for name in ("trip-c1", "trip-c2")
-            for event in events(runtime, name)
+            for event in log_of(runtime, name)
             if isinstance(event, AskStarted)
         ]
     assert len(tasks_given) == 2
 
 
-async def test_a_subagent_that_fails_fails_its_call_and_the_model_is_told_why() -> None:
+async def test_a_failed_subagent_fails_its_call_with_the_reason() -> None:
     above = openai(DELEGATES, Turn(Say("I see.")))
     async with hosting(a=above, b=openai(faults={0: Status(400, message="no such model")})) as runtime:
         session = await runtime.open("a", tools=[helper()])
         result = await session.ask("Go.")
-        why = await only(session)
+        why = await only_result(session)
     assert result.status == "complete"
     assert "SubagentFailed: helper did not complete (failed): " in why
     assert "no such model" in why
 
 
-async def test_an_answer_of_a_form_is_the_calls_result_as_a_value() -> None:
+async def test_an_output_type_makes_the_result_a_value() -> None:
     @dataclass
     class Price:
         amount: int
@@ -114,7 +114,7 @@ async def test_an_answer_of_a_form_is_the_calls_result_as_a_value() -> None:
     assert known.completion.content == {"amount": 120}
 
 
-async def test_a_tool_may_hold_a_conversation_with_a_subagent_of_its_own() -> None:
+async def test_a_tool_may_hold_a_conversation_with_a_subagent() -> None:
     @tool
     async def talk(context: ToolContext[str]) -> list[str]:
         """Talk."""
@@ -137,11 +137,11 @@ async def test_a_tool_may_hold_a_conversation_with_a_subagent_of_its_own() -> No
     async with hosting(a=above, b=below) as runtime:
         session = await runtime.open("a", tools=[talk], deps="Oslo", id="x")
         await session.ask("Go.")
-        assert await only(session) == "['1', '2', '3', 'x-c1', 'x-c1-2']"
+        assert await only_result(session) == "['1', '2', '3', 'x-c1', 'x-c1-2']"
     assert list(results(bodies(below)[-1]).values()) == ["Oslo"]
 
 
-async def test_a_log_that_is_kept_takes_no_id_from_a_later_subagent() -> None:
+async def test_a_subagent_does_not_reuse_the_id_of_an_earlier_log() -> None:
     async with hosting(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         earlier = await runtime.open("b", id="trip-c1")
         await earlier.close()
@@ -150,10 +150,10 @@ async def test_a_log_that_is_kept_takes_no_id_from_a_later_subagent() -> None:
         assert sorted(each.id for each in runtime._storage.sessions()) == ["trip", "trip-c1", "trip-c1-2"]
 
 
-# --- what it may not -------------------------------------------------------------------------------------
+# --- limits
 
 
-def test_an_external_tool_is_refused_where_the_subagent_is_defined() -> None:
+def test_an_external_tool_is_rejected_at_the_subagents_definition() -> None:
     click = Tool.external("click", "Click.", {"type": "object"})
     with pytest.raises(ToolDefinitionError, match="'helper' has the external tool 'click'"):
         helper(click)
@@ -173,21 +173,21 @@ def test_an_external_tool_is_refused_where_the_subagent_is_defined() -> None:
     ],
     ids=["none", "tool", "text", "system", "target"],
 )
-def test_what_a_subagent_cannot_have_is_refused_where_it_is_defined(
+def test_invalid_options_are_rejected_at_the_subagents_definition(
     options: Any, says: str
-) -> None:  # Any: what a program may give
+) -> None:  # Any: any value that a program may pass
     with pytest.raises(ConfigError) as refused:
         subagent("helper", "Helps.", **options)
     assert says in str(refused.value)
 
 
-async def test_a_context_made_by_hand_opens_no_subagent() -> None:
+async def test_a_context_without_a_session_opens_no_subagent() -> None:
     with pytest.raises(SessionError, match="without a session cannot open a subagent"):
         ToolContext(None).subagent()
 
 
 @pytest.mark.parametrize("approves", [True, False, None])
-async def test_a_subagents_calls_are_approved_as_those_of_the_session_above_or_denied(
+async def test_calls_of_a_subagent_use_the_parents_approval(
     approves: bool | None,
 ) -> None:
     asked: list[ToolCall] = []
@@ -211,20 +211,22 @@ async def test_a_subagents_calls_are_approved_as_those_of_the_session_above_or_d
 
 
 @pytest.mark.parametrize("depth", [0, 2])
-async def test_subagents_stand_no_deeper_than_the_limit(depth: int) -> None:
-    """Each level gives its task to the next, until one may not; it tells the one above."""
+async def test_the_depth_of_subagents_is_limited(depth: int) -> None:
+    """Each level delegates to the next, until the limit rejects one."""
 
     @tool
     async def deeper(context: ToolContext[None]) -> str:
-        """Go deeper."""
+        """Delegate further."""
         async with context.subagent(tools=[deeper]) as child:
             return (await child.ask("Go.")).text
 
-    def says(request: dict[str, Any]) -> Turn:  # Any: a request body
+    def delegate_or_report(request: dict[str, Any]) -> Turn:  # Any: a request body
         last = request["messages"][-1]
         return Turn(Say(str(last["content"]))) if last["role"] == "tool" else Turn(Call("deeper"))
 
-    async with hosting(a=OpenAIServer(says), limits=RuntimeLimits(max_subagent_depth=depth)) as runtime:
+    async with hosting(
+        a=OpenAIServer(delegate_or_report), limits=RuntimeLimits(max_subagent_depth=depth)
+    ) as runtime:
         session = await runtime.open("a", tools=[deeper], id="x")
         text = (await session.ask("Go.")).text
         assert sorted(each.id for each in runtime._storage.sessions()) == [
@@ -234,7 +236,7 @@ async def test_subagents_stand_no_deeper_than_the_limit(depth: int) -> None:
     assert f"{depth + 1} levels deep; limits.max_subagent_depth is {depth}" in text
 
 
-async def test_a_subagents_tool_may_not_ask_the_session_above() -> None:
+async def test_a_subagents_tool_may_not_ask_the_parent() -> None:
     found: list[BaseException] = []
 
     async def work(name: str) -> str:
@@ -251,16 +253,16 @@ async def test_a_subagents_tool_may_not_ask_the_session_above() -> None:
     assert [type(error) for error in found] == [ReentrantCall]
 
 
-# --- its events ------------------------------------------------------------------------------------------
+# --- its events
 
 
-async def test_the_stream_above_shows_its_events_with_their_path() -> None:
+async def test_the_parents_stream_shows_events_of_a_subagent_with_their_path() -> None:
     gate = Gate()
     gate.open("a")
     async with hosting(a=openai(DELEGATES, DONE), b=openai(WORKS, Turn(Say("120.")))) as runtime:
         session = await runtime.open("a", tools=[helper(gate.tool)], id="trip")
         seen = await gathered(session, "Go.")
-        numbers = {*range(1, len(events(runtime, "trip-c1")) + 1)}
+        numbers = {*range(1, len(log_of(runtime, "trip-c1")) + 1)}
     shown = [event for event in seen if isinstance(event, SubagentEvent)]
     assert {(event.path, event.session) for event in shown} == {(("hist_tool_1",), "trip-c1")}
     inner: list[SessionEvent] = [event.event for event in shown]
@@ -272,7 +274,7 @@ async def test_the_stream_above_shows_its_events_with_their_path() -> None:
     assert seen[-1].result.text == "It costs 120."
 
 
-async def test_a_subagent_of_a_subagent_has_the_whole_path() -> None:
+async def test_a_nested_subagent_has_the_complete_path() -> None:
     inner = subagent("inner", "Helps.", target="c")
     middle = Turn(Call("inner", {"task": "Deeper."}))
     async with hosting(
@@ -291,7 +293,7 @@ async def test_a_subagent_of_a_subagent_has_the_whole_path() -> None:
     }
 
 
-async def test_a_late_reader_of_the_session_above_reads_the_subagents_own_log() -> None:
+async def test_a_late_subscriber_of_the_parent_reads_the_subagents_own_log() -> None:
     async with hosting(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         session = await runtime.open("a", tools=[helper()], id="trip")
         await gathered(session, "Go.")
@@ -300,7 +302,7 @@ async def test_a_late_reader_of_the_session_above_reads_the_subagents_own_log() 
     assert runtime._storage.read("trip-c1")
 
 
-async def test_of_a_subagent_nobody_watches_nothing_is_shown() -> None:
+async def test_an_unobserved_subagent_publishes_no_events() -> None:
     async with hosting(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         seen: list[object] = []
 
@@ -308,14 +310,14 @@ async def test_of_a_subagent_nobody_watches_nothing_is_shown() -> None:
         async def look(task: str, context: ToolContext[None]) -> str:
             """Look."""
             async with context.subagent("b") as child:
-                seen.append(runtime.session(child.id)._lifecycle.above.show)  # type: ignore[union-attr]  # it has one
+                seen.append(runtime.session(child.id)._lifecycle.above.show)  # type: ignore[union-attr]  # the subagent has a parent
                 return (await child.ask(task)).text
 
-        session = await runtime.open("a", tools=[subagent("unused", "Unused."), _renamed(look)])
+        session = await runtime.open("a", tools=[subagent("unused", "Unused."), _rename(look)])
         await session.ask("Go.")
         assert [event for event in log(runtime, session) if isinstance(event, Closed)] == []
     assert seen == [None]
 
 
-def _renamed(made: Tool[..., Any]) -> Tool[..., Any]:  # Any: any function
+def _rename(made: Tool[..., Any]) -> Tool[..., Any]:  # Any: any function
     return tool(name="helper", description="Helps.")(made.function)

@@ -1,7 +1,7 @@
-"""MCP servers as toolsets: what they say of themselves, what they return and ask, and what their end comes to.
+"""MCP servers as toolsets: tools, results, questions to the user, and recovery from lost servers.
 
-The servers are made with the SDK: some run in this process, where their protocol is what matters, others as child
-processes, over standard streams and over HTTP, which are killed.
+The servers are made with the SDK. Tests of the protocol run them in this process; others run child processes, over
+standard streams or HTTP, and kill them.
 """
 
 import json
@@ -51,26 +51,26 @@ from tests.tools.mcp_servers.forking import command
 pytestmark = pytest.mark.anyio
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
-"""The protocol of 2026, which the SDK's servers speak, and the one before it, which most servers do."""
+"""The protocol of 2026, which the SDK's servers speak, and its predecessor, which most servers speak."""
 
 
 NOBODY = cast("Callable[[str], ToolSource]", None)
 
 
-def here(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
-    """The reference server in this process."""
+def in_process_source(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
+    """Return a toolset for the reference server in this process."""
     made, server = options_of(name, cast("McpOptions", options))
     transport = cast("Transport", lambda _ended: reference.server)
     return made(lambda: connect(transport, server))
 
 
 @pytest.fixture
-def spoken(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+def protocol_mode(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     monkeypatch.setattr("actors.tools.mcp.connection.Client", partial(Client, mode=mode))
 
 
 @asynccontextmanager
-async def offered(*sources: ToolSource) -> AsyncIterator[SessionTools]:
+async def open_tools(*sources: ToolSource) -> AsyncIterator[SessionTools]:
     with anyio.fail_after(60):
         async with System() as system:
             sets = Toolsets(system, NOBODY)
@@ -84,9 +84,9 @@ async def call(offer: SessionTools, name: str, /, **arguments: object) -> object
 
 
 @ERAS
-@pytest.mark.usefixtures("spoken")
-async def test_a_servers_hints_are_effects_and_a_stranger_is_asked_about() -> None:
-    async with offered(here()) as offer:
+@pytest.mark.usefixtures("protocol_mode")
+async def test_hints_of_a_server_become_effects_and_approvals() -> None:
+    async with open_tools(in_process_source()) as offer:
         said = {tool.name: (tool.effects, tool.approval) for tool in offer.tools}
         assert said["add"] == ("pure", "allow")
         assert said["store"] == ("idempotent", "ask")
@@ -107,23 +107,27 @@ async def test_a_servers_hints_are_effects_and_a_stranger_is_asked_about() -> No
         (ToolAnnotations(read_only_hint=False, destructive_hint=False), "once"),
     ],
 )
-def test_hints_come_to_effects(hints: ToolAnnotations | None, effects: str) -> None:
+def test_annotations_are_mapped_to_effects(hints: ToolAnnotations | None, effects: str) -> None:
     assert effects_of(Listed(name="any", input_schema={"type": "object"}, annotations=hints)) == effects
 
 
-async def test_the_host_has_the_last_word_on_approval_and_on_which_tools_there_are() -> None:
-    async with offered(here(only=["add", "store", "absent"], approval={"store": "allow"})) as offer:
+async def test_options_of_the_program_override_approvals_and_select_tools() -> None:
+    async with open_tools(
+        in_process_source(only=["add", "store", "absent"], approval={"store": "allow"})
+    ) as offer:
         assert [(tool.name, tool.approval) for tool in offer.tools] == [("add", "allow"), ("store", "allow")]
-    async with offered(here(only=["add"], approval="deny")) as offer:
+    async with open_tools(in_process_source(only=["add"], approval="deny")) as offer:
         assert offer.tools["add"].approval == "deny"
-    async with offered(here(only=["add", "store"], approval={"store": "ask", "*": "deny"})) as offer:
+    async with open_tools(
+        in_process_source(only=["add", "store"], approval={"store": "ask", "*": "deny"})
+    ) as offer:
         assert [(tool.name, tool.approval) for tool in offer.tools] == [("add", "deny"), ("store", "ask")]
 
 
 @ERAS
-@pytest.mark.usefixtures("spoken")
-async def test_results_are_texts_media_and_structure_once_and_an_error_is_an_error() -> None:
-    async with offered(here()) as offer:
+@pytest.mark.usefixtures("protocol_mode")
+async def test_results_contain_text_media_and_structured_content_once() -> None:
+    async with open_tools(in_process_source()) as offer:
         assert await call(offer, "add", one=1, other=2) == "3"
         assert await call(offer, "picture") == [
             "A pixel.",
@@ -134,7 +138,7 @@ async def test_results_are_texts_media_and_structure_once_and_an_error_is_an_err
             await call(offer, "fail")
 
 
-def test_structure_that_no_text_says_stands_behind_the_others() -> None:
+def test_structured_content_is_appended_unless_a_text_repeats_it() -> None:
     text = TextContent(type="text", text="Two.")
     made = partial(CallToolResult, content=[text])
     assert tool_output(made(structured_content={"count": 2})) == ["Two.", '{"count":2}']
@@ -150,10 +154,10 @@ def test_structure_that_no_text_says_stands_behind_the_others() -> None:
 
 
 @ERAS
-@pytest.mark.usefixtures("spoken")
-async def test_a_server_that_learns_a_tool_offers_it_behind_the_others() -> None:
+@pytest.mark.usefixtures("protocol_mode")
+async def test_a_tool_added_by_a_server_is_appended_to_the_others() -> None:
     name = f"learnt_{id(object())}"
-    async with offered(here()) as offer:
+    async with open_tools(in_process_source()) as offer:
         before = offer.tools.names
         assert await call(offer, "learn", name=name) == "learnt"
         (owner,) = offer.owners
@@ -165,8 +169,8 @@ async def test_a_server_that_learns_a_tool_offers_it_behind_the_others() -> None
 
 
 @ERAS
-@pytest.mark.usefixtures("spoken")
-async def test_a_server_asks_the_user_through_the_host_and_takes_no_for_an_answer() -> None:
+@pytest.mark.usefixtures("protocol_mode")
+async def test_a_server_can_ask_the_user_who_may_decline() -> None:
     asked: list[Elicitation] = []
     answers: list[ElicitationAnswer] = [{"colour": "red"}, None]
 
@@ -176,7 +180,7 @@ async def test_a_server_asks_the_user_through_the_host_and_takes_no_for_an_answe
             raise ValueError("nobody is there")
         return answers.pop(0)
 
-    async with offered(here(elicit=elicit)) as offer:
+    async with open_tools(in_process_source(elicit=elicit)) as offer:
         assert await call(offer, "favourite") == "accept: red"
         assert await call(offer, "favourite") == "decline"
         with pytest.raises(Exception, match="could not answer"):
@@ -186,46 +190,48 @@ async def test_a_server_asks_the_user_through_the_host_and_takes_no_for_an_answe
 
 
 @ERAS
-@pytest.mark.usefixtures("spoken")
-async def test_a_server_asks_the_hosts_model_and_is_refused_in_words_without_one() -> None:
+@pytest.mark.usefixtures("protocol_mode")
+async def test_a_server_can_sample_from_the_hosts_model_if_there_is_one() -> None:
     asked: list[Sampling] = []
 
     def sample(question: Sampling) -> str | None:
         asked.append(question)
         return "Roses." if len(asked) == 1 else None
 
-    async with offered(here(sample=sample)) as offer:
+    async with open_tools(in_process_source(sample=sample)) as offer:
         assert await call(offer, "poem") == "host: Roses."
         with pytest.raises(Exception, match="declined to answer"):
             await call(offer, "poem")
     (message,) = asked[0].messages
     assert (message.role, message.text, asked[0].system) == ("user", "Write a poem.", "Rhyme.")
-    async with offered(here()) as offer:
+    async with open_tools(in_process_source()) as offer:
         for name in ("poem", "favourite"):
             with pytest.raises(Exception, match=r"(?i)not support|capabilit|required"):
                 await call(offer, name)
 
 
 @ERAS
-@pytest.mark.usefixtures("spoken")
-async def test_an_answer_of_the_hosts_that_is_none_is_refused_in_words_that_do_not_repeat_it() -> None:
+@pytest.mark.usefixtures("protocol_mode")
+async def test_an_invalid_answer_of_a_host_callback_is_rejected_redacted() -> None:
     def answer(_: object) -> Any:  # Any: what no host should give
         return 20261123
 
-    async with offered(here(elicit=answer, sample=answer)) as offer:
+    async with open_tools(in_process_source(elicit=answer, sample=answer)) as offer:
         for name in ("favourite", "poem"):
             with pytest.raises(Exception, match="could not answer") as raised:
                 await call(offer, name)
             assert "20261123" not in str(raised.value)
 
 
-async def test_tools_of_two_servers_with_one_name_are_told_apart() -> None:
-    async with offered(here("one", only=["add", "pid"]), here("two.x", only=["add"])) as offer:
+async def test_equal_tool_names_of_two_servers_are_disambiguated() -> None:
+    async with open_tools(
+        in_process_source("one", only=["add", "pid"]), in_process_source("two.x", only=["add"])
+    ) as offer:
         assert offer.tools.names == ("add", "pid", "two_x__add")
         assert await call(offer, "two_x__add", one=2, other=3) == "5"
 
 
-def test_tools_that_no_model_could_be_shown_are_left_out_and_names_are_made_usable(
+def test_unusable_tools_are_left_out_and_names_are_made_valid(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     connection = ServerTools(McpServer("any"))
@@ -255,18 +261,18 @@ def test_tools_that_no_model_could_be_shown_are_left_out_and_names_are_made_usab
         ({"waiting": 0}, "waiting=0; it takes seconds above 0"),
     ],
 )
-def test_an_option_that_cannot_be_used_is_a_typed_error(options: dict[str, Any], problem: str) -> None:
+def test_an_invalid_option_is_a_typed_error(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ToolDefinitionError, match=re.escape(problem)):
         mcp.stdio("server", **options)
 
 
-def test_without_the_sdk_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_sdk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.tools.mcp.options.find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=r'install it: pip install "llm-actors\[mcp\]"'):
         mcp.http("http://127.0.0.1:9/mcp")
 
 
-async def test_a_program_that_is_not_there_and_an_address_where_nobody_listens_are_one_line() -> None:
+async def test_a_missing_program_or_server_is_a_short_error() -> None:
     async with hosting(a=openai()) as runtime:
         with pytest.raises(
             ToolsetFailed, match=r"^Toolset 'nope' cannot be opened: FileNotFoundError: .*nope'$"
@@ -280,7 +286,7 @@ async def test_a_program_that_is_not_there_and_an_address_where_nobody_listens_a
         assert runtime._system.containment.names == []
 
 
-async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variables(tmp_path: Path) -> None:
+async def test_configured_servers_are_opened_by_name_with_their_secrets(tmp_path: Path) -> None:
     program, *args = command()
     (tmp_path / "actors.toml").write_text(f"""
         [backends.a]
@@ -299,7 +305,10 @@ async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variab
         url = "http://127.0.0.1:9/mcp"
         bearer = "FAR_TOKEN"
     """)
-    async with noting() as notes, Runtime(tmp_path / "actors.toml", environ=environment(notes)) as runtime:
+    async with (
+        collect_notes() as notes,
+        Runtime(tmp_path / "actors.toml", environ=environment(notes)) as runtime,
+    ):
         one, two = [await runtime.open("a", tools=["ref"]) for _ in range(2)]
         said = [(tool.name, tool.approval) for tool in one._lifecycle.tools]
         assert said == [("add", "allow"), ("pid", "deny")]
@@ -319,20 +328,18 @@ async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variab
         ('command = "x"\nenv = ["x=s3cret"]', "environment variable in capitals"),
     ],
 )
-def test_a_table_of_a_server_that_cannot_be_used_is_one_line(
-    table: str, problem: str, tmp_path: Path
-) -> None:
+def test_an_invalid_server_table_is_a_short_config_error(table: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "actors.toml").write_text(f"[mcp.any]\n{table}\n")
     with pytest.raises(ConfigError, match=problem) as raised:
         load(tmp_path / "actors.toml", {})
     assert "s3cret" not in str(raised.value)
 
 
-# --- servers in processes of their own ----------------------------------------------------------------
+# --- servers in child processes
 
 
 class Notes:
-    """What a server tells of itself, line by line, from whatever process it runs in."""
+    """Lines that a server process reports."""
 
     def __init__(self, listener: anyio.abc.Listener[anyio.abc.SocketStream]) -> None:
         self._listener = listener
@@ -348,7 +355,7 @@ class Notes:
         for line in text.splitlines():
             await self._send.send(line)
 
-    async def until(self, word: str) -> str:
+    async def wait_for(self, word: str) -> str:
         """Wait for a line that begins with a word, and return the rest of it."""
         async for line in self._lines:
             if line.split()[0] == word:
@@ -361,7 +368,7 @@ class Notes:
 
 
 @asynccontextmanager
-async def noting() -> AsyncIterator[Notes]:
+async def collect_notes() -> AsyncIterator[Notes]:
     with anyio.fail_after(120):
         async with (
             await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
@@ -378,13 +385,13 @@ def environment(notes: Notes, **more: str) -> dict[str, str]:
     return {"NOTES": str(notes.port), **more}
 
 
-def child(notes: Notes) -> ToolSource:
+def child_source(notes: Notes) -> ToolSource:
     program, *args = command()
     return mcp.stdio(program, args, name="ref", env=environment(notes), approval="allow", waiting=60)
 
 
-class Served:
-    """The reference server over HTTP, in a process that can be killed and started anew at the same port."""
+class HttpServerProcess:
+    """The reference server over HTTP, in a process that can be killed and restarted on the same port."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -405,8 +412,8 @@ class Served:
 
 
 @asynccontextmanager
-async def served(notes: Notes) -> AsyncIterator[Served]:
-    server = Served(notes)
+async def serve_http(notes: Notes) -> AsyncIterator[HttpServerProcess]:
+    server = HttpServerProcess(notes)
     await server.start()
     try:
         yield server
@@ -423,31 +430,31 @@ HANG_THEN_ADD = (
 )
 
 
-async def test_a_child_killed_in_mid_call_is_an_unknown_outcome_and_the_next_call_reconnects() -> None:
+async def test_a_child_killed_in_a_call_gives_an_unknown_outcome() -> None:
     server = openai(*HANG_THEN_ADD)
-    async with noting() as notes, hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[child(notes)])
+    async with collect_notes() as notes, hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[child_source(notes)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Hang.")
-            pid = int(await notes.until("hanging"))
+            pid = int(await notes.wait_for("hanging"))
             os.kill(pid, signal.SIGKILL)
         (result,) = results(bodies(server)[1]).values()
         assert "Whether it took effect is not known" in result
         assert (await session.ask("And now?")).text == "Three."
         assert list(results(bodies(server)[-1]).values())[-1] == "3"
-        assert int(await notes.until("began")) != pid
+        assert int(await notes.wait_for("began")) != pid
     assert server.refusals == []
 
 
-async def test_a_server_over_http_killed_in_mid_call_is_found_again_when_it_is_back() -> None:
+async def test_a_server_over_http_killed_in_a_call_is_reconnected() -> None:
     model = openai(*HANG_THEN_ADD)
-    async with noting() as notes, served(notes) as server, hosting(a=model) as runtime:
+    async with collect_notes() as notes, serve_http(notes) as server, hosting(a=model) as runtime:
         url = f"http://127.0.0.1:{server.port}/mcp"
         source = mcp.http(url, name="ref", approval="allow", waiting=60)
         session = await runtime.open("a", tools=[source])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Hang.")
-            await notes.until("hanging")
+            await notes.wait_for("hanging")
             await server.kill()
         (result,) = results(bodies(model)[1]).values()
         assert "Whether it took effect is not known" in result
@@ -457,18 +464,18 @@ async def test_a_server_over_http_killed_in_mid_call_is_found_again_when_it_is_b
     assert model.refusals == []
 
 
-async def test_a_call_that_only_reads_is_made_again_when_its_server_is_back() -> None:
-    async with noting() as notes, served(notes) as server:
+async def test_a_read_only_call_is_repeated_after_its_server_restarts() -> None:
+    async with collect_notes() as notes, serve_http(notes) as server:
         url = f"http://127.0.0.1:{server.port}/mcp"
-        async with offered(mcp.http(url, name="ref", waiting=60)) as offer:
+        async with open_tools(mcp.http(url, name="ref", waiting=60)) as offer:
             found: list[object] = []
 
-            async def looks() -> None:
+            async def look() -> None:
                 found.append(await call(offer, "look"))
 
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(looks)
-                await notes.until("looking")
+                tasks.start_soon(look)
+                await notes.wait_for("looking")
                 await server.kill()
                 await server.start("found")
             assert found == ["found"]
@@ -485,21 +492,21 @@ async def until_progress(events: AsyncIterator[SessionEvent]) -> AsyncIterator[S
 @pytest.mark.parametrize("over", ["stdio", "http"])
 async def test_a_cancelled_call_is_cancelled_at_the_server(over: str) -> None:
     model = openai(Turn(Call("look", {})), Turn(Say("ok")))
-    async with noting() as notes, served(notes) as server, hosting(a=model) as runtime:
+    async with collect_notes() as notes, serve_http(notes) as server, hosting(a=model) as runtime:
         remote = mcp.http(f"http://127.0.0.1:{server.port}/mcp", name="ref")
-        session = await runtime.open("a", tools=[child(notes) if over == "stdio" else remote])
+        session = await runtime.open("a", tools=[child_source(notes) if over == "stdio" else remote])
         async with session.stream("Look.") as events:
             shown = [event async for event in until_progress(events)]
-            await notes.until("looking")
+            await notes.wait_for("looking")
             assert await session.cancel()
         assert isinstance(shown[-1], ToolProgressEvent)
         assert shown[-1].message == "looking"
-        await notes.until("cancelled")
+        await notes.wait_for("cancelled")
         assert (await session.ask("Go on.")).status == "complete"
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether there is such a process."""
+    """Return True if a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -507,19 +514,19 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-async def test_nothing_of_a_child_is_left_when_its_session_has_ended() -> None:
+async def test_a_child_process_ends_with_its_session() -> None:
     model = openai(Turn(Call("pid", {})), Turn(Say("ok")))
-    async with noting() as notes, hosting(a=model, limits=RuntimeLimits()) as runtime:
-        server = child(notes)  # what all of them are forked from runs from here on
+    async with collect_notes() as notes, hosting(a=model, limits=RuntimeLimits()) as runtime:
+        server = child_source(notes)  # also starts the forking process
         before = len(os.listdir("/proc/self/fd"))
         session = await runtime.open("a", tools=[server])
-        pid = int(await notes.until("began"))
+        pid = int(await notes.wait_for("began"))
         assert (await session.ask("Who?")).status == "complete"
         assert list(results(bodies(model)[-1]).values()) == [str(pid)]
         await session.close()
         await toolsets_left(runtime)
-        while is_alive(pid):  # noqa: ASYNC110  a server that a busy machine ends late is killed a moment later
+        while is_alive(pid):  # noqa: ASYNC110  on a busy machine, a slow server is killed a moment later
             await anyio.sleep(0.001)
         assert runtime._system.containment.names == []
-        # the model's connection is kept, and counts as two ends here
+        # the connection to the model is kept, and counts twice here
         assert len(os.listdir("/proc/self/fd")) <= before + 2

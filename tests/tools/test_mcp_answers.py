@@ -1,4 +1,4 @@
-"""Generated answers of MCP servers: distorted in any place, they are accepted, and no text in them is lost."""
+"""Generated answers of MCP servers: distorted anywhere, they are accepted, and none of their text is lost."""
 
 import json
 from random import Random
@@ -16,14 +16,14 @@ from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.streams import OpenRequests
 from tests.commands.at_scale import share
 
-Json = Any  # of a server
+Json = Any  # from a server
 
 VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
 ODD: tuple[Json, ...] = (None, True, 7, "", "words", [], [1], {}, {"a": 1})
 
 
 def distort(value: Json, draw: Random) -> Json:
-    """Return a value with one thing in it changed, removed or renamed."""
+    """Return a copy of a value with one part changed, removed or renamed."""
     made = json.loads(json.dumps(value))
     holder = made
     while True:
@@ -79,7 +79,7 @@ TOOLS = {
 }
 
 
-def test_a_distorted_result_is_accepted_and_its_texts_reach_the_model() -> None:
+def test_a_distorted_result_is_accepted_and_its_texts_are_kept() -> None:
     for seed in range(share(9600)):
         draw, result = Random(seed), RESULT
         for _ in range(draw.randint(0, 3)):
@@ -101,7 +101,7 @@ def test_a_distorted_result_is_accepted_and_its_texts_reach_the_model() -> None:
 
 
 def _is_dropped(mark: str, told: Json) -> bool:
-    """Return True for a title or description of a link under a key that no link has."""
+    """Return True if the mark is in a renamed field of a link, which is dropped."""
     content = told.get("content")
     links = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     return any(mark in str(block.get(key)) for block in links for key in ("titles", "descriptions", "_metas"))
@@ -111,7 +111,7 @@ def fail(tool: str, why: str) -> None:
     raise AssertionError(tool, why)
 
 
-def test_of_a_distorted_list_every_sound_tool_is_offered_and_every_other_one_is_named() -> None:
+def test_a_distorted_list_offers_every_valid_tool_and_names_the_others() -> None:
     for seed in range(share(9600)):
         draw, listing = Random(seed), dict(TOOLS)
         tools: list[Json] = list(TOOLS["tools"])
@@ -119,7 +119,7 @@ def test_of_a_distorted_list_every_sound_tool_is_offered_and_every_other_one_is_
         for _ in range(draw.randint(1, 3)):
             tools[bad] = distort(tools[bad], draw) if isinstance(tools[bad], dict | list) else tools[bad]
         left_out: list[tuple[str, str]] = []
-        made = accept_result("tools/list", {**listing, "tools": tools}, _noting(left_out))
+        made = accept_result("tools/list", {**listing, "tools": tools}, _append_to(left_out))
         for version in VERSIONS:
             methods.validate_server_result("tools/list", version, made)
         listed = ListToolsResult.model_validate(made, by_name=False)
@@ -130,12 +130,12 @@ def test_of_a_distorted_list_every_sound_tool_is_offered_and_every_other_one_is_
         assert listed.next_cursor == "more"
 
 
-def _noting(left_out: list[tuple[str, str]]) -> LeaveOut:
+def _append_to(left_out: list[tuple[str, str]]) -> LeaveOut:
     return lambda tool, why: left_out.append((tool, why))
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 64 * 1024])
-def test_lines_cut_anywhere_are_the_same_messages(size: int) -> None:
+def test_lines_cut_anywhere_yield_the_same_messages(size: int) -> None:
     requests = OpenRequests()
     messages = [
         {"jsonrpc": "2.0", "id": number, "result": {"text": "x" * number * 50}} for number in range(40)
@@ -147,7 +147,7 @@ def test_lines_cut_anywhere_are_the_same_messages(size: int) -> None:
     assert read == [number for number, message in enumerate(messages) if len(json.dumps(message)) <= 1_500]
 
 
-def test_values_are_counted_outside_of_texts() -> None:
+def test_values_are_counted_outside_of_strings() -> None:
     limits = McpLimits(max_values=1_000)
     commas = "," * 100_000
     assert limits.excess(json.dumps({"result": {"text": commas}}).encode()) is None

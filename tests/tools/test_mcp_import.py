@@ -1,4 +1,4 @@
-"""The first MCP server of a process stops no event loop: the SDK is imported in a thread, once for all who wait."""
+"""The first MCP server of a process does not block the event loop: the SDK is imported once, in a thread."""
 
 import json
 import subprocess
@@ -18,8 +18,8 @@ BACKENDS = ("asyncio", "trio")
 CASE = case("first-mcp-server-stops-the-loop")
 
 
-class Import:
-    """An import that goes on until it is let end, and how often and where it began."""
+class HeldImport:
+    """An import that lasts until `may_end` is set, with a list of the threads in which it began."""
 
     def __init__(self, *errors: Exception) -> None:
         self._errors = list(errors)
@@ -34,14 +34,14 @@ class Import:
             raise self._errors.pop(0)
 
 
-async def waiting(loading: Import, many: int) -> None:
-    """Return when so many tasks wait for the import."""
+async def wait_for_users(loading: HeldImport, many: int) -> None:
+    """Wait until `many` tasks wait for the import."""
     while len(loading.sdk._waiting) < many:
         await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("backend", extent(BACKENDS[:1], BACKENDS))
-def test_the_loops_thread_imports_nothing_of_the_sdk(backend: str) -> None:
+def test_the_event_loops_thread_imports_nothing_of_the_sdk(backend: str) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "tests.tools.mcp_servers.first_use", backend]
     ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=True)
@@ -53,8 +53,8 @@ def test_the_loops_thread_imports_nothing_of_the_sdk(backend: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_loop_goes_on_during_the_import_and_concurrent_uses_share_it() -> None:
-    loading, done = Import(), 0
+async def test_the_loop_runs_during_the_import_and_concurrent_uses_share_it() -> None:
+    loading, done = HeldImport(), 0
 
     async def use() -> None:
         nonlocal done
@@ -65,8 +65,8 @@ async def test_the_loop_goes_on_during_the_import_and_concurrent_uses_share_it()
         async with anyio.create_task_group() as tasks:
             for _ in range(10):
                 tasks.start_soon(use)
-            await waiting(loading, 10)
-            assert done == 0  # this task runs, and none of those who wait has gone on
+            await wait_for_users(loading, 10)
+            assert done == 0  # this task runs, and none of the waiting tasks has continued
             loading.may_end.set()
         await use()
     assert done == 11
@@ -76,12 +76,12 @@ async def test_the_loop_goes_on_during_the_import_and_concurrent_uses_share_it()
 
 
 @pytest.mark.anyio
-async def test_a_cancelled_use_stops_to_wait_and_the_next_one_finds_the_import() -> None:
-    loading = Import()
+async def test_a_cancelled_use_leaves_the_import_to_the_next_one() -> None:
+    loading = HeldImport()
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(loading.sdk.ready)
-            await waiting(loading, 1)
+            await wait_for_users(loading, 1)
             tasks.cancel_scope.cancel()
         with anyio.move_on_after(0.001) as scope:
             await loading.sdk.ready()
@@ -92,8 +92,8 @@ async def test_a_cancelled_use_stops_to_wait_and_the_next_one_finds_the_import()
 
 
 @pytest.mark.anyio
-async def test_an_import_that_fails_is_raised_for_each_and_tried_again() -> None:
-    loading, raised = Import(ImportError("half installed")), list[BaseException]()
+async def test_a_failed_import_is_raised_for_each_use_and_repeated() -> None:
+    loading, raised = HeldImport(ImportError("half installed")), list[BaseException]()
 
     async def use() -> None:
         with pytest.raises(ImportError, match="half installed") as caught:
@@ -104,15 +104,15 @@ async def test_an_import_that_fails_is_raised_for_each_and_tried_again() -> None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(use)
             tasks.start_soon(use)
-            await waiting(loading, 2)
+            await wait_for_users(loading, 2)
             loading.may_end.set()
         await loading.sdk.ready()
     assert len({*map(id, raised)}) == 2
     assert len(loading.threads) == 2
 
 
-def test_uses_of_two_event_loops_share_an_import_and_one_that_has_ended_spoils_nothing() -> None:
-    loading = Import()
+def test_uses_of_several_event_loops_share_an_import() -> None:
+    loading = HeldImport()
 
     async def leave() -> None:
         with anyio.move_on_after(0.001):
@@ -122,7 +122,7 @@ def test_uses_of_two_event_loops_share_an_import_and_one_that_has_ended_spoils_n
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(loading.sdk.ready)
-                await waiting(loading, 3)
+                await wait_for_users(loading, 3)
                 loading.may_end.set()
 
     for backend in BACKENDS:
@@ -131,8 +131,8 @@ def test_uses_of_two_event_loops_share_an_import_and_one_that_has_ended_spoils_n
     assert len(loading.threads) == 1
 
 
-def test_a_forked_child_imports_anew() -> None:
-    loading = Import()
+def test_a_forked_child_starts_a_new_import() -> None:
+    loading = HeldImport()
 
     async def leave() -> None:
         with anyio.move_on_after(0.001):
@@ -147,5 +147,5 @@ def test_a_forked_child_imports_anew() -> None:
                 loading.may_end.set()
 
     anyio.run(leave)
-    loading.sdk.reset()  # what a child calls, which has no thread
+    loading.sdk.reset()  # called after a fork, because the child lacks the thread
     anyio.run(use)

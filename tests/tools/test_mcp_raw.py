@@ -1,4 +1,4 @@
-"""MCP servers that are not made with the SDK: what they get wrong, and answers of any size, over both transports."""
+"""MCP servers without the SDK: invalid messages and answers of any size, over both transports."""
 
 import json
 import re
@@ -21,15 +21,15 @@ from actors.tools.toolsets import SessionTools
 from tests.runtime_support import bodies, hosting, openai, results
 from tests.tools.mcp_servers import raw
 from tests.tools.mcp_servers.raw_http import RawHttp
-from tests.tools.test_mcp import call, offered
+from tests.tools.test_mcp import call, open_tools
 
 pytestmark = [
     pytest.mark.anyio,
-    # The SDK drops the generators of an event stream when it has its answer, which trio warns of.
+    # The SDK abandons the generators of an event stream after its answer, which trio warns about.
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),
 ]
 
-Json = Any  # of a table
+Json = Any  # a table
 
 CASES = Path(__file__).parent / "mcp_servers" / "cases"
 OBJECT = {"type": "object"}
@@ -37,12 +37,12 @@ WAYS = pytest.mark.parametrize("way", ["stdio", "json", "events"])
 
 
 def table(*names: str, **answers: Json) -> Json:
-    """A server with tools of these names, and the result of each call."""
+    """Return the table of a server with tools of these names, and the result of each call."""
     tools = [{"name": name, "inputSchema": OBJECT} for name in names or answers]
     return {"tools/list": {"tools": tools}, "tools/call": answers}
 
 
-def child(answers: Json, *args: str, **options: Any) -> ToolSource:  # Any: of a server
+def child_source(answers: Json, *args: str, **options: Any) -> ToolSource:  # Any: of a server
     line = ["-I", "-S", raw.__file__, json.dumps(answers), *args]
     return mcp.stdio(sys.executable, line, name="raw", approval="allow", **options)
 
@@ -50,13 +50,13 @@ def child(answers: Json, *args: str, **options: Any) -> ToolSource:  # Any: of a
 @asynccontextmanager
 async def connect(answers: Json, way: str, **options: Any) -> AsyncIterator[SessionTools]:  # Any: of a server
     if way == "stdio":
-        async with offered(child(answers, **options)) as offer:
+        async with open_tools(child_source(answers, **options)) as offer:
             yield offer
         return
     server = RawHttp(answers, way)
     async with (
         server.serve(),
-        offered(mcp.http(server.url, name="raw", approval="allow", **options)) as offer,
+        open_tools(mcp.http(server.url, name="raw", approval="allow", **options)) as offer,
     ):
         yield offer
 
@@ -65,18 +65,18 @@ def case(name: str) -> Json:
     return json.loads((CASES / f"{name}.json").read_text())
 
 
-# ---- the cases of public reports
+# ---- cases from public reports
 
 
 @WAYS
-async def test_one_bad_output_schema_leaves_both_tools_usable(way: str) -> None:
+async def test_an_invalid_output_schema_leaves_both_tools_usable(way: str) -> None:
     given = case("mcp-one-bad-tool")
     async with connect({**table(good={}, bad={}), "tools/list": given["tools/list"]}, way) as offer:
         assert offer.tools.names == ("good", "bad")
 
 
 @WAYS
-async def test_text_where_an_output_schema_promises_an_object_reaches_the_model(way: str) -> None:
+async def test_text_instead_of_a_promised_object_reaches_the_model(way: str) -> None:
     given = case("mcp-output-schema-unmet")
     answers = {"tools/list": {"tools": [given["tool"]]}, "tools/call": {"t": given["result"]}}
     async with connect(answers, way) as offer:
@@ -84,7 +84,7 @@ async def test_text_where_an_output_schema_promises_an_object_reaches_the_model(
 
 
 @WAYS
-async def test_a_link_keeps_its_address_name_title_description_and_type(way: str) -> None:
+async def test_a_link_keeps_its_address_name_title_and_description(way: str) -> None:
     async with connect(table(t=case("mcp-link-described")["result"]), way) as offer:
         assert await call(offer, "t") == [
             "see:",
@@ -93,7 +93,7 @@ async def test_a_link_keeps_its_address_name_title_description_and_type(way: str
         ]
 
 
-# ---- other things that servers get wrong
+# ---- other invalid messages
 
 
 BAD_TOOLS: list[Json] = [
@@ -111,7 +111,7 @@ BAD_TOOLS: list[Json] = [
 
 
 @WAYS
-async def test_bad_tools_are_left_out_and_named_and_the_others_work(
+async def test_invalid_tools_are_left_out_and_the_others_work(
     way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     odd = {
@@ -191,7 +191,7 @@ async def test_results_of_any_shape_reach_the_model(way: str) -> None:
 
 
 @WAYS
-async def test_an_answer_that_is_not_json_rpc_is_an_error_and_the_next_call_works(way: str) -> None:
+async def test_an_answer_that_is_not_json_rpc_is_an_error_of_its_call_only(way: str) -> None:
     async with connect(table(t=[1, 2], u={"content": "fine"}), way) as offer:
         with pytest.raises(ServerToolError, match=r"JSON"):
             await call(offer, "t")
@@ -199,7 +199,7 @@ async def test_an_answer_that_is_not_json_rpc_is_an_error_and_the_next_call_work
 
 
 @WAYS
-async def test_a_server_that_does_not_say_its_name_and_abilities_is_used(way: str) -> None:
+async def test_a_server_without_name_and_capabilities_is_usable(way: str) -> None:
     async with connect({**table(t={"content": "fine"}), "initialize": {"_meta": {}}}, way) as offer:
         assert await call(offer, "t") == "fine"
 
@@ -225,13 +225,13 @@ async def test_an_error_keeps_its_details(way: str) -> None:
             await call(offer, "silent")
 
 
-async def test_names_of_tools_do_not_depend_on_the_order_of_the_list() -> None:
+async def test_tool_names_do_not_depend_on_the_order_of_the_list() -> None:
     names = ["a.b", "a/b", "a_b", "ok", "x y", "x" * 70, "x" * 71, "3d", "raw__ok", "ok"]
     seen: set[frozenset[tuple[str, str]]] = set()
     for seed in range(4):
         Random(seed).shuffle(names)
         answers = {name: {"content": f"of {name}"} for name in names}
-        async with offered(mcp_first(), child(table(*names, **answers))) as offer:
+        async with open_tools(source_of_ok(), child_source(table(*names, **answers))) as offer:
             said = {tool: str(await call(offer, tool)) for tool in offer.tools.names}
             seen.add(frozenset(said.items()))
             assert sorted(said.values()) == sorted(["mine", *(f"of {name}" for name in set(names))])
@@ -242,9 +242,9 @@ async def test_names_of_tools_do_not_depend_on_the_order_of_the_list() -> None:
     assert found["of raw__ok"] == "raw__ok"
 
 
-def mcp_first() -> ToolSource:
-    """A toolset that has the name `ok` first."""
-    return child(table(ok={"content": "mine"}), shared=False)
+def source_of_ok() -> ToolSource:
+    """Return a toolset that takes the name `ok` first."""
+    return child_source(table(ok={"content": "mine"}), shared=False)
 
 
 # ---- sizes
@@ -260,9 +260,7 @@ TOO_LARGE: dict[str, tuple[Json, dict[str, int]]] = {
 @pytest.mark.alternating
 @WAYS
 @pytest.mark.parametrize("setting", TOO_LARGE)
-async def test_an_answer_above_a_limit_is_a_typed_error_and_the_next_call_works(
-    setting: str, way: str
-) -> None:
+async def test_an_answer_above_a_limit_is_an_error_of_its_call_only(setting: str, way: str) -> None:
     answer, options = TOO_LARGE[setting]
     async with connect(table(large=answer, small={"content": "fine"}), way, **options) as offer:
         with pytest.raises(AnswerTooLarge) as raised:
@@ -285,7 +283,7 @@ async def test_an_answer_below_the_limits_is_read(way: str) -> None:
 
 @pytest.mark.alternating
 @WAYS
-async def test_a_list_of_tools_above_a_limit_is_an_error_that_names_it(way: str) -> None:
+async def test_a_list_of_tools_above_a_limit_is_an_error_naming_the_limit(way: str) -> None:
     with pytest.raises(
         ToolsetFailed, match=r"more than max_bytes=1,000 allows; ask for less, or raise max_bytes"
     ):
@@ -293,25 +291,25 @@ async def test_a_list_of_tools_above_a_limit_is_an_error_that_names_it(way: str)
             raise AssertionError
 
 
-async def test_limits_of_the_configuration_hold(tmp_path: Path) -> None:
+async def test_limits_in_a_file_apply(tmp_path: Path) -> None:
     line = ["-I", "-S", raw.__file__, json.dumps(table(t={"$blocks": 6}))]
     (tmp_path / "actors.toml").write_text(
         f"[mcp.raw]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(line)}\nmax_blocks = 5\n"
     )
-    async with offered(configured_toolset(load(tmp_path / "actors.toml", {}), "raw")) as offer:
+    async with open_tools(configured_toolset(load(tmp_path / "actors.toml", {}), "raw")) as offer:
         with pytest.raises(AnswerTooLarge, match="has 6 blocks, more than max_blocks=5 allows"):
             await call(offer, "t")
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "many"])
-def test_a_limit_that_cannot_be_used_is_a_typed_error(value: Any) -> None:  # Any: what a host may give
+def test_an_invalid_limit_is_a_typed_error(value: Any) -> None:  # Any: any value that a caller may pass
     with pytest.raises(ToolDefinitionError, match=r"max_bytes=.*; it takes a whole number above 0"):
         mcp.stdio("server", max_bytes=value)
 
 
-async def test_an_encoded_answer_is_refused_and_no_encoding_is_asked_for() -> None:
+async def test_an_encoded_answer_is_rejected_and_none_is_requested() -> None:
     server = RawHttp(table(t={"$bytes": 10_000_000}))
-    async with server.serve(), offered(mcp.http(server.url, name="raw")) as offer:
+    async with server.serve(), open_tools(mcp.http(server.url, name="raw")) as offer:
         server.form = "gzip"
         with pytest.raises(
             ServerToolError, match="an answer with the encoding 'gzip', which was not requested"
@@ -325,16 +323,16 @@ async def test_an_encoded_answer_is_refused_and_no_encoding_is_asked_for() -> No
     assert not any(b"gzip" in head for head in server.heads)
 
 
-# ---- servers that do not come up
+# ---- servers that do not start
 
 
-async def test_the_error_of_a_program_that_dies_at_start_has_the_end_of_its_standard_error(
+async def test_the_error_of_a_program_that_dies_contains_its_last_output(
     tmp_path: Path,
 ) -> None:
     words = "".join(f"line {number}\n" for number in range(1000)) + "KeyError: 'DATABASE'\n"
     async with hosting(a=openai()) as runtime:
         with pytest.raises(ToolsetFailed) as raised:
-            await runtime.open("a", tools=[child({"$stderr": words}, log=tmp_path / "log")])
+            await runtime.open("a", tools=[child_source({"$stderr": words}, log=tmp_path / "log")])
     text = str(raised.value)
     assert text.startswith("Toolset 'raw' cannot be opened: ")
     assert "the program ended with exit code 3" in text
@@ -344,12 +342,14 @@ async def test_the_error_of_a_program_that_dies_at_start_has_the_end_of_its_stan
     assert (tmp_path / "log").read_text() == words
 
 
-async def test_secrets_in_the_standard_error_of_a_program_are_hidden() -> None:
+async def test_secrets_in_a_programs_standard_error_are_redacted() -> None:
     words = "env s3cret-value arg 4bcdef-token option hunter22, module no_such_module\n"
     env = {"TOKEN": "s3cret-value"}
-    source = child({"$stderr": words}, "4bcdef-token", "--password", "hunter22", "no_such_module", env=env)
+    source = child_source(
+        {"$stderr": words}, "4bcdef-token", "--password", "hunter22", "no_such_module", env=env
+    )
     with pytest.raises(ToolsetFailed) as raised:
-        async with offered(source):
+        async with open_tools(source):
             raise AssertionError
     assert str(raised.value).endswith("env *** arg *** option ***, module no_such_module")
 
@@ -357,30 +357,30 @@ async def test_secrets_in_the_standard_error_of_a_program_are_hidden() -> None:
 @pytest.mark.parametrize(
     "status", ["401 Unauthorized", "403 Forbidden", "404 Not Found", "503 Service Unavailable"]
 )
-async def test_the_error_of_a_server_that_refuses_has_its_address_and_status(status: str) -> None:
+async def test_the_error_of_a_refusing_server_has_its_address_and_status(status: str) -> None:
     async with RawHttp({}, status=status).serve() as server:
         url = f"http://user:s3cret@127.0.0.1:{server.port}/mcp/k3y-of-somebody?token=s3cret"
         with pytest.raises(ToolsetFailed) as raised:
-            async with offered(mcp.http(url, name="far")):
+            async with open_tools(mcp.http(url, name="far")):
                 raise AssertionError
     assert f"(HTTP {status[:3]} from http://127.0.0.1:{server.port}/mcp/***)" in str(raised.value)
     assert "s3cret" not in str(raised.value)
 
 
-async def test_the_error_of_an_address_where_nobody_listens_has_the_address() -> None:
+async def test_the_error_of_an_unreachable_server_contains_its_address() -> None:
     with pytest.raises(ToolsetFailed, match=r"\(http://127\.0\.0\.1:9/mcp\)$"):
-        async with offered(mcp.http("http://127.0.0.1:9/mcp", name="far")):
+        async with open_tools(mcp.http("http://127.0.0.1:9/mcp", name="far")):
             raise AssertionError
 
 
 # ---- through a session
 
 
-async def test_a_model_gets_what_a_server_of_any_make_returns_and_goes_on() -> None:
+async def test_results_of_a_raw_server_reach_the_model_through_a_session() -> None:
     answers = table(good={"structuredContent": {"n": 1}}, large={"$blocks": 5_000})
     model = openai(Turn(Call("good", {}), Call("large", {})), Turn(Say("Done.")))
     async with hosting(a=model) as runtime:
-        session = await runtime.open("a", tools=[child(answers)])
+        session = await runtime.open("a", tools=[child_source(answers)])
         assert (await session.ask("Go.")).text == "Done."
         await session.close()
     good, large = results(bodies(model)[-1]).values()

@@ -1,7 +1,7 @@
-"""What is secret of an MCP server is shown nowhere: in no log, error, repr, event, record, nor on the command line.
+"""Secrets of MCP servers appear in no log, error, repr, event, record or command output.
 
-A canary stands in its address, headers, environment and arguments. Everything that can be seen is gathered and searched
-for it, whether the server works, is lost, does not answer, or refuses.
+A canary is in the address, headers, environment and arguments. All visible output is collected and searched for it,
+whether the server works, is lost, does not answer or refuses.
 """
 
 import base64
@@ -26,7 +26,7 @@ from actors.testing import Call, Say, Turn
 from tests.cli.command import environ
 from tests.runtime_support import hosting, openai
 from tests.tools.mcp_servers.forking import command as forked
-from tests.tools.test_mcp import environment, noting, served
+from tests.tools.test_mcp import collect_notes, environment, serve_http
 
 pytestmark = pytest.mark.anyio
 
@@ -35,8 +35,8 @@ ADD = Turn(Call("add", {"one": 1, "other": 2}))
 LOST = (ADD, Turn(Call("hang", {})), ADD, Turn(Say("Three.")))
 
 
-class Gathered(logging.Handler):
-    """Everything that was seen: what anybody logs, with tracebacks, and what `saw` is given."""
+class OutputCollector(logging.Handler):
+    """Collects all log records with tracebacks, and the values passed to `add`."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -46,22 +46,22 @@ class Gathered(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(self.format(record))
 
-    def saw(self, *values: object) -> None:
+    def add(self, *values: object) -> None:
         for value in values:
             self.texts += [str(value), repr(value)]
             if isinstance(value, BaseException):
                 self.texts += traceback.format_exception(value)
 
     def check(self) -> None:
-        """Nothing of it holds the canary, and something was seen."""
+        """Check that no text contains the canary, and that there are texts."""
         assert [text for text in self.texts if CANARY in text] == []
         assert self.texts != []
 
 
 @pytest.fixture
-def gathered() -> Iterator[Gathered]:
-    """Gather what is logged, at any level and by anybody."""
-    handler, root = Gathered(), logging.getLogger()
+def output() -> Iterator[OutputCollector]:
+    """Collect the log records of all loggers at all levels."""
+    handler, root = OutputCollector(), logging.getLogger()
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
@@ -70,39 +70,39 @@ def gathered() -> Iterator[Gathered]:
     root.setLevel(level)
 
 
-def remote(port: int, name: str = "far") -> ToolSource:
+def remote_source(port: int, name: str = "far") -> ToolSource:
     url = f"http://user:{CANARY}@127.0.0.1:{port}/mcp?key={CANARY}"
     headers = {"x-key": CANARY, "authorization": f"Bearer {CANARY}"}
     return mcp.http(url, headers, name=name, approval="allow", waiting=0.1, opening=20)
 
 
-def program(*args: str, command: str = sys.executable, **env: str) -> ToolSource:
+def program_source(*args: str, command: str = sys.executable, **env: str) -> ToolSource:
     options = {"TOKEN": CANARY, **env}
     return mcp.stdio(
         command, [*args, CANARY], env=options, name="near", approval="allow", waiting=0.1, opening=20
     )
 
 
-async def talked(runtime: Runtime, source: ToolSource, seen: Gathered) -> None:
-    """Open a session with a server, have the model call its tools, and see all that comes of it."""
-    seen.saw(source, runtime.config)
+async def run_session(runtime: Runtime, source: ToolSource, seen: OutputCollector) -> None:
+    """Run a session with a server whose tools the model calls, and collect all output."""
+    seen.add(source, runtime.config)
     try:
         session = await runtime.open("a", tools=[source])
     except ActorsError as error:
-        seen.saw(error, error.__cause__, error.__context__)
+        seen.add(error, error.__cause__, error.__context__)
         return
     async with session.stream("Go.") as events:
         async for event in events:
-            seen.saw(event, json.dumps(event_json(event)))
-    seen.saw(session, await session.history(), await session.ledger(), await session.preview("a"))
-    seen.saw(*session._lifecycle.tools, *session._lifecycle.configuration.owners)
-    seen.saw(*[encode_event(event) for event in runtime._storage.read(session.id)])
+            seen.add(event, json.dumps(event_json(event)))
+    seen.add(session, await session.history(), await session.ledger(), await session.preview("a"))
+    seen.add(*session._lifecycle.tools, *session._lifecycle.configuration.owners)
+    seen.add(*[encode_event(event) for event in runtime._storage.read(session.id)])
     await session.close()
 
 
 @asynccontextmanager
-async def refusing(status: bytes, heard: list[bytes]) -> AsyncIterator[int]:
-    """A server that refuses whatever it is asked, and repeats it."""
+async def refusing_server(status: bytes, heard: list[bytes]) -> AsyncIterator[int]:
+    """A server that refuses every request and repeats it in its answer."""
 
     async def handle(client: anyio.abc.SocketStream) -> None:
         async with client:
@@ -123,55 +123,57 @@ async def refusing(status: bytes, heard: list[bytes]) -> AsyncIterator[int]:
 @pytest.mark.parametrize(
     "status", [b"401 Unauthorized", b"404 Not Found", b"500 Internal Server Error", b"200 OK"]
 )
-async def test_an_address_that_refuses(status: bytes, gathered: Gathered) -> None:
+async def test_a_refusing_server_reveals_no_secret(status: bytes, output: OutputCollector) -> None:
     heard: list[bytes] = []
-    async with refusing(status, heard) as port, hosting(a=openai(ADD, Turn(Say("No.")))) as runtime:
-        await talked(runtime, remote(port), gathered)
-    gathered.check()
+    async with refusing_server(status, heard) as port, hosting(a=openai(ADD, Turn(Say("No.")))) as runtime:
+        await run_session(runtime, remote_source(port), output)
+    output.check()
     assert heard[0].startswith(f"POST /mcp?key={CANARY} HTTP/1.1".encode())
     assert f"x-key: {CANARY}".encode() in heard[0].lower()
 
 
-async def test_a_user_and_a_password_of_an_address_are_its_credentials(gathered: Gathered) -> None:
+async def test_user_and_password_of_an_address_become_basic_credentials(output: OutputCollector) -> None:
     heard: list[bytes] = []
-    async with refusing(b"401 Unauthorized", heard) as port, hosting(a=openai()) as runtime:
-        await talked(runtime, mcp.http(f"http://us%40er:{CANARY}@127.0.0.1:{port}/mcp", name="far"), gathered)
-    gathered.check()
+    async with refusing_server(b"401 Unauthorized", heard) as port, hosting(a=openai()) as runtime:
+        await run_session(
+            runtime, mcp.http(f"http://us%40er:{CANARY}@127.0.0.1:{port}/mcp", name="far"), output
+        )
+    output.check()
     told = base64.b64encode(f"us@er:{CANARY}".encode())
     assert b"Basic " + told in heard[0]
 
 
-async def test_an_address_where_nobody_is(gathered: Gathered) -> None:
+async def test_an_unreachable_server_reveals_no_secret(output: OutputCollector) -> None:
     async with hosting(a=openai(ADD, Turn(Say("No.")))) as runtime:
-        await talked(runtime, remote(9), gathered)
-    gathered.check()
+        await run_session(runtime, remote_source(9), output)
+    output.check()
 
 
-async def test_an_address_that_works_and_is_lost_in_mid_call(gathered: Gathered) -> None:
-    async with noting() as notes, served(notes) as server:
+async def test_a_server_lost_in_a_call_reveals_no_secret(output: OutputCollector) -> None:
+    async with collect_notes() as notes, serve_http(notes) as server:
         async with hosting(a=openai(*LOST)) as runtime, anyio.create_task_group() as tasks:
-            tasks.start_soon(talked, runtime, remote(server.port), gathered)
-            await notes.until("hanging")
+            tasks.start_soon(run_session, runtime, remote_source(server.port), output)
+            await notes.wait_for("hanging")
             await server.kill()
-        await server.start()  # to be ended as the others are
-    gathered.check()
+        await server.start()  # so that it can be ended like the others
+    output.check()
 
 
 @pytest.mark.parametrize("args", [("-c", "raise SystemExit(3)"), ("-c", "print('no protocol')"), ()])
-async def test_a_program_that_does_not_work(args: tuple[str, ...], gathered: Gathered) -> None:
+async def test_a_failing_program_reveals_no_secret(args: tuple[str, ...], output: OutputCollector) -> None:
     command = sys.executable if args else "no-such-program"
     async with hosting(a=openai(ADD, Turn(Say("No.")))) as runtime:
-        await talked(runtime, program(*args, command=command), gathered)
-    gathered.check()
+        await run_session(runtime, program_source(*args, command=command), output)
+    output.check()
 
 
-async def test_a_program_that_works(gathered: Gathered) -> None:
-    async with noting() as notes, hosting(a=openai(ADD, Turn(Say("Three.")))) as runtime:
+async def test_a_working_program_reveals_no_secret(output: OutputCollector) -> None:
+    async with collect_notes() as notes, hosting(a=openai(ADD, Turn(Say("Three.")))) as runtime:
         name, *args = forked()
-        await talked(runtime, program(*args, command=name, **environment(notes)), gathered)
-        assert int(await notes.until("began")) > 0
-    gathered.check()
-    assert any("'Three.'" in text for text in gathered.texts)
+        await run_session(runtime, program_source(*args, command=name, **environment(notes)), output)
+        assert int(await notes.wait_for("began")) > 0
+    output.check()
+    assert any("'Three.'" in text for text in output.texts)
 
 
 FILE = f"""
@@ -192,19 +194,22 @@ headers = {{ x-key = "{CANARY}" }}
 """
 
 
-def said(capfd: pytest.CaptureFixture[str], seen: Gathered, *line: str) -> int:
-    """Have the command line see to it, in this process, and see what it writes and raises; return how it ends."""
+def run_command(capfd: pytest.CaptureFixture[str], seen: OutputCollector, *line: str) -> int:
+    """Run the command line in this process, and collect its output and exceptions; return the exit code."""
     try:
         code = main(line)
-    except Exception as error:  # as Python shows it when a command is run with --debug
-        seen.saw(error)
+    except Exception as error:  # shown when a command runs with --debug
+        seen.add(error)
         code = 1
-    seen.saw(*capfd.readouterr())
+    seen.add(*capfd.readouterr())
     return code
 
 
-def test_a_configuration_and_what_the_command_line_says_of_it(
-    tmp_path: Path, gathered: Gathered, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_the_configuration_and_the_command_line_reveal_no_secret(
+    tmp_path: Path,
+    output: OutputCollector,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     for name, value in (("propagate", True), ("handlers", []), ("level", logging.NOTSET)):
         monkeypatch.setattr(logging.getLogger("actors"), name, value)
@@ -213,12 +218,12 @@ def test_a_configuration_and_what_the_command_line_says_of_it(
     for variable, given in environ(env).items():
         monkeypatch.setenv(variable, given)
     config = load(file, env)
-    gathered.saw(config, config.settings, *config.settings.mcp.values())
+    output.add(config, config.settings, *config.settings.mcp.values())
     for command in (["doctor"], ["doctor", "--network"], ["models"]):
-        said(capfd, gathered, *command, "--config", str(file))
+        run_command(capfd, output, *command, "--config", str(file))
     for name in ("near", "far"):
         for debug in ([], ["--debug"]):
             asked = ("run", "hi", "--config", str(file), "-m", "a", "--mcp", name, "--json", *debug)
-            assert said(capfd, gathered, *asked) != 0
-    said(capfd, gathered, "explain", "ToolsetFailed")
-    gathered.check()
+            assert run_command(capfd, output, *asked) != 0
+    run_command(capfd, output, "explain", "ToolsetFailed")
+    output.check()

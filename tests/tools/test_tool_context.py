@@ -1,4 +1,4 @@
-"""A tool that asks for a `ToolContext` is given one, which no model sees; it is its only door to its session."""
+"""`ToolContext`: tools receive it by annotation, models do not see it, and it is their only access to the session."""
 
 import threading
 from collections.abc import Callable
@@ -26,8 +26,8 @@ from actors.tools import Tool, tool
 from actors.tools.context import NoSession
 from tests.runtime_support import anthropic, bodies, hosting, log, openai, results
 
-Made = Callable[..., LoopbackServer]
-MADE = pytest.mark.parametrize("made", [openai, anthropic])
+MakeServer = Callable[..., LoopbackServer]
+SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
 SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"path": {"type": "string"}}}
 ONE = Turn(Call("work", {"name": "a"}))
 TWICE = (ONE, Turn(Say("Done.")), Turn(Call("work", {"name": "b"})), Turn(Say("Done.")))
@@ -38,7 +38,7 @@ class Shop:
     name: str
 
 
-# --- by annotation ---------------------------------------------------------------------------------------
+# --- by annotation
 
 
 def plain(name: str, context: ToolContext[Shop]) -> str:
@@ -56,7 +56,7 @@ def annotated(name: str, *, here: Annotated[ToolContext[Shop], "where it runs"])
     return name
 
 
-def bare(name: str, context: ToolContext) -> str:  # type: ignore[type-arg]  # as a hurried user writes it
+def bare(name: str, context: ToolContext) -> str:  # type: ignore[type-arg]  # without its type argument
     """Work."""
     return name
 
@@ -65,7 +65,7 @@ def bare(name: str, context: ToolContext) -> str:  # type: ignore[type-arg]  # a
     ("function", "parameter"),
     [(plain, "context"), (optional, "context"), (annotated, "here"), (bare, "context"), (str.upper, None)],
 )
-def test_a_context_is_found_by_its_annotation_and_no_part_of_the_schema(
+def test_a_context_is_found_by_its_annotation_and_not_in_the_schema(
     function: Any, parameter: str | None
 ) -> None:  # Any: any function
     if parameter is None:
@@ -77,12 +77,12 @@ def test_a_context_is_found_by_its_annotation_and_no_part_of_the_schema(
     assert made.context_parameter == parameter
 
 
-def test_what_a_model_gives_by_the_name_of_the_context_is_refused() -> None:
+def test_an_argument_with_the_name_of_the_context_is_rejected() -> None:
     (error,) = tool(plain).bind({"name": "a", "context": {"deps": "mine"}})  # type: ignore[misc]  # errors
     assert (error.path, error.expected) == ("context", "no such field")
 
 
-def test_a_tool_takes_one_context() -> None:
+def test_a_tool_takes_at_most_one_context() -> None:
     def two(a: ToolContext[Shop], b: ToolContext[Shop]) -> str:
         return ""
 
@@ -90,7 +90,7 @@ def test_a_tool_takes_one_context() -> None:
         tool(two)
 
 
-def test_a_schema_cannot_have_a_field_that_the_context_comes_by() -> None:
+def test_a_schema_cannot_have_a_field_with_the_name_of_the_context() -> None:
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"context": {"type": "string"}}}
     with pytest.raises(
         ToolDefinitionError, match="has a field 'context', which is also the function's parameter"
@@ -98,7 +98,7 @@ def test_a_schema_cannot_have_a_field_that_the_context_comes_by() -> None:
         Tool.from_schema("work", "Work.", schema, plain)
 
 
-def test_an_annotation_that_cannot_be_read_is_refused_if_it_may_be_a_context() -> None:
+def test_an_unreadable_annotation_is_rejected_if_it_may_be_a_context() -> None:
     def work(path: str, context: Any) -> str:
         return path
 
@@ -109,26 +109,26 @@ def test_an_annotation_that_cannot_be_read_is_refused_if_it_may_be_a_context() -
     assert Tool.from_schema("work", "Work.", SCHEMA, work).context_parameter is None
 
 
-def test_a_context_made_by_hand_is_enough_to_test_a_tool() -> None:
+def test_a_tool_can_be_tested_with_a_context_created_by_hand() -> None:
     context = ToolContext(Shop("x"))
     assert tool(plain)("a", context) == "ax"
     context.progress("half", 0.5)
     assert (context.cancelled, context.remaining, len(context.history)) == (False, None, 0)
-    assert "Shop" not in repr(context)  # what the host gives may hold secrets
+    assert "Shop" not in repr(context)  # dependencies may contain secrets
 
 
-# --- in a session ----------------------------------------------------------------------------------------
+# --- in a session
 
 
-class Seen:
-    """A tool that keeps its contexts, in a thread or not."""
+class ContextRecorder:
+    """A tool, async or in a thread, that records its contexts."""
 
     def __init__(self, is_async: bool, timeout: float | None = None) -> None:
         self.contexts: list[ToolContext[Shop]] = []
         self.remaining: list[float | None] = []
         self.histories: list[History] = []
         work = self._async if is_async else self._sync
-        self.tool: Tool[..., Any] = tool(name="work", timeout=timeout)(work)  # Any: either
+        self.tool: Tool[..., Any] = tool(name="work", timeout=timeout)(work)  # Any: either function
 
     async def _async(self, name: str, context: ToolContext[Shop]) -> str:
         """Work."""
@@ -144,12 +144,12 @@ class Seen:
 
 
 @pytest.mark.anyio
-@MADE
+@SERVERS
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_a_tool_sees_its_call_its_host_and_the_conversation_before_its_turn(
-    made: Made, is_async: bool
+async def test_a_tool_sees_its_call_dependencies_and_earlier_history(
+    make_server: MakeServer, is_async: bool
 ) -> None:
-    seen, server = Seen(is_async, timeout=30), made(*TWICE)
+    seen, server = ContextRecorder(is_async, timeout=30), make_server(*TWICE)
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[seen.tool], deps=Shop("Oslo"))
         await session.ask("First.")
@@ -174,9 +174,9 @@ def _words(history: History) -> list[str]:
 
 
 @pytest.mark.anyio
-async def test_no_two_sessions_of_one_id_share_an_idempotency_key() -> None:
-    """A session that is deleted gives its id back; what it asked of others it has asked all the same."""
-    seen = Seen(is_async=True)
+async def test_sessions_with_the_same_id_have_different_idempotency_keys() -> None:
+    """The id of a deleted session can be reused, but the requests of its tools have already been made."""
+    seen = ContextRecorder(is_async=True)
     async with hosting(a=openai(*TWICE, *TWICE)) as runtime:
         for _ in range(2):
             session = await runtime.open("a", tools=[seen.tool], deps=Shop("x"), id="one")
@@ -188,7 +188,7 @@ async def test_no_two_sessions_of_one_id_share_an_idempotency_key() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_schema_that_allows_anything_lets_no_model_make_a_context() -> None:
+async def test_an_open_schema_does_not_let_the_model_pass_a_context() -> None:
     seen: list[object] = []
 
     def work(context: ToolContext[Shop], **given: object) -> str:
@@ -204,16 +204,16 @@ async def test_a_schema_that_allows_anything_lets_no_model_make_a_context() -> N
     assert context.deps == Shop("x")
 
 
-# --- cancelled -------------------------------------------------------------------------------------------
+# --- cancellation
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-async def test_a_function_in_a_thread_hears_by_its_context_that_it_is_to_end(how: str) -> None:
+async def test_a_blocking_tool_sees_its_cancellation_in_the_context(how: str) -> None:
     begun, heard = threading.Event(), list[bool]()
 
     def work(name: str, context: ToolContext[None]) -> str:
-        """Work until told to end."""
+        """Work until the call is cancelled."""
         begun.set()
         while not context.cancelled:
             threading.Event().wait(0.001)
@@ -236,7 +236,7 @@ async def test_a_function_in_a_thread_hears_by_its_context_that_it_is_to_end(how
     assert known.completion.content == "stopped half way"
 
 
-# --- progress --------------------------------------------------------------------------------------------
+# --- progress
 
 
 async def _progress(made: Tool[..., Any]) -> list[ToolProgressEvent]:  # Any: any function
@@ -268,9 +268,9 @@ async def test_progress_is_an_ephemeral_event_of_the_asks_stream() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("fraction", [Decimal("0.5"), Fraction(1, 2), True])
-async def test_a_fraction_of_any_type_of_number_is_a_plain_one_in_the_event(
+async def test_a_fraction_of_any_number_type_becomes_a_float(
     fraction: Any,
-) -> None:  # Any: a tool's
+) -> None:  # Any: any number
     @tool
     async def work(name: str, context: ToolContext[None]) -> str:
         """Work."""
@@ -282,7 +282,7 @@ async def test_a_fraction_of_any_type_of_number_is_a_plain_one_in_the_event(
 
 
 @pytest.mark.anyio
-async def test_of_what_a_thread_says_between_two_turns_of_the_loop_the_last_is_shown() -> None:
+async def test_only_the_latest_progress_of_a_thread_per_iteration_is_shown() -> None:
     seen: list[SessionEvent] = []
     view = TurnView(put=seen.append)
     call = CallView(_Ongoing(), view, NoSession().subagent)
@@ -294,14 +294,14 @@ async def test_of_what_a_thread_says_between_two_turns_of_the_loop_the_last_is_s
         done.set()
 
     threading.Thread(target=work).start()
-    done.wait(20)  # the loop stands still meanwhile
+    done.wait(20)  # blocks the event loop meanwhile
     while not seen:
         await anyio.lowlevel.checkpoint()
     assert [getattr(event, "message", None) for event in seen] == ["999 of 1000"]
 
 
 @pytest.mark.anyio
-async def test_a_call_that_has_ended_says_nothing_any_more() -> None:
+async def test_progress_of_a_call_that_has_ended_is_ignored() -> None:
     seen: list[SessionEvent] = []
     ongoing = _Ongoing()
     call = CallView(ongoing, TurnView(put=seen.append), NoSession().subagent)
@@ -317,7 +317,7 @@ async def test_a_call_that_has_ended_says_nothing_any_more() -> None:
 
 
 class _Ongoing:
-    """A call that runs."""
+    """A running call."""
 
     def __init__(self) -> None:
         self.call = ToolCall("hist_tool_1", "work", {})
@@ -325,7 +325,7 @@ class _Ongoing:
 
 
 @pytest.mark.anyio
-async def test_a_sync_tool_shows_its_progress_by_calling() -> None:
+async def test_a_blocking_tool_reports_progress_by_calling() -> None:
     @tool
     def work(name: str, context: ToolContext[None]) -> str:
         """Work."""

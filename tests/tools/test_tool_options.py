@@ -1,4 +1,4 @@
-"""What may be said of a tool beside its schema, and what comes of it where it is said."""
+"""Options of a tool: approval, effects, resources, timeout and description."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ def write(path: str) -> str:
 
 
 async def later(arguments: dict[str, JsonValue]) -> Approval:
-    """Decide from the arguments, when somebody waits for it."""
+    """Decide asynchronously from the arguments."""
     return "allow"
 
 
-def test_without_a_word_a_call_is_allowed_runs_once_and_names_no_resource() -> None:
+def test_by_default_a_call_is_allowed_once_and_without_resources() -> None:
     made = tool(write)
     assert (made.approval, made.effects, made.resources, made.timeout) == ("allow", "once", (), None)
     assert not made.is_read_only
@@ -43,7 +43,8 @@ def test_an_approval_may_be_decided_from_the_arguments() -> None:
 
 
 @pytest.mark.parametrize("said", [True, None, "yes", ["allow"]])
-def test_a_rule_that_says_no_known_word_denies(said: Any) -> None:  # Any: what a rule must not return
+# Any: an invalid return value
+def test_an_approval_rule_that_returns_an_unknown_value_denies(said: Any) -> None:
     assert tool(approval=lambda _: said)(write).approval_of({}) == "deny"
 
 
@@ -57,9 +58,9 @@ def test_a_rule_that_says_no_known_word_denies(said: Any) -> None:  # Any: what 
         (lambda given: (), ()),
     ],
 )
-def test_resources_are_named_or_found_in_the_arguments(
+def test_resources_are_named_or_derived_from_the_arguments(
     resources: Any, keys: tuple[str, ...]
-) -> None:  # Any: each form
+) -> None:  # Any: each form of the option
     assert tool(resources=resources)(write).keys_of({"path": "/tmp"}) == keys
 
 
@@ -76,9 +77,9 @@ def test_resources_are_named_or_found_in_the_arguments(
         ({"effects": "pure", "resources": "disk"}, "resources and effects='pure'"),
     ],
 )
-def test_an_option_that_means_nothing_is_refused_where_the_tool_is_defined(
+def test_an_invalid_option_is_rejected_at_the_tools_definition(
     options: dict[str, Any], reason: str
-) -> None:  # Any: what nobody should say
+) -> None:  # Any: invalid options
     with pytest.raises(ToolDefinitionError) as caught:
         tool(**options)(write)
     assert f"Tool 'write' has {reason}" in str(caught.value)
@@ -86,7 +87,8 @@ def test_an_option_that_means_nothing_is_refused_where_the_tool_is_defined(
 
 
 @pytest.mark.parametrize("about", ["x" * (64 * 1024 + 1), None, 5])
-def test_a_description_that_no_request_should_carry_is_refused(about: Any) -> None:  # Any: from strangers
+# Any: a value from an untrusted server
+def test_a_description_that_is_too_long_or_no_string_is_rejected(about: Any) -> None:
     with pytest.raises(ToolDefinitionError, match="needs a description of at most 65536 characters"):
         Tool.from_schema("write", about, SCHEMA, write)
 
@@ -102,7 +104,7 @@ def test_a_description_that_no_request_should_carry_is_refused(about: Any) -> No
         (True, {"approval": "ask"}, "pure", "ask"),
     ],
 )
-def test_a_tool_without_a_body_is_asked_about_unless_it_only_reads(
+def test_an_external_tool_needs_approval_unless_it_only_reads(
     read_only: bool, options: Any, effects: str, approval: str
 ) -> None:  # Any: options of all kinds
     made = Tool.external("pay", "Pay a bill.", SCHEMA, read_only=read_only, **options)
@@ -115,8 +117,8 @@ def test_a_tool_without_a_body_is_asked_about_unless_it_only_reads(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
-async def test_what_a_call_does_to_the_world_is_in_the_log_before_it_begins(effects: Effects) -> None:
-    """Whether it may be run again is decided by what it was when it began, whatever its tool has become since."""
+async def test_the_effects_of_a_call_are_logged_before_it_starts(effects: Effects) -> None:
+    """The effects at the start of a call decide whether it may run again, even if the tool changes later."""
     begun: list[LogEvent] = []
 
     @tool(effects=effects)

@@ -1,4 +1,4 @@
-"""A function and its schema say the same, and what cannot be a tool is refused where it is defined."""
+"""Tools from functions: the schema matches the signature, and invalid functions are rejected at their definition."""
 
 import datetime
 import subprocess
@@ -58,7 +58,7 @@ def book(stops: list[Stop], seat: Class = Class.SECOND, price: Decimal | None = 
 
 
 @pytest.mark.anyio
-async def test_a_decorated_function_is_still_called_as_before() -> None:
+async def test_a_decorated_function_can_still_be_called_directly() -> None:
     assert await weather("Oslo", days=2) == "Oslo: 21 C for 2"
     assert book([Stop(title="a")]) == 1
 
@@ -99,13 +99,13 @@ def test_rest_docstrings_and_models_are_read_and_titles_left_out() -> None:
     assert '"title":"' not in text
 
 
-def test_options_are_kept() -> None:
+def test_options_of_a_tool_are_kept() -> None:
     assert (book.name, book.approval, book.timeout) == ("book-trip", "ask", 2.5)
     assert (weather.approval, weather.timeout) == ("allow", None)
     assert tool(description="")(plain).description == ""
 
 
-def test_what_a_partial_gives_already_is_no_models_to_give_and_the_rest_is_as_the_function_says() -> None:
+def test_arguments_fixed_by_a_partial_are_not_in_the_schema() -> None:
     rest = tool(partial(weather.function, days=2))
     assert (rest.name, rest.description) == ("weather", weather.description)
     properties = rest.schema["properties"]
@@ -116,7 +116,7 @@ def test_what_a_partial_gives_already_is_no_models_to_give_and_the_rest_is_as_th
     assert rest.bind({"city": "Oslo"}) == BoundArguments({"city": "Oslo"})
 
 
-def test_it_is_known_which_functions_need_a_thread() -> None:
+def test_functions_that_need_a_thread_are_detected() -> None:
     class Caller:
         async def __call__(self, a: int) -> int:
             return a
@@ -127,7 +127,7 @@ def test_it_is_known_which_functions_need_a_thread() -> None:
     assert tool(name="later")(partial(weather.function, days=2)).is_async
 
 
-def test_arguments_become_the_types_of_the_function() -> None:
+def test_arguments_are_converted_to_the_functions_types() -> None:
     bound = book.bind({"stops": [{"title": "Rome"}], "seat": "first", "price": "1.50"})
     assert bound == BoundArguments(
         {"stops": [Stop(title="Rome", nights=1)], "seat": Class.FIRST, "price": Decimal("1.50")}
@@ -136,7 +136,7 @@ def test_arguments_become_the_types_of_the_function() -> None:
     assert book(**bound.kwargs) == 1
 
 
-def test_what_the_model_left_out_is_left_to_the_function() -> None:
+def test_omitted_arguments_use_the_functions_defaults() -> None:
     assert weather.bind({"city": "Oslo"}) == BoundArguments({"city": "Oslo"})
 
 
@@ -157,7 +157,7 @@ def test_invalid_arguments_are_named_and_nothing_is_bound(
     assert weather.bind(arguments) == (error,)
 
 
-def test_what_only_the_type_knows_is_an_argument_error_too() -> None:
+def test_an_error_of_the_type_alone_is_an_argument_error() -> None:
     @tool
     def on(day: datetime.date) -> None: ...
 
@@ -167,7 +167,7 @@ def test_what_only_the_type_knows_is_an_argument_error_too() -> None:
     assert [(error.path, error.got) for error in errors] == [("day", '"someday"')]
 
 
-def test_binding_leaves_the_arguments_as_they_were() -> None:
+def test_binding_does_not_change_the_arguments() -> None:
     @tool
     def spoil(items: list[int]) -> None:
         items.clear()
@@ -179,7 +179,7 @@ def test_binding_leaves_the_arguments_as_they_were() -> None:
     assert arguments == {"items": [1, 2]}
 
 
-def test_any_parameter_name_will_do() -> None:
+def test_any_parameter_name_is_accepted() -> None:
     @tool
     def odd(schema: int, model_config: int, _private: int, json: int, p0: int, copy: int = 3) -> None: ...
 
@@ -187,14 +187,14 @@ def test_any_parameter_name_will_do() -> None:
     assert odd.bind(arguments) == BoundArguments(arguments)
 
 
-def test_a_parameter_without_a_type_takes_anything() -> None:
-    def loose(a, b=None):  # type: ignore[no-untyped-def]  # that is the case tested
+def test_a_parameter_without_a_type_accepts_anything() -> None:
+    def loose(a, b=None):  # type: ignore[no-untyped-def]  # the case under test
         return a
 
     assert tool(loose).bind({"a": [1, {"x": None}]}) == BoundArguments({"a": [1, {"x": None}]})
 
 
-def test_a_schema_of_ones_own_is_used_as_it_is() -> None:
+def test_an_explicit_schema_is_used_unchanged() -> None:
     schema: dict[str, JsonValue] = {
         "type": "object",
         "properties": {"a-b": {"type": "integer"}},
@@ -241,7 +241,7 @@ class Lock:
     pass
 
 
-def unknown(a: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821  # that is the case tested
+def unknown(a: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821  the case under test
     ...
 
 
@@ -269,9 +269,9 @@ def field_default(a: int = Field(3)) -> None: ...
         (min, "no signature"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_in_one_line(
+def test_a_function_that_cannot_be_a_tool_is_rejected_with_a_short_error(
     function: Callable[..., Any], message: str
-) -> None:  # Any: any
+) -> None:  # Any: any function
     with pytest.raises(ToolDefinitionError) as refused:
         tool(function)
     assert message in str(refused.value)
@@ -280,18 +280,18 @@ def test_what_cannot_be_a_tool_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "-a", "_a", "1a", "é", "a" * 65, "a\n", "a\ud800"])
-def test_a_name_that_some_provider_refuses_is_refused(name: str) -> None:
+def test_a_name_that_a_provider_refuses_is_rejected(name: str) -> None:
     with pytest.raises(ToolDefinitionError, match="is not usable"):
         Tool.from_schema(name, "", {"type": "object"}, plain)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
-def test_a_timeout_that_is_no_time_is_refused(timeout: float) -> None:
+def test_an_invalid_timeout_is_rejected(timeout: float) -> None:
     with pytest.raises(ToolDefinitionError, match="seconds above 0"):
         tool(timeout=timeout)(plain)
 
 
-def test_a_set_keeps_order_and_makes_tools_of_functions() -> None:
+def test_a_toolset_keeps_its_order_and_converts_functions() -> None:
     tools = Toolset([weather, plain, book])
     assert tools.names == ("weather", "plain", "book-trip")
     assert [item.name for item in tools] == list(tools.names)
@@ -303,12 +303,12 @@ def test_a_set_keeps_order_and_makes_tools_of_functions() -> None:
     assert repr(tools) == "Toolset(weather, plain, book-trip)"
 
 
-def test_two_tools_of_one_name_are_refused() -> None:
+def test_two_tools_with_the_same_name_are_rejected() -> None:
     with pytest.raises(ToolDefinitionError, match="Two tools are named 'weather'"):
         Toolset([weather, tool(name="weather")(plain)])
 
 
-def test_an_unknown_name_is_told_the_nearest() -> None:
+def test_an_unknown_tool_name_suggests_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"No tool 'wether' in this set; did you mean 'weather'\?"):
         Toolset([weather])["wether"]
     with pytest.raises(ConfigError, match="there are: none"):
@@ -318,13 +318,13 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
     assert answer["message"] == "There is no tool wether. Did you mean weather?"
 
 
-def test_an_impossible_schema_is_found_when_the_set_is_made() -> None:
+def test_an_invalid_schema_is_found_when_the_toolset_is_created() -> None:
     impossible = Tool("odd", "", weather.parameters.replace(b"string", b"strung"), plain)  # type: ignore[arg-type]  # bytes
     with pytest.raises(ToolDefinitionError, match="strung"):
         Toolset([impossible])
 
 
-def test_a_pattern_of_a_type_that_the_validator_cannot_run_is_left_to_the_type() -> None:
+def test_a_pattern_that_the_validator_cannot_run_is_left_to_the_type() -> None:
     fussy = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^(?!x)"})]
 
     def call(a: str) -> None: ...
@@ -335,17 +335,17 @@ def test_a_pattern_of_a_type_that_the_validator_cannot_run_is_left_to_the_type()
 
 def test_a_tool_is_frozen() -> None:
     with pytest.raises(AttributeError):
-        weather.name = "x"  # type: ignore[misc]  # that is the case tested
+        weather.name = "x"  # type: ignore[misc]  # the case under test
 
 
-def test_a_literal_with_choices_is_an_enum_in_the_schema() -> None:
+def test_a_literal_is_an_enum_in_the_schema() -> None:
     @tool
     def pick(size: Literal["s", "m"]) -> None: ...
 
     assert pick.bind({"size": "xl"}) == (ArgumentError("size", 'one of "s", "m"', '"xl"'),)
 
 
-def test_importing_the_module_imports_neither_pydantic_nor_the_validator() -> None:
+def test_importing_tools_imports_neither_pydantic_nor_the_validator() -> None:
     program = (
         "import actors.tools, sys; sys.exit('pydantic' in sys.modules or 'jsonschema_rs' in sys.modules)"
     )

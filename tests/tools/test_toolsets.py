@@ -1,4 +1,4 @@
-"""Toolsets: opened once by a task of their own, shared or not, opened again after a loss, and closed in order."""
+"""Toolsets: opened once in their own task, shared or not, reopened after a loss, and closed in order."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ AnyTool = Tool[..., Any]  # Any: any function
 
 
 class Bench:
-    """A toolset under test: notes what is done to it and in which task, and may be lost, changed or refused."""
+    """A toolset under test, which records its openings and tasks, and can be lost, changed or made to fail."""
 
     def __init__(self, name: str = "bench", *, notes: list[str] | None = None) -> None:
         self.name = name
@@ -35,9 +35,9 @@ class Bench:
         self.opening = anyio.Event()
         self._changed = anyio.Event()
         self._lost: BaseException | None = None
-        self.offers: list[AnyTool] = [self.made("work")]
+        self.offers: list[AnyTool] = [self.make_tool("work")]
 
-    def made(self, name: str, description: str = "Works.") -> AnyTool:
+    def make_tool(self, name: str, description: str = "Works.") -> AnyTool:
         async def work() -> str:
             return f"{name} of opening {len(self.tasks) // 2 + 1}"
 
@@ -55,7 +55,7 @@ class Bench:
             raise error
 
     def change(self, *names: str) -> None:
-        self.offers = [self.made(name) for name in names]
+        self.offers = [self.make_tool(name) for name in names]
         self._changed.set()
 
     def lose(self, error: BaseException) -> None:
@@ -72,7 +72,7 @@ class Bench:
             raise self.refuses
         self.notes.append(f"{self.name} opened")
         try:
-            async with anyio.create_task_group():  # left in the task that entered it, or anyio complains
+            async with anyio.create_task_group():  # anyio raises if another task leaves it
                 yield self
         finally:
             self.tasks.append(event_loop().task())
@@ -88,7 +88,7 @@ class Bench:
 WORK = Turn(Call("work", {}))
 
 
-async def test_a_toolset_is_opened_once_for_all_sessions_that_use_it_and_closed_after_the_last() -> None:
+async def test_a_shared_toolset_is_open_while_sessions_use_it() -> None:
     bench = Bench()
     source = bench.source()
     async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
@@ -108,7 +108,7 @@ async def test_a_toolset_is_opened_once_for_all_sessions_that_use_it_and_closed_
     assert bench.tasks[2] is bench.tasks[3]
 
 
-async def test_each_session_has_its_own_of_a_toolset_that_is_not_shared() -> None:
+async def test_each_session_opens_its_own_instance_of_an_unshared_toolset() -> None:
     bench = Bench()
     source = bench.source(shared=False)
     async with hosting(a=openai()) as runtime:
@@ -120,7 +120,7 @@ async def test_each_session_has_its_own_of_a_toolset_that_is_not_shared() -> Non
     assert bench.notes[3:] == ["bench closed"]
 
 
-async def test_toolsets_are_closed_in_the_reverse_of_the_order_they_were_listed_in() -> None:
+async def test_toolsets_are_closed_in_reverse_order() -> None:
     notes: list[str] = []
     sources = [Bench(name, notes=notes).source() for name in "abc"]
     offers = [Bench(name, notes=notes) for name in "xyz"]
@@ -134,7 +134,7 @@ async def test_toolsets_are_closed_in_the_reverse_of_the_order_they_were_listed_
     assert [note[0] for note in notes if "closed" in note][3:] == ["z", "y", "x"]
 
 
-async def test_a_toolset_that_does_not_close_is_cancelled_and_holds_up_no_other(
+async def test_a_toolset_that_does_not_close_is_cancelled_and_blocks_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ends: list[str] = []
@@ -142,7 +142,7 @@ async def test_a_toolset_that_does_not_close_is_cancelled_and_holds_up_no_other(
     @asynccontextmanager
     async def sticks() -> AsyncIterator[list[AnyTool]]:
         try:
-            yield [made("stuck")]
+            yield [make_tool("stuck")]
         finally:
             try:
                 await anyio.sleep_forever()
@@ -158,7 +158,7 @@ async def test_a_toolset_that_does_not_close_is_cancelled_and_holds_up_no_other(
         assert ends == ["bench opened", "bench closed", "cancelled"]
 
 
-async def test_a_session_that_is_put_away_keeps_its_toolsets() -> None:
+async def test_a_passivated_session_keeps_its_toolsets_open() -> None:
     bench = Bench()
     async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
@@ -170,12 +170,12 @@ async def test_a_session_that_is_put_away_keeps_its_toolsets() -> None:
         assert bench.notes == ["bench opened", "bench closed"]
 
 
-async def test_closing_a_session_waits_for_no_toolset_and_leaving_the_runtime_does() -> None:
+async def test_leaving_the_runtime_waits_for_toolsets_but_a_close_does_not() -> None:
     ended, left = anyio.Event(), list[str]()
 
     @asynccontextmanager
     async def slow() -> AsyncIterator[list[AnyTool]]:
-        yield [made("work")]
+        yield [make_tool("work")]
         await ended.wait()
         left.append("slow")
 
@@ -190,14 +190,14 @@ async def test_closing_a_session_waits_for_no_toolset_and_leaving_the_runtime_do
     assert left == ["slow"]
 
 
-async def test_a_toolset_that_goes_on_when_it_is_cancelled_is_told_of_and_left_to_itself(
+async def test_a_toolset_that_ignores_its_cancellation_is_reported_and_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ended, told = anyio.Event(), list[str]()
 
     @asynccontextmanager
     async def deaf() -> AsyncIterator[list[AnyTool]]:
-        yield [made("work")]
+        yield [make_tool("work")]
         with anyio.CancelScope(shield=True):
             await ended.wait()
 
@@ -212,7 +212,7 @@ async def test_a_toolset_that_goes_on_when_it_is_cancelled_is_told_of_and_left_t
         ended.set()
 
 
-async def test_a_context_manager_is_a_toolset_as_it_is_and_gives_plain_functions_too() -> None:
+async def test_a_context_manager_is_a_toolset_and_may_yield_functions() -> None:
     ended: list[str] = []
 
     @asynccontextmanager
@@ -239,9 +239,9 @@ async def test_a_context_manager_is_a_toolset_as_it_is_and_gives_plain_functions
 @pytest.mark.parametrize(
     "given", [None, 5, "work", {"work": 1}, Tool.external("one", "One.", {"type": "object"})]
 )
-async def test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave(given: Any) -> None:
+async def test_a_toolset_that_yields_no_list_of_tools_is_rejected(given: Any) -> None:
     @asynccontextmanager
-    async def bench() -> AsyncIterator[Any]:  # Any: what is tested
+    async def bench() -> AsyncIterator[Any]:  # Any: the case under test
         yield given
 
     async with hosting(a=openai()) as runtime:
@@ -251,7 +251,7 @@ async def test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave(
     assert str(raised.value) == f"Toolset 'bench' cannot be opened: {gave}"
 
 
-async def test_a_toolset_that_does_not_open_is_a_typed_error_of_one_line_and_leaves_nothing_open() -> None:
+async def test_a_toolset_that_fails_to_open_is_an_error_and_the_others_close() -> None:
     notes: list[str] = []
     good, bad = Bench("good", notes=notes), Bench("bad", notes=notes)
     bad.refuses = ExceptionGroup("two", [ExceptionGroup("one", [OSError("no such\nprogram: 'nope'")])])
@@ -266,7 +266,7 @@ async def test_a_toolset_that_does_not_open_is_a_typed_error_of_one_line_and_lea
     assert notes[2:] == ["bad opened", "bad closed"]
 
 
-async def test_a_toolset_that_takes_too_long_to_open_is_given_up() -> None:
+async def test_a_toolset_that_takes_too_long_to_open_is_abandoned() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
     async with hosting(a=openai(), seconds=10) as runtime:
@@ -275,16 +275,16 @@ async def test_a_toolset_that_takes_too_long_to_open_is_given_up() -> None:
         assert runtime._system.containment.names == []
 
 
-async def test_cancelling_an_open_while_its_toolset_opens_leaves_nothing_behind() -> None:
+async def test_a_cancelled_open_of_a_toolset_leaves_nothing_behind() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
     async with hosting(a=openai()) as runtime:
         async with anyio.create_task_group() as tasks:
 
-            async def opens() -> None:
+            async def open_session() -> None:
                 await runtime.open("a", tools=[bench.source()], id="s")
 
-            tasks.start_soon(opens)
+            tasks.start_soon(open_session)
             await bench.opening.wait()
             tasks.cancel_scope.cancel()
         assert runtime._system.containment.names == []
@@ -300,14 +300,14 @@ async def test_a_call_after_a_loss_waits_until_the_toolset_is_open_again() -> No
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         bench.lose(ConnectionError("gone"))
-        await closed_again(bench)
+        await wait_for_close(bench)
         assert (await session.ask("Do it.")).status == "complete"
     assert list(results(bodies(server)[-1]).values()) == ["work of opening 2"]
     assert bench.notes == ["bench opened", "bench closed"] * 2
 
 
 @pytest.mark.parametrize("is_live", [True, False])
-async def test_a_toolset_whose_block_is_being_left_after_an_error_is_not_up(is_live: bool) -> None:
+async def test_a_toolset_that_is_being_left_after_an_error_is_down(is_live: bool) -> None:
     bench = Bench()
     fails, leaving, left = anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -344,21 +344,21 @@ async def test_a_toolset_whose_block_is_being_left_after_an_error_is_not_up(is_l
     assert states == ["up", "down"]
 
 
-async def test_a_call_while_a_toolset_stays_down_is_an_error_that_the_model_sees() -> None:
+async def test_a_call_while_a_toolset_stays_down_is_an_error_for_the_model() -> None:
     bench = Bench()
     server = openai(WORK, Turn(Say("I see.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source(waiting=0.05)])
         bench.refuses = OSError("still gone")
         bench.lose(ConnectionError("gone"))
-        await closed_again(bench)
+        await wait_for_close(bench)
         assert (await session.ask("Do it.")).status == "complete"
     (result,) = results(bodies(server)[-1]).values()
     assert "Toolset 'bench' is not available now (ConnectionError: gone)" in result
     assert "so the call did not run" in result
 
 
-async def test_a_plain_functions_call_waits_for_its_toolset_too() -> None:
+async def test_a_call_of_a_plain_function_waits_for_its_toolset_too() -> None:
     bench = Bench()
 
     def work() -> str:
@@ -370,15 +370,13 @@ async def test_a_plain_functions_call_waits_for_its_toolset_too() -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         bench.lose(ConnectionError("gone"))
-        await closed_again(bench)
+        await wait_for_close(bench)
         assert (await session.ask("Do it.")).status == "complete"
     assert list(results(bodies(server)[-1]).values()) == ["worked in a thread"]
     assert bench.notes == ["bench opened", "bench closed"] * 2
 
 
-async def test_tools_that_change_in_the_midst_of_a_turn_are_offered_from_the_next_turn_on_behind_the_others() -> (
-    None
-):
+async def test_tools_changed_during_a_turn_are_offered_from_the_next_turn_on() -> None:
     bench = Bench()
     changed = anyio.Event()
 
@@ -387,7 +385,7 @@ async def test_tools_that_change_in_the_midst_of_a_turn_are_offered_from_the_nex
         await changed.wait()
         return "changed"
 
-    bench.offers = [bench.made("work"), tool(change)]
+    bench.offers = [bench.make_tool("work"), tool(change)]
     server = openai(Turn(Call("change", {})), Turn(Say("ok")), Turn(Call("later", {})), Turn(Say("ok")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
@@ -404,16 +402,16 @@ async def test_tools_that_change_in_the_midst_of_a_turn_are_offered_from_the_nex
     assert server.refusals == []
 
 
-async def test_what_a_toolset_does_to_its_task_ends_there_and_it_is_opened_again() -> None:
+async def test_damage_to_a_toolsets_task_is_contained_and_it_is_reopened() -> None:
     entered: list[anyio.CancelScope] = []
 
     @asynccontextmanager
     async def spoils() -> AsyncIterator[list[AnyTool]]:
         scope = anyio.CancelScope()
         if not entered:
-            scope.__enter__()  # and never left
+            scope.__enter__()  # and is never left
         entered.append(scope)
-        yield [Bench().made("work")]
+        yield [Bench().make_tool("work")]
         await anyio.lowlevel.checkpoint()
 
     server = openai(WORK, Turn(Say("ok")))
@@ -425,7 +423,7 @@ async def test_what_a_toolset_does_to_its_task_ends_there_and_it_is_opened_again
         assert not other.busy
 
 
-async def test_tries_to_open_again_grow_apart_and_a_call_hastens_the_next() -> None:
+async def test_reopening_backs_off_and_a_call_hastens_the_next_try() -> None:
     bench = Bench()
     async with hosting(a=openai(), seconds=15) as runtime:
         await runtime.open("a", tools=[bench.source()])
@@ -444,69 +442,73 @@ async def test_tries_to_open_again_grow_apart_and_a_call_hastens_the_next() -> N
         assert (await owner.current("work")).name == "work"
 
 
-async def closed_again(bench: Bench) -> None:
-    """Wait until a loss has reached the owner: the block is left."""
+async def wait_for_close(bench: Bench) -> None:
+    """Wait until a loss has reached the owner and the block was left."""
     with anyio.fail_after(5):
         while bench.notes[-1] != f"{bench.name} closed":
             await anyio.lowlevel.checkpoint()
 
 
-def made(name: str) -> AnyTool:
-    return Bench().made(name)
+def make_tool(name: str) -> AnyTool:
+    return Bench().make_tool(name)
 
 
-def test_names_keep_their_places_and_new_ones_stand_behind() -> None:
-    one, two = offering("one", "b", "a"), offering("two", "c")
-    offer = SessionTools([made("host"), one, two])
+def test_existing_names_keep_their_places_and_new_ones_follow() -> None:
+    one, two = owner_of_tools("one", "b", "a"), owner_of_tools("two", "c")
+    offer = SessionTools([make_tool("host"), one, two])
     assert [*offer.tools.names] == ["host", "b", "a", "c"]
     assert not offer.refresh()
-    show(one, "z", "a", "b")
+    set_tools(one, "z", "a", "b")
     assert offer.refresh()
     assert [*offer.tools.names] == ["host", "b", "a", "c", "z"]
-    show(one, "z", "a")
+    set_tools(one, "z", "a")
     assert offer.refresh()
     assert [*offer.tools.names] == ["host", "a", "c", "z"]
 
 
-def test_of_two_tools_of_one_name_the_later_has_its_toolsets_name_in_front() -> None:
-    one, two, three = offering("one", "read"), offering("two", "read", "write"), offering("two", "read")
-    offer = SessionTools([one, two, three, made("write")])
+def test_the_later_of_two_equal_names_gets_its_toolsets_prefix() -> None:
+    one, two, three = (
+        owner_of_tools("one", "read"),
+        owner_of_tools("two", "read", "write"),
+        owner_of_tools("two", "read"),
+    )
+    offer = SessionTools([one, two, three, make_tool("write")])
     assert [*offer.tools.names] == ["read", "two__read", "two__write", "two__read_2", "write"]
-    show(one, "write")
+    set_tools(one, "write")
     offer.refresh()
     assert [*offer.tools.names] == ["two__read", "two__write", "two__read_2", "write", "one__write"]
     with pytest.raises(ToolDefinitionError, match="Two tools are named 'write'"):
-        SessionTools([made("write"), made("write")])
+        SessionTools([make_tool("write"), make_tool("write")])
 
 
 @pytest.mark.parametrize(
     ("name", "usable"),
     [("read", "read"), ("a.b/c d", "a_b_c_d"), ("7up", "t_7up"), ("", "t_"), ("é", "t__")],
 )
-def test_a_name_is_made_one_that_every_provider_takes(name: str, usable: str) -> None:
+def test_a_name_is_made_valid_for_every_provider(name: str, usable: str) -> None:
     assert valid_name(name) == usable
     assert Toolset([Tool.from_schema(usable, "", {"type": "object"}, len)]).names == (usable,)
 
 
-def test_long_names_are_cut_and_stay_apart() -> None:
+def test_long_names_are_cut_and_stay_different() -> None:
     cut = {valid_name("x" * 70 + end) for end in ("a", "b")}
     assert [len(name) for name in cut] == [64, 64]
 
 
-def offering(name: str, *names: str) -> ToolsetOwner:
+def owner_of_tools(name: str, *names: str) -> ToolsetOwner:
     owner = object.__new__(ToolsetOwner)
     owner.source = ToolSource(Bench(name).block, name)
     owner.version, owner.bound_tools = 0, {}
-    show(owner, *names)
+    set_tools(owner, *names)
     return owner
 
 
-def show(owner: ToolsetOwner, *names: str) -> None:
-    owner.tools = {name: made(name) for name in names}
+def set_tools(owner: ToolsetOwner, *names: str) -> None:
+    owner.tools = {name: make_tool(name) for name in names}
     owner.version += 1
 
 
-async def test_a_lost_toolset_that_is_never_left_is_cancelled_and_opened_again() -> None:
+async def test_a_lost_toolset_that_is_never_left_is_cancelled_and_reopened() -> None:
     bench = Bench()
     bench.stays = True
     async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:

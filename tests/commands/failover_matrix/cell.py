@@ -15,7 +15,7 @@ from actors.tools import Tool
 from tests.commands.failover_matrix.callers import Caller
 from tests.commands.failover_matrix.judge import Found, judge
 from tests.commands.failover_matrix.site import Failure, Replication, Site
-from tests.runtime.test_hibernation import fall_asleep
+from tests.runtime.test_hibernation import hibernate
 from tests.runtime_support import Json, hosting
 
 LEASES: Mapping[Failure, float] = {"kill": 30.0, "silence": 4.0, "restore": 30.0}
@@ -150,7 +150,7 @@ async def _fail_over(
         for kind in (*KINDS, late):
             await host.callers[kind].ask_until_answered()
         await host.callers["external"].ask_and_pause()
-        await fall_asleep(host.callers["asleep"].session)
+        await hibernate(host.callers["asleep"].session)
     is_over = anyio.Event()
     async with anyio.create_task_group() as asking:
         for host in hosts:

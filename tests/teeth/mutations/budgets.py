@@ -4,12 +4,10 @@ from tests.teeth.mutations.mutation import Mutation
 
 BUDGETS, TESTS = "actors/provider/budgets.py", "tests/provider/test_shared_budgets.py"
 ESTIMATE, CORE = "actors/core/history/estimate.py", "tests/core/test_compaction.py"
-SAME_TIME = (
-    f"{TESTS}::test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flight_leaves_nothing"
-)
+SAME_TIME = f"{TESTS}::test_requests_wait_while_those_in_flight_reserve_the_budget"
 REPORTED = f"{CORE}::test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated"
-USED_UP = f"{TESTS}::test_a_used_up_budget_ends_a_turn_at_a_boundary_and_refuses_all_who_share_it"
-SUMMARY = f"{TESTS}::test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget"
+USED_UP = f"{TESTS}::test_a_used_up_shared_budget_ends_a_turn_and_rejects_its_sessions"
+SUMMARY = f"{TESTS}::test_a_turn_ends_if_the_summary_before_it_used_up_the_budget"
 
 MUTATIONS = (
     Mutation(
@@ -24,28 +22,28 @@ MUTATIONS = (
         f"{BUDGETS}:_share_room",
         "min(*..., key=_arrived).proceed()",
         "min((budget.line[-1] for budget in found), key=_arrived).proceed()",
-        (f"{TESTS}::test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it",),
+        (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_another_budget_blocks",),
     ),
     Mutation(
         "budgets: a request waits although the budget has room",
         f"{BUDGETS}:Share.proceed",
         "next((each for each in self._budgets if not each.is_open), None)",
         "None if all((each.is_open for each in self._budgets)) else self._budgets[0]",
-        (f"{TESTS}::test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it",),
+        (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_another_budget_blocks",),
     ),
     Mutation(
         "budgets: the end of a request wakes all waiting requests",
         f"{BUDGETS}:Share.release",
         "_share_room(self._budgets)",
         "_share_room(self._budgets); [each.look_again() for budget in self._budgets for each in budget.line]",
-        (f"{TESTS}::test_a_request_that_ends_wakes_the_one_that_goes_next_and_nobody_else",),
+        (f"{TESTS}::test_a_request_that_ends_wakes_only_the_next_one",),
     ),
     Mutation(
         "budgets: room given to a cancelled request is lost",
         f"{BUDGETS}:Share.admit",
         "try:\n    ...\nexcept BaseException:\n    ...\nfinally:\n    ...",
         "try:\n    ...\nexcept ZeroDivisionError:\n    ...\nfinally:\n    ...",
-        (f"{TESTS}::test_room_that_comes_to_a_request_that_is_cancelled_goes_to_the_next",),
+        (f"{TESTS}::test_budget_freed_for_a_cancelled_request_goes_to_the_next",),
     ),
     Mutation(
         "budgets: a reservation stays after the answer",
@@ -59,7 +57,7 @@ MUTATIONS = (
         "actors/session/inflight.py:AskInFlight.admit",
         "self.resolver.calibrations[binding].answer",
         "1024",
-        (f"{TESTS}::test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by",),
+        (f"{TESTS}::test_a_request_is_estimated_by_the_reported_usage_of_its_binding",),
     ),
     Mutation(
         "budgets: an ask starts although its shared budget is used up",
@@ -94,42 +92,42 @@ MUTATIONS = (
         "actors/session/compactor.py:Compactor._request_summary",
         "self._ask.settle(binding, usage, is_round=True)",
         "",
-        (f"{TESTS}::test_subagents_and_summaries_count_in_it",),
+        (f"{TESTS}::test_subagents_and_summaries_count_in_a_shared_budget",),
     ),
     Mutation(
         "budgets: a summary is requested although a budget is used up",
         "actors/session/compactor.py:Compactor._request_summary",
         "await self._ask.admit(binding)",
         "None",
-        (f"{TESTS}::test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget",),
+        (f"{TESTS}::test_no_summary_is_requested_once_the_budget_is_used_up",),
     ),
     Mutation(
         "budgets: subagents belong to no budget",
         "actors/runtime/subagent_opening.py:SubagentOpener.__call__",
         "partial(*..., **..., tenant=tenant, budget=budget)",
         "partial(*..., **..., budget=budget)",
-        (f"{TESTS}::test_subagents_and_summaries_count_in_it",),
+        (f"{TESTS}::test_subagents_and_summaries_count_in_a_shared_budget",),
     ),
     Mutation(
         "budgets: a period ends by the wall clock",
         "actors/runtime/backends.py:RuntimeBackends.begin",
         "RuntimeBudgets(*..., system.now)",
         'RuntimeBudgets(*..., lambda: __import__("time").time())',
-        (f"{TESTS}::test_the_clock_of_the_wall_changes_no_period",),
+        (f"{TESTS}::test_a_jump_of_the_wall_clock_changes_no_period",),
     ),
     Mutation(
         "budgets: a period starts when it is read",
         f"{BUDGETS}:Window.roll_over",
         "self._now() - over % self._seconds",
         "self._now()",
-        (f"{TESTS}::test_a_period_is_over_by_a_clock_that_nobody_sets",),
+        (f"{TESTS}::test_a_period_ends_by_the_monotonic_clock",),
     ),
     Mutation(
         "budgets: money without a price is counted",
         "actors/provider/resolver.py:check_priced",
         "is_counted or any((each.counts_money for each in resolver.budgets(tenant, target)))",
         "is_counted or False",
-        (f"{TESTS}::test_money_is_counted_by_prices_and_a_price_that_is_missing_is_refused_at_once",),
+        (f"{TESTS}::test_money_is_counted_by_prices_and_requires_them",),
     ),
     Mutation(
         "estimate: another binding's report is used for this one",
@@ -165,7 +163,7 @@ MUTATIONS = (
         "_share_room(self._budgets)",
         "",
         (
-            "tests/provider/test_shared_budgets.py::test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one",
+            "tests/provider/test_shared_budgets.py::test_when_a_period_begins_waiting_requests_go_before_new_ones",
         ),
     ),
 )

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 WALKS = "tests/renderer/test_prompt_caches.py::test_random_walks_read_what_an_ideal_cache_could_have_read"
-SESSION = "tests/renderer/test_prompt_caches.py::test_a_session_reads_all_that_it_sent_before_and_its_results_say_so"
+SESSION = "tests/renderer/test_prompt_caches.py::test_a_session_reads_its_earlier_requests_from_the_cache"
 PLACES = "tests/adapters/test_marks.py::test_tools_system_what_was_sent_and_all_that_is_sent_are_marked"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'lane_key(f"{session}{rendered._before}", self.binding)',
         (
             f"{SESSION}[asyncio-openai_chat]",
-            "tests/renderer/test_prompt_caches.py::test_each_lane_has_a_key_of_its_own_that_stays",
+            "tests/renderer/test_prompt_caches.py::test_each_lane_keeps_its_own_cache_key",
         ),
     ),
     Mutation(

@@ -92,9 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/rounds.py:Round._take",
         "self._decoder.withheld",
         "()",
-        (
-            "tests/provider/test_provider.py::test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is",
-        ),
+        ("tests/provider/test_provider.py::test_reasoning_withheld_by_a_provider_is_counted_as_a_refusal",),
     ),
     Mutation(
         "anthropic: unsigned thinking in a copied answer is not sent back",

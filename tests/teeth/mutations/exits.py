@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 FROM_THREADS = "tests/scheduler/test_from_threads.py"
-EXITS = f"{FROM_THREADS}::test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_only"
+EXITS = f"{FROM_THREADS}::test_an_exit_exception_on_the_loop_fails_only_its_tools_call"
 HANDLES = "tests/runtime/test_get_or_create.py"
 LARGE = "tests/adapters/test_large_events.py"
 
@@ -20,16 +20,14 @@ MUTATIONS = (
         "actors/scheduler/from_threads.py:run_in",
         "context.run(_eventloop.set_current_async_library, None)",
         "",
-        (f"{FROM_THREADS}::test_a_blocking_tool_may_run_an_event_loop_of_its_own",),
+        (f"{FROM_THREADS}::test_a_blocking_tool_may_run_its_own_event_loop",),
     ),
     Mutation(
         "edges: a timeout hides the failure that was retried",
         "actors/provider/advice.py:_sent_again",
         "failed.status == 'retried' and last.wait",
         "False",
-        (
-            "tests/provider/test_advice.py::test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried",
-        ),
+        ("tests/provider/test_advice.py::test_a_timeout_during_retries_names_the_retried_failure",),
     ),
     Mutation(
         "edges: the version is printed on standard error",
@@ -43,28 +41,28 @@ MUTATIONS = (
         "actors/runtime/registry.py:SessionRegistry.check_room",
         "not host.residency.let_one_go()",
         "True",
-        (f"{HANDLES}::test_a_session_that_nobody_has_makes_place_for_another",),
+        (f"{HANDLES}::test_a_released_session_makes_room_for_another",),
     ),
     Mutation(
         "edges: a referenced session is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
         "self.handles",
         "False",
-        (f"{HANDLES}::test_a_session_that_nobody_has_makes_place_for_another",),
+        (f"{HANDLES}::test_a_released_session_makes_room_for_another",),
     ),
     Mutation(
         "edges: a session being read is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
         "self.name in self.host.readers.following",
         "False",
-        (f"{HANDLES}::test_a_session_that_waits_or_is_read_keeps_its_place",),
+        (f"{HANDLES}::test_a_waiting_or_subscribed_session_keeps_its_place",),
     ),
     Mutation(
         "edges: a waiting session is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
         "self.pending_calls",
         "False",
-        (f"{HANDLES}::test_a_session_that_waits_or_is_read_keeps_its_place",),
+        (f"{HANDLES}::test_a_waiting_or_subscribed_session_keeps_its_place",),
     ),
     Mutation(
         "edges: a session's metadata cannot be copied",

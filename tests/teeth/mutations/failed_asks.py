@@ -67,14 +67,14 @@ MUTATIONS = (
         f"{ADVICE}:advice",
         "(_of_key, _of_model, _of_parameter, _of_address)",
         "(_of_key, _of_parameter, _of_address)",
-        (f"{ADVISED}::test_of_a_model_that_is_not_there_the_nearest_is_named",),
+        (f"{ADVISED}::test_the_nearest_name_of_an_unknown_model_is_suggested",),
     ),
     Mutation(
         "failed asks: a refused parameter is not named",
         f"{ADVICE}:advice",
         "(_of_key, _of_model, _of_parameter, _of_address)",
         "(_of_key, _of_model, _of_address)",
-        (f"{ADVISED}::test_a_parameter_that_is_refused_is_named",),
+        (f"{ADVISED}::test_a_refused_parameter_is_named",),
     ),
     Mutation(
         "failed asks: a program ended by the error has a generic exit code",
@@ -95,6 +95,8 @@ MUTATIONS = (
         "actors/scheduler/calls.py:for_model",
         "is_group(error)",
         "False",
-        ("tests/scheduler/test_grouped_errors.py::test_the_model_is_told_the_text_of_each_error_of_a_group",),
+        (
+            "tests/scheduler/test_grouped_errors.py::test_the_model_sees_the_text_of_each_exception_of_a_group",
+        ),
     ),
 )

@@ -2,18 +2,18 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-FORKED = "tests/runtime/test_forked_children.py::test_a_forked_child_has_threads_of_its_own"
-WORKERS = (
-    "tests/runtime/test_forked_children.py::test_workers_forked_after_their_runtime_was_made_are_two_hosts"
+FORKED = "tests/runtime/test_forked_children.py::test_a_forked_child_has_its_own_threads"
+WORKERS = "tests/runtime/test_forked_children.py::test_workers_forked_from_one_runtime_are_two_hosts"
+SEED = (
+    "tests/runtime/test_forked_children.py::test_runtimes_with_the_same_seed_have_different_idempotency_keys"
 )
-SEED = "tests/runtime/test_forked_children.py::test_runtimes_of_one_seed_have_idempotency_keys_of_their_own"
 SAME_RUN = "tests/commands/test_simulation.py::test_a_seed_gives_the_same_run_in_every_process"
 THREADS = "tests/scheduler/test_threads.py::"
 TURNS = f"{THREADS}test_tenants_and_their_sessions_take_turns_with_the_threads"
-NOT_LOST = f"{THREADS}test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free"
-TOO_LATE = f"{THREADS}test_a_place_that_came_too_late_for_its_call_goes_to_the_next"
-DEAF = f"{THREADS}test_a_place_is_not_given_to_a_call_whose_loop_has_ended"
-REFUSED = f"{THREADS}test_those_who_wait_are_refused_once_closed_calls_hold_every_thread"
+NOT_LOST = f"{THREADS}test_no_place_is_lost_and_no_request_waits_while_one_is_free"
+TOO_LATE = f"{THREADS}test_a_thread_granted_to_a_withdrawn_request_goes_to_the_next"
+DEAF = f"{THREADS}test_a_thread_is_not_granted_to_a_call_whose_loop_has_ended"
+REFUSED = f"{THREADS}test_waiting_requests_fail_once_closed_calls_hold_every_thread"
 FINISHED = "tests/provider/test_finishing_turns.py::"
 BEGUN = f"{FINISHED}test_a_turn_that_has_begun_is_finished_before_others_begin"
 FAIR = "tests/core/test_fair.py::"
@@ -107,7 +107,7 @@ last = 1
         "actors/scheduler/threads.py:Threads.withdraw",
         "queue.remove(request.tenant, request.session, request)",
         "pass",
-        (NOT_LOST, f"{THREADS}test_a_call_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next"),
+        (NOT_LOST, f"{THREADS}test_a_call_cancelled_while_it_waits_leaves_its_turn_to_the_next"),
     ),
     Mutation(
         "places: a slot is given to a loop that has ended, and is lost",

@@ -17,8 +17,8 @@ MUTATIONS = (
         "lock.close()",
         "pass",
         (
-            f"{FORKED}::test_a_host_killed_in_a_write_is_taken_over_at_once_while_its_forked_workers_live",
-            f"{FORKED}::test_a_host_killed_between_writes_is_taken_over_at_once_while_its_forked_workers_live",
+            f"{FORKED}::test_a_host_killed_in_a_write_is_taken_over_while_its_workers_live",
+            f"{FORKED}::test_a_host_killed_between_writes_is_taken_over_while_workers_live",
         ),
     ),
     Mutation(
@@ -26,7 +26,7 @@ MUTATIONS = (
         f"{FORKS}:Database.check_own",
         "self.is_inherited",
         "False",
-        (f"{FORKED}::test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent",),
+        (f"{FORKED}::test_a_forked_child_can_neither_use_nor_close_its_parents_journal",),
     ),
     Mutation(
         "files: a damaged log is not checked where a power loss may cost events",
@@ -91,7 +91,7 @@ MUTATIONS = (
         "isinstance(error, JournalDamaged)",
         "False",
         (
-            "tests/runtime/test_readiness.py::test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal",
+            "tests/runtime/test_readiness.py::test_a_runtime_is_not_ready_after_it_found_damage_in_its_journal",
         ),
     ),
     Mutation(

@@ -87,7 +87,7 @@ MUTATIONS = (
         "actors/runtime/residency.py:Residency.evict_folds",
         "self.held.total > most and self.folded",
         "False",
-        (f"{SLEEP}::test_what_is_kept_of_sessions_that_sleep_is_bounded",),
+        (f"{SLEEP}::test_the_memory_used_for_passivated_sessions_is_limited",),
     ),
     Mutation(
         "sleep: a turn does not wait while its log is read",
@@ -100,14 +100,14 @@ if state.session:
 if True:
     ...
         """,
-        (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
+        (f"{SLEEP}::test_a_waiting_turn_survives_hibernation",),
     ),
     Mutation(
         "sleep: a damaged log crashes the session until it has ended",
         "actors/runtime/session_actors.py:RESTART",
         "(JournalError,)",
         "(Fenced,)",
-        (f"{SLEEP}::test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can",),
+        (f"{SLEEP}::test_a_session_with_an_unreadable_log_wakes_once_it_is_readable",),
     ),
     Mutation(
         "sleep: sessions are passivated only when others are used",
@@ -115,8 +115,8 @@ if True:
         "self.rested()",
         "",
         (
-            f"{SLEEP}::test_after_a_burst_of_asks_sessions_give_their_actors_back",
-            f"{SLEEP}::test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory",
+            f"{SLEEP}::test_sessions_are_passivated_after_a_burst_of_asks",
+            f"{SLEEP}::test_the_least_recently_used_session_is_hibernated_to_free_memory",
         ),
     ),
     Mutation(
@@ -124,7 +124,7 @@ if True:
         "actors/runtime/lifecycle.py:SessionLifecycle.end",
         "self.holding.release()",
         "",
-        (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
+        (f"{SLEEP}::test_logs_in_memory_count_and_hibernation_frees_only_folds",),
     ),
     Mutation(
         "memory: logs in memory are not counted while a session sleeps",
@@ -134,28 +134,28 @@ if True:
             self.holding.release()
         """,
         "self.holding.release()",
-        (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
+        (f"{SLEEP}::test_logs_in_memory_count_and_hibernation_frees_only_folds",),
     ),
     Mutation(
         "memory: it is never exhausted",
         f"{HOST}:SessionHost.admit",
         "not self.residency.has_room()",
         "False",
-        (f"{SLEEP}::test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in",),
+        (f"{SLEEP}::test_new_asks_are_rejected_while_busy_sessions_use_all_memory",),
     ),
     Mutation(
         "memory: it is exhausted although sessions are idle",
         "actors/runtime/residency.py:Residency.has_room",
         "self.held.total < self.limits.memory or self._make_room()",
         "self.held.total < self.limits.memory",
-        (f"{SLEEP}::test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in",),
+        (f"{SLEEP}::test_new_asks_are_rejected_while_busy_sessions_use_all_memory",),
     ),
     Mutation(
         "limits: one session more than the limit may be open",
         "actors/runtime/registry.py:SessionRegistry.check_room",
         "... >= most",
         "... > most",
-        (f"{SLEEP}::test_as_many_sessions_are_open_as_may_be",),
+        (f"{SLEEP}::test_the_number_of_open_sessions_is_limited",),
     ),
     Mutation(
         "memory: the calls of a log are not counted",
@@ -177,7 +177,7 @@ if True:
         "self._count()",
         "",
         (
-            f"{SLEEP}::test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory",
+            f"{SLEEP}::test_the_least_recently_used_session_is_hibernated_to_free_memory",
             "tests/commands/test_simulation.py",
         ),
     ),
@@ -186,6 +186,6 @@ if True:
         "actors/runtime/lifecycle.py:SessionLifecycle.pending_calls",
         "self.record.pending_calls",
         '() if self._state == "stored" else self.record.pending_calls',
-        (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
+        (f"{SLEEP}::test_a_waiting_turn_survives_hibernation",),
     ),
 )

@@ -3,10 +3,10 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TABLE = "tests/host_code/test_host_code.py"
-PLAYS = f"{TABLE}::test_host_code_that_raises_spoils_nothing_but_what_it_was_asked_for"
+PLAYS = f"{TABLE}::test_host_code_that_raises_affects_only_its_own_operation"
 INTERRUPTS = "tests/host_code/test_interrupts.py"
-STRIKES = f"{INTERRUPTS}::test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_with_it"
-CLOSED = f"{INTERRUPTS}::test_the_end_of_a_coroutine_passes_and_one_that_is_raised_does_not"
+STRIKES = f"{INTERRUPTS}::test_an_interrupt_from_a_signal_in_host_code_leaves_the_runtime"
+CLOSED = f"{INTERRUPTS}::test_closing_a_coroutine_propagates_and_a_raised_exit_does_not"
 BACKGROUND = "tests/host_code/test_background.py"
 
 MUTATIONS = (
@@ -22,7 +22,7 @@ MUTATIONS = (
         "actors/interrupts.py:is_delivered",
         "is_group(error)",
         "False",
-        (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",),
+        (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_and_a_raised_one_does_not",),
     ),
     Mutation(
         "host code: every interrupt counts as a delivered signal",
@@ -36,7 +36,7 @@ MUTATIONS = (
         "actors/kernel/host_code.py:call_host",
         "is_delivered(error)",
         "False",
-        (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",),
+        (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_and_a_raised_one_does_not",),
     ),
     Mutation(
         "host code: the type of an answer crashes its session",
@@ -169,13 +169,13 @@ MUTATIONS = (
         "actors/kernel/host_code.py:is_failure",
         "_is_told_to_end() or is_delivered(error)",
         "is_delivered(error)",
-        (f"{INTERRUPTS}::test_a_cancellation_that_was_asked_for_passes_and_one_that_is_raised_does_not",),
+        (f"{INTERRUPTS}::test_a_requested_cancellation_propagates_and_a_raised_one_does_not",),
     ),
     Mutation(
         "host code: a public parameter that accepts code is not covered",
         "tests/host_code/signatures.py:_is_code",
         "any(map(_is_code, get_args(hint)))",
         "False",
-        (f"{TABLE}::test_a_new_parameter_that_takes_code_is_found_wherever_it_stands",),
+        (f"{TABLE}::test_new_parameters_that_accept_code_are_found",),
     ),
 )

@@ -57,7 +57,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/resolver.py:Resolver.pool",
         "fits and not usable",
         "False",
-        (f"{TOOLS}::test_open_switch_and_configure_name_the_api_that_takes_tools",),
+        (f"{TOOLS}::test_open_switch_and_configure_name_the_api_that_supports_tools",),
     ),
     Mutation(
         "hosts: a skipped member is reported in every turn",
@@ -71,14 +71,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/credentials/__init__.py:with_query",
         "'&' if '?' in url else '?'",
         "'?'",
-        (f"{QUERIES}::test_a_query_goes_with_every_request_beside_one_that_the_path_has",),
+        (f"{QUERIES}::test_a_query_is_sent_in_addition_to_one_in_the_path",),
     ),
     Mutation(
         "hosts: a query is part of the binding",
         "actors/config/backend.py:split_query",
         "return place, ...",
         "return url, ...",
-        (f"{QUERIES}::test_a_query_is_no_part_of_the_binding_and_in_no_repr",),
+        (f"{QUERIES}::test_a_query_is_not_part_of_the_binding_or_any_repr",),
     ),
     Mutation(
         "hosts: a query repeated by a server is shown",

@@ -23,7 +23,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/receiver.py:Receiver.take",
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         "not self.mail and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
-        (f"{SEMANTICS}::test_nothing_is_handled_at_once_ahead_of_senders_that_wait",),
+        (f"{SEMANTICS}::test_no_message_is_handled_at_once_ahead_of_waiting_senders",),
     ),
     Mutation(
         "kernel: an asker's messages are handled on its stack without yielding",
@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         )
         """,
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy)",
-        (f"{SEMANTICS}::test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once",),
+        (f"{SEMANTICS}::test_an_asker_yields_regularly_although_its_answers_come_at_once",),
     ),
     Mutation(
         "kernel: the loop gets no turn between messages of actors",
@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             if visit(BATCH):
                 ...
         """,
-        (f"{SEMANTICS}::test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop",),
+        (f"{SEMANTICS}::test_an_actor_with_much_mail_yields_to_other_actors_and_the_loop",),
     ),
     Mutation(
         "kernel: a handler runs inside its sender's handler",
@@ -62,28 +62,28 @@ MUTATIONS: tuple[Mutation, ...] = (
             dispatcher.acting is not self
         ) and ...
         """,
-        (f"{SEMANTICS}::test_what_a_handler_sends_is_handled_after_it_and_in_order",),
+        (f"{SEMANTICS}::test_messages_sent_by_a_handler_are_handled_after_it_in_order",),
     ),
     Mutation(
         "kernel: an actor crashes after its sender continued",
         "actors/kernel/cell.py:Cell.crash",
         "self.system.dispatcher.afterwards",
         "self.system.loop.soon",
-        (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
+        (f"{LIFECYCLE}::test_a_crash_stops_its_group_before_the_sender_continues",),
     ),
     Mutation(
         "kernel: only the crashed member goes down at once",
         "actors/kernel/cell.py:Group.take_down",
         "member.go_down",
         "self.members[0].go_down",
-        (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
+        (f"{LIFECYCLE}::test_a_crash_stops_its_group_before_the_sender_continues",),
     ),
     Mutation(
         "kernel: the child of a stopped actor receives an answer and continues",
         "actors/kernel/ref.py:Ref.ask",
         "caller is not None and caller.is_cancelled",
         "False",
-        (f"{LIFECYCLE}::test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first",),
+        (f"{LIFECYCLE}::test_a_child_whose_actor_crashed_during_its_ask_ends_first",),
     ),
     Mutation(
         "kernel: leftovers of a crash affect the next generation",
@@ -93,53 +93,49 @@ MUTATIONS: tuple[Mutation, ...] = (
             self.receiver.crash(error)
         """,
         "self.receiver.crash(error)",
-        (f"{SEMANTICS}::test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody",),
+        (f"{SEMANTICS}::test_holds_are_counted_and_an_old_context_releases_nothing",),
     ),
     Mutation(
         "kernel: handlers see their sender's context variables",
         "actors/kernel/receiver.py:Receiver.take",
         "dispatcher.run(self.handle, command)",
         "self.handle(command)",
-        (f"{LIFECYCLE}::test_a_senders_context_does_not_leak_into_actors",),
+        (f"{LIFECYCLE}::test_the_context_of_a_sender_does_not_leak_into_actors",),
     ),
     Mutation(
         "kernel: an interrupt hits a handler midway",
         "actors/kernel/system.py:System.__aenter__",
         "self.loop.protect(function)",
         "pass",
-        (f"{LIFECYCLE}::test_an_interrupt_comes_between_handlers_and_not_into_one",),
+        (f"{LIFECYCLE}::test_an_interrupt_is_raised_between_handlers",),
     ),
     Mutation(
         "kernel: a slow handler is not reported",
         "actors/kernel/cell.py:Cell.handle",
         "took > system.slow",
         "False",
-        (f"{SEMANTICS}::test_a_slow_handler_is_reported_for_nobody_can_interrupt_it",),
+        (f"{SEMANTICS}::test_a_slow_handler_is_reported",),
     ),
     Mutation(
         "kernel: an actor continues before its messages are sent",
         "actors/kernel/actor.py:Context.send",
         'self.start(self._send, self.outbox, name="outbox", holds=True)',
         'self.start(self._send, self.outbox, name="outbox")',
-        (
-            f"{SEMANTICS}::test_what_a_handler_sends_goes_out_when_there_is_room_and_until_then_it_handles_nothing",
-        ),
+        (f"{SEMANTICS}::test_a_handlers_messages_wait_for_space_and_it_handles_nothing_else",),
     ),
     Mutation(
         "kernel: an empty used queue keeps its actor alive",
         "actors/kernel/cell.py:Cell.idle",
         "any((queue is not None and (not queue.is_unused) for queue in (self.mail, self.control)))",
         "self.mail is not None or self.control is not None",
-        (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_keep_nobody",),
+        (f"{PASSIVATE}::test_used_and_empty_queues_do_not_prevent_passivation",),
     ),
     Mutation(
         "kernel: foreign code runs in a damaged nursery",
         "actors/kernel/contained.py:Containment._reuse_nursery",
         "is_sound and len(self._spare) < SPARES",
         "len(self._spare) < SPARES",
-        (
-            "tests/kernel/test_leaving.py::test_foreign_code_that_runs_after_other_foreign_code_hears_nothing_of_it",
-        ),
+        ("tests/kernel/test_leaving.py::test_foreign_code_is_not_affected_by_earlier_foreign_code",),
     ),
     Mutation(
         "kernel: an actor that owes an answer is passivated",
@@ -160,7 +156,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/message.py:sendable",
         "with_reply(message, TOLD) if message.reply.is_done else message",
         "message",
-        (f"{SEMANTICS}::test_a_query_may_be_asked_again_and_told",),
+        (f"{SEMANTICS}::test_a_query_object_may_be_asked_repeatedly_and_sent",),
     ),
     Mutation(
         "ledger: a request is sealed on an outdated version",
@@ -181,7 +177,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/session_actor.py:SessionActor.receive",
         "number != self._generation.number",
         "False",
-        (f"{RECOVERY}::test_what_a_dead_sessions_ask_says_does_not_end_the_next",),
+        (f"{RECOVERY}::test_messages_of_a_crashed_ask_do_not_end_the_next",),
     ),
     Mutation(
         "session: it ends while an ask is in flight",

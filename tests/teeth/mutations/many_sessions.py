@@ -4,9 +4,9 @@ from tests.teeth.mutations.mutation import Mutation
 
 ROTATION, MACHINE = "tests/runtime/test_rotation.py", "tests/core/test_machine.py"
 HOST, ACTIVATION = "actors/runtime/session_host.py", "actors/runtime/lifecycle.py"
-THRASHES = f"{ROTATION}::test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once"
+THRASHES = f"{ROTATION}::test_a_runtime_with_too_little_memory_logs_it_once"
 FITS = f"{MACHINE}::test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have"
-COUNTED = f"{ROTATION}::test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted"
+COUNTED = f"{ROTATION}::test_reuse_and_rebuilds_of_sessions_are_counted"
 LAG, GATE = "tests/runtime/test_loop_lag.py", "tests/kernel/test_turnstile.py"
 TURNSTILE = "actors/kernel/turnstile.py"
 COLLECTOR, GC = "tests/runtime/test_collector.py", "actors/runtime/collector.py"
@@ -17,10 +17,7 @@ MUTATIONS = (
         "actors/runtime/residency.py:Residency.add_folded",
         "self.evict_folds(self.limits.memory)",
         "self.evict_folds(16 * 1024 * 1024)",
-        (
-            f"{ROTATION}::"
-            "test_sessions_that_take_turns_are_not_made_of_their_logs_again_while_there_is_memory",
-        ),
+        (f"{ROTATION}::test_alternating_sessions_are_not_folded_again_while_there_is_memory",),
     ),
     Mutation(
         "many sessions: actors are passivated although other sessions could be evicted",
@@ -34,7 +31,7 @@ for oldest in ...:
         for oldest in ...:
             ...
         """,
-        (f"{ROTATION}::test_what_has_no_actors_makes_room_before_what_has_some",),
+        (f"{ROTATION}::test_passivated_sessions_are_evicted_before_active_ones",),
     ),
     Mutation(
         "many sessions: the first use of a session counts as one in memory",
@@ -62,7 +59,7 @@ for oldest in ...:
         "actors/runtime/reuse.py:Reuse.rebuild",
         "self.hits - self._hits_before < HITS * REBUILDS",
         "True",
-        (f"{ROTATION}::test_a_host_that_seldom_makes_a_session_again_says_nothing",),
+        (f"{ROTATION}::test_a_runtime_that_seldom_rebuilds_a_session_logs_nothing",),
     ),
     Mutation(
         "many sessions: memory limits of outer cgroups are ignored",
@@ -83,63 +80,63 @@ for oldest in ...:
         "actors/runtime/limits.py:fitted_limits",
         "usable_memory()",
         "None",
-        (f"{ROTATION}::test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said",),
+        (f"{ROTATION}::test_the_memory_limit_defaults_to_half_of_the_machines_memory",),
     ),
     Mutation(
         "many sessions: every runtime tunes the collector of its host program",
         "actors/runtime/runtime.py:Runtime._begin",
         "TUNING.enter(self._gc)",
         'TUNING.enter("tuned")',
-        (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise",),
+        (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_asked_to_tune_it",),
     ),
     Mutation(
         "many sessions: thresholds are restored by the first of several runtimes",
         f"{GC}:CollectorTuning.leave",
         "not self._users and gc.get_threshold() == self._set",
         "gc.get_threshold() == self._set",
-        (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise",),
+        (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_asked_to_tune_it",),
     ),
     Mutation(
         "many sessions: thresholds changed by the program are replaced",
         f"{GC}:CollectorTuning.leave",
         "not self._users and gc.get_threshold() == self._set",
         "not self._users",
-        (f"{COLLECTOR}::test_thresholds_that_the_program_sets_meanwhile_stay",),
+        (f"{COLLECTOR}::test_thresholds_that_the_program_sets_meanwhile_are_kept",),
     ),
     Mutation(
         "many sessions: a disabled collector is enabled",
         f"{GC}:CollectorTuning.enter",
         "(first, second, third) if before[0] else before",
         "(first, second, third)",
-        (f"{COLLECTOR}::test_no_threshold_is_lowered_and_a_collector_that_is_off_stays_off",),
+        (f"{COLLECTOR}::test_no_threshold_is_lowered_and_a_disabled_collector_stays_disabled",),
     ),
     Mutation(
         "many sessions: a forked child keeps its parent's thresholds",
         f"{GC}:CollectorTuning.forget_parent",
         "self._users and gc.get_threshold() == self._set",
         "False",
-        (f"{COLLECTOR}::test_a_forked_child_begins_with_the_thresholds_from_before",),
+        (f"{COLLECTOR}::test_a_forked_child_starts_with_the_original_thresholds",),
     ),
     Mutation(
         "many sessions: a collector that takes a third of the time is not reported",
         "actors/runtime/residency.py:Residency.add_active",
         "TUNING.advise(CROWD)",
         "pass",
-        (f"{COLLECTOR}::test_a_runtime_with_many_sessions_gives_the_advice",),
+        (f"{COLLECTOR}::test_a_runtime_with_many_sessions_logs_the_advice",),
     ),
     Mutation(
         "many sessions: the advice is repeated after it was followed",
         f"{GC}:CollectorTuning.advise",
         "gc.isenabled() and 0 < gc.get_threshold()[0] < LOW",
         "True",
-        (f"{COLLECTOR}::test_the_advice_is_given_once_and_only_where_it_helps",),
+        (f"{COLLECTOR}::test_the_advice_is_logged_once_and_only_if_tuning_would_help",),
     ),
     Mutation(
         "many sessions: actors run does not tune the collector",
         "actors/cli/conversation.py:conversation",
         'Runtime(config, journal=storage, gc="tuned")',
         "Runtime(config, journal=storage)",
-        (f"{COLLECTOR}::test_actors_run_tunes_it",),
+        (f"{COLLECTOR}::test_actors_run_tunes_the_collector",),
     ),
     Mutation(
         "many sessions: actors stress does not tune the collector",
@@ -163,42 +160,42 @@ for oldest in ...:
             **load,
         )
         """,
-        (f"{COLLECTOR}::test_actors_stress_tunes_it",),
+        (f"{COLLECTOR}::test_actors_stress_tunes_the_collector",),
     ),
     Mutation(
         "loop lag: concurrent asks all start in one round of the loop",
         "actors/runtime/delivery.py:SessionCaller._submit",
         "await self._lifecycle.host.begin(self._lifecycle.spec.tenant)",
         "",
-        (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
+        (f"{LAG}::test_few_of_many_simultaneous_opens_and_asks_begin_per_poll",),
     ),
     Mutation(
         "loop lag: concurrent opens all finish in one round of the loop",
         "actors/runtime/opening.py:SessionOpener._admit",
         "await self._host.begin(tenant)",
         "",
-        (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
+        (f"{LAG}::test_few_of_many_simultaneous_opens_and_asks_begin_per_poll",),
     ),
     Mutation(
         "loop lag: concurrent answers are all read in one round of the loop",
         "actors/transport/connection.py:Connection.receive",
         "await turnstile().enter()",
         "",
-        (f"{LAG}::test_of_answers_that_arrive_together_few_are_read_between_two_polls",),
+        (f"{LAG}::test_few_of_many_simultaneous_answers_are_read_per_poll",),
     ),
     Mutation(
         "loop lag: all waiting work runs in one round of the loop",
         f"{TURNSTILE}:Turnstile._let_through",
         "queue and self._passed < most",
         "queue",
-        (f"{GATE}::test_few_tasks_compute_between_two_polls_and_each_in_its_turn",),
+        (f"{GATE}::test_few_tasks_compute_between_two_polls_each_in_turn",),
     ),
     Mutation(
         "loop lag: later work overtakes waiting work",
         f"{TURNSTILE}:Turnstile._let_through",
         "queue.popleft()",
         "queue.pop()",
-        (f"{GATE}::test_who_waits_goes_through_in_the_order_in_which_he_came",),
+        (f"{GATE}::test_waiting_tasks_pass_in_the_order_of_their_arrival",),
     ),
     Mutation(
         "loop lag: cancelled waiting work takes the next one's slot",
@@ -213,21 +210,21 @@ for oldest in ...:
         if not waiter.done():
             waiter.set_result(None)
         """,
-        (f"{GATE}::test_who_is_cancelled_while_he_waits_holds_up_nobody",),
+        (f"{GATE}::test_a_task_cancelled_while_it_waits_blocks_no_other",),
     ),
     Mutation(
         "loop lag: new work runs in its turn although other work has started",
         f"{TURNSTILE}:Turnstile.begin",
         "self._new.append(share, waiter := self._loop.waiter())",
         "self._waiting.append(waiter := self._loop.waiter())",
-        (f"{GATE}::test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of_the_places",),
+        (f"{GATE}::test_continued_work_passes_first_and_new_work_keeps_a_quarter",),
     ),
     Mutation(
         "loop lag: new work waits as long as other work continues",
         f"{TURNSTILE}:Turnstile._turn",
         "self._let_through(self._new, 1 if is_behind else self._width // 4)",
         "",
-        (f"{GATE}::test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of_the_places",),
+        (f"{GATE}::test_continued_work_passes_first_and_new_work_keeps_a_quarter",),
     ),
     Mutation(
         "loop lag: new work starts although messages wait",
@@ -235,8 +232,8 @@ for oldest in ...:
         "any(dispatcher.is_behind for dispatcher in self._dispatchers)",
         "False",
         (
-            f"{GATE}::test_where_messages_wait_new_work_keeps_one_place",
-            "tests/provider/test_finishing_turns.py::test_in_a_crowd_turns_end_while_others_have_not_begun",
+            f"{GATE}::test_new_work_keeps_one_place_while_messages_wait",
+            "tests/provider/test_finishing_turns.py::test_some_of_many_turns_end_before_others_have_begun",
         ),
     ),
     Mutation(
@@ -251,20 +248,20 @@ for oldest in ...:
         f"{TURNSTILE}:LagCounts.note",
         "max(self.longest, seconds)",
         "seconds",
-        (f"{GATE}::test_what_the_loop_takes_to_come_round_is_counted",),
+        (f"{GATE}::test_the_duration_of_loop_iterations_is_counted",),
     ),
     Mutation(
         "loop lag: a long log is folded in one step",
         "actors/journal/log.py:fold_in_slices",
         "await turnstile().give_way()",
         "pass",
-        (f"{LAG}::test_a_long_log_is_folded_slice_by_slice_to_the_same_session",),
+        (f"{LAG}::test_a_long_log_is_folded_in_slices_to_the_same_session",),
     ),
     Mutation(
         "loop lag: a long log in memory is folded in one step",
         "actors/runtime/session_host.py:SessionHost.replay",
         "len(events) > SLICE",
         "False",
-        (f"{LAG}::test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_slice",),
+        (f"{LAG}::test_a_reactivated_session_with_a_long_log_is_folded_in_slices",),
     ),
 )

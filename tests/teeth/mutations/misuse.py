@@ -3,8 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 MISUSE = "tests/runtime/test_misuse.py"
-_CHOICE = f"{MISUSE}::test_an_ask_is_given_a_message_or_what_the_ask_that_waits_needs"
-_ASKED = f"{MISUSE}::test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line"
+_CHOICE = f"{MISUSE}::test_an_ask_takes_either_a_message_or_results_and_approvals"
+_ASKED = f"{MISUSE}::test_invalid_arguments_of_journal_methods_are_rejected"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -12,9 +12,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/toolsets/owner.py:ToolsetOwner._publish",
         "not is_tool_list(opened)",
         "given is ...",
-        (
-            "tests/tools/test_toolsets.py::test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave",
-        ),
+        ("tests/tools/test_toolsets.py::test_a_toolset_that_yields_no_list_of_tools_is_rejected",),
     ),
     Mutation(
         "misuse: an empty id counts as missing",
@@ -49,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/given.py:check_given",
         "given is not None and (not _KINDS[name].takes(given))",
         "False",
-        (f"{MISUSE}::test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made",),
+        (f"{MISUSE}::test_invalid_arguments_of_a_runtime_are_config_errors",),
     ),
     Mutation(
         "misuse: a folder is accepted as a journal",
@@ -62,7 +60,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         if False:
             ...
         """,
-        (f"{MISUSE}::test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made",),
+        (f"{MISUSE}::test_invalid_arguments_of_a_runtime_are_config_errors",),
     ),
     Mutation(
         "misuse: a journal's path depends on the working directory",
@@ -90,14 +88,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/resolutions.py:_decision",
         "not isinstance(decision, ApprovalDecision)",
         "False",
-        (f"{MISUSE}::test_a_decision_of_another_type_is_refused_by_the_id_of_its_call",),
+        (f"{MISUSE}::test_a_decision_of_the_wrong_type_is_rejected_by_call_id",),
     ),
     Mutation(
         "misuse: call ids may have any type",
         "actors/session/resolutions.py:_by_call_id",
         "not all((isinstance(call_id, str) for call_id in mapping))",
         "False",
-        (f"{MISUSE}::test_what_is_no_mapping_by_call_id_is_refused_and_the_session_goes_on",),
+        (f"{MISUSE}::test_results_that_are_no_mapping_by_call_id_are_rejected",),
     ),
     Mutation(
         "misuse: an ask without arguments continues the waiting one",
@@ -140,7 +138,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'denial(self.call, answer if isinstance(answer, str) else "")',
         "denial(self.call)",
         (
-            "tests/scheduler/test_tools_at_the_edge.py::test_a_text_denies_a_call_and_the_model_is_told_it_as_the_reason",
+            "tests/scheduler/test_tools_at_the_edge.py::test_a_string_denies_a_call_and_is_shown_to_the_model_as_reason",
         ),
     ),
     Mutation(
@@ -151,16 +149,14 @@ MUTATIONS: tuple[Mutation, ...] = (
             source_of(each)
         """,
         "",
-        (
-            "tests/subagents/test_subagents.py::test_what_a_subagent_cannot_have_is_refused_where_it_is_defined",
-        ),
+        ("tests/subagents/test_subagents.py::test_invalid_options_are_rejected_at_the_subagents_definition",),
     ),
     Mutation(
         "misuse: a pool routes to the cheapest member although prices are unknown",
         "actors/provider/resolver.py:check_priced",
         'pool.policy == "cheapest" and ...',
         "False and ...",
-        ("tests/provider/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),
+        ("tests/provider/test_pools.py::test_a_pool_of_the_cheapest_requires_prices",),
     ),
     Mutation(
         "misuse: a deeply nested body crashes a strict server",
@@ -182,7 +178,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "not isinstance(self.target, str)",
         "False",
         (
-            "tests/subagents/test_handoff.py::test_what_nobody_can_hand_over_to_or_with_is_refused_where_it_is_defined",
+            "tests/subagents/test_handoff.py::test_invalid_options_of_a_handoff_are_rejected_at_its_definition",
         ),
     ),
     Mutation(

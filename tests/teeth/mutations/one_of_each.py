@@ -10,7 +10,7 @@ MUTATIONS = (
         "actors/provider/budgets.py:SharedBudget.__init__",
         "replace(budget, seconds=None)",
         "replace(budget, seconds=None, rounds=None)",
-        (f"{SHARED}::test_a_shared_budget_limits_the_rounds_of_all_sessions_of_a_tenant",),
+        (f"{SHARED}::test_a_shared_budget_limits_the_rounds_of_a_tenants_sessions",),
     ),
     Mutation(
         "budgets: a session's budget accepts a period that has no effect",
@@ -24,7 +24,7 @@ MUTATIONS = (
         "actors/core/settings/spending.py:_checked_shared",
         "budget.seconds is not None",
         "False",
-        (f"{SHARED}::test_a_budget_that_cannot_be_kept_is_refused_in_one_line",),
+        (f"{SHARED}::test_an_invalid_budget_is_a_config_error",),
     ),
     Mutation(
         "clocks: an outage is dated by a clock that was not passed in",

@@ -5,11 +5,9 @@ from tests.teeth.mutations.mutation import Mutation
 TESTS = "tests/runtime/test_ownership.py"
 GET, ACTIVATION = "tests/runtime/test_get_or_create.py", "actors/runtime/lifecycle.py"
 CLAIMS, SESSIONS = "actors/runtime/claims.py", "actors/runtime/sessions.py"
-OPEN = (f"{TESTS}::test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed",)
-FORK = (
-    f"{TESTS}::test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_no_log_that_nobody_knows",
-)
-LATE = (f"{TESTS}::test_a_storage_is_closed_though_those_who_wait_for_it_are_cancelled",)
+OPEN = (f"{TESTS}::test_an_open_cancelled_at_any_await_leaves_nothing_claimed",)
+FORK = (f"{TESTS}::test_a_fork_cancelled_at_any_await_leaves_no_claim_and_no_unknown_log",)
+LATE = (f"{TESTS}::test_a_storage_is_closed_even_if_its_waiting_callers_are_cancelled",)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -59,71 +57,69 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/sqlite/connection.py:Connections._connect",
         "connection.close()",
         "pass",
-        (
-            f"{TESTS}::test_a_runtime_whose_journal_cannot_be_opened_leaves_nothing_open_and_may_be_entered_again",
-        ),
+        (f"{TESTS}::test_a_runtime_may_be_entered_again_after_its_journal_failed_to_open",),
     ),
     Mutation(
         "ownership: a runtime with a cancelled entry leaves its journal open",
         "actors/runtime/runtime.py:Runtime.__aenter__",
         "await self._system.__aexit__(type(error), error, error.__traceback__)",
         "pass",
-        (f"{TESTS}::test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open",),
+        (f"{TESTS}::test_a_runtime_cancelled_at_any_await_leaves_nothing_open",),
     ),
     Mutation(
         "get or create: a caller during an open is refused",
         "actors/runtime/registry.py:SessionRegistry.find_settled",
         "(reservation := self._reserved.get(name)) is not None",
         "(reservation := self._reserved.get(name)) is not reservation",
-        (f"{GET}::test_callers_that_come_at_once_get_one_session",),
+        (f"{GET}::test_concurrent_callers_receive_the_same_session",),
     ),
     Mutation(
         "get or create: a closing session is shared",
         "actors/runtime/registry.py:SessionRegistry.find_settled",
         "(closing := session._lifecycle.closing) is None",
         "(closing := session._lifecycle.closing) is closing",
-        (f"{GET}::test_who_comes_while_a_session_is_closed_gets_one_that_is_open",),
+        (f"{GET}::test_a_caller_during_a_close_receives_a_new_open_session",),
     ),
     Mutation(
         "get or create: a session of another tenant is returned",
         "actors/runtime/opening.py:_check_tenant",
         "wanted and found != wanted",
         "False",
-        (f"{GET}::test_a_session_is_resumed_from_its_log_and_keeps_what_the_log_has",),
+        (f"{GET}::test_a_resumed_session_keeps_the_target_and_prompt_of_its_log",),
     ),
     Mutation(
         "get or create: a session closed in memory cannot be opened again",
         "actors/runtime/claims.py:Claims.claim_any",
         "not self._host.is_durable",
         "self._host.is_durable",
-        (f"{GET}::test_a_session_in_memory_that_was_closed_is_begun_anew",),
+        (f"{GET}::test_a_closed_session_in_memory_is_opened_again_from_scratch",),
     ),
     Mutation(
         "handles: releasing a session cancels its turn",
         "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
         "not self.busy",
         "True",
-        (f"{GET}::test_giving_back_cancels_no_turn_that_runs",),
+        (f"{GET}::test_releasing_a_session_does_not_cancel_a_running_turn",),
     ),
     Mutation(
         "handles: the first release passivates a shared session",
         "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
         "self.handles or self.is_over",
         "self.is_over",
-        (f"{GET}::test_a_session_that_somebody_awaited_stays_when_others_give_it_back",),
+        (f"{GET}::test_a_session_opened_with_await_stays_when_others_release_it",),
     ),
     Mutation(
         "handles: a session released while busy stays active",
         f"{ACTIVATION}:SessionLifecycle.on_ask_end",
         "self.is_given_back and (not self.handles)",
         "False",
-        (f"{GET}::test_giving_back_cancels_no_turn_that_runs",),
+        (f"{GET}::test_releasing_a_session_does_not_cancel_a_running_turn",),
     ),
     Mutation(
         "handles: an unreferenced session keeps its actors",
         "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
         "self.host.residency.add_unused(self)",
         "pass",
-        (f"{GET}::test_the_last_one_who_gives_a_session_back_has_it_put_away",),
+        (f"{GET}::test_a_session_is_passivated_when_its_last_user_releases_it",),
     ),
 )

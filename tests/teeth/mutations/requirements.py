@@ -32,9 +32,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/scheduler/scheduler_actor.py:_Batch._record",
         "self._counts.tool_calls_invalid_args += 1",
         "self._counts.tool_calls_invalid_args += b'unknown_tool' not in event.error",
-        (
-            "tests/runtime/test_stats.py"
-            "::test_a_call_of_a_tool_that_is_not_declared_counts_as_invalid_with_its_backend",
-        ),
+        ("tests/runtime/test_stats.py::test_a_call_of_an_undeclared_tool_counts_as_invalid",),
     ),
 )

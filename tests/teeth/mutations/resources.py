@@ -12,7 +12,7 @@ SERVER = "actors/tools/mcp/connection.py"
 RESULTS = "actors/tools/mcp/results.py"
 
 FREED = (
-    "tests/runtime/test_garbage.py::test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_deleted",
+    "tests/runtime/test_garbage.py::test_a_session_that_its_own_tools_reference_is_freed_after_deletion",
 )
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -35,28 +35,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/mcp/transports.py:RemoteServer.open",
         'parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")',
         'parts._replace(query="", fragment="")',
-        ("tests/tools/test_mcp_secrets.py::test_an_address_that_refuses",),
+        ("tests/tools/test_mcp_secrets.py::test_a_refusing_server_reveals_no_secret",),
     ),
     Mutation(
         "servers: the SDK receives a URL with its query",
         "actors/tools/mcp/transports.py:RemoteServer.open",
         'parts._replace(**..., query="", fragment="")',
         'parts._replace(**..., fragment="")',
-        ("tests/tools/test_mcp_secrets.py::test_an_address_that_refuses",),
+        ("tests/tools/test_mcp_secrets.py::test_a_refusing_server_reveals_no_secret",),
     ),
     Mutation(
         "servers: the query of a URL is not sent",
         "actors/tools/mcp/guard.py:GuardedTransport.handle_async_request",
         "request.url.copy_with(query=self._query)",
         "request.url",
-        ("tests/tools/test_mcp_secrets.py::test_an_address_that_refuses",),
+        ("tests/tools/test_mcp_secrets.py::test_a_refusing_server_reveals_no_secret",),
     ),
     Mutation(
         "servers: a configuration shows the arguments of a program",
         "actors/config/settings.py:McpSettings.args",
         "Field(max_length=256, strict=False, repr=False)",
         "Field(max_length=256, strict=False)",
-        ("tests/tools/test_mcp_secrets.py::test_a_configuration_and_what_the_command_line_says_of_it",),
+        ("tests/tools/test_mcp_secrets.py::test_the_configuration_and_the_command_line_reveal_no_secret",),
     ),
     Mutation(
         "mcp answers: a compressed answer is decoded",

@@ -61,30 +61,28 @@ MUTATIONS = (
         "actors/runtime/journal_admin.py:JournalAdmin.export",
         "file.add(session, ...)",
         "session == name and file.add(session, events[first : first + SLICE])",
-        (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
+        (f"{CARRIED}::test_subagents_are_imported_with_their_parent_under_free_ids",),
     ),
     Mutation(
         "import: half of a file stays after the other half is refused",
         "actors/core/session/export_file.py:import_logs",
         "... != announced",
         "... is None",
-        (f"{CARRIED}::test_of_a_session_with_subagents_all_is_imported_or_nothing",),
+        (f"{CARRIED}::test_a_session_with_subagents_is_imported_completely_or_not_at_all",),
     ),
     Mutation(
         "import: imported sessions stay reserved when another id is taken",
         "actors/runtime/claims.py:Claims._release",
         "self._registry.free(name)",
         "",
-        (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
+        (f"{CARRIED}::test_subagents_are_imported_with_their_parent_under_free_ids",),
     ),
     Mutation(
         "resume: the type of an answer is dropped",
         "actors/runtime/replays.py:unfinished_asks",
         "form is None",
         "form is not None",
-        (
-            "tests/runtime/test_resume.py::test_an_answer_that_was_waited_for_has_the_type_that_is_given_again",
-        ),
+        ("tests/runtime/test_resume.py::test_a_pending_answer_has_the_output_type_passed_to_resume",),
     ),
     Mutation(
         "fsck: records of a database are read without verification",
@@ -105,6 +103,6 @@ MUTATIONS = (
         "actors/runtime/claims.py:claim_existing",
         "claim_session(host, session, existing=True)",
         "claim_session(host, session)",
-        ("tests/runtime/test_resume.py::test_what_cannot_be_resumed_is_told_in_one_line",),
+        ("tests/runtime/test_resume.py::test_a_session_that_cannot_be_resumed_raises_a_short_error",),
     ),
 )

@@ -172,7 +172,7 @@ MUTATIONS = (
         await anyio.sleep(wait)
         self._admission.in_flight -= 1
         """,
-        ("tests/provider/test_provider.py::test_a_retry_that_waits_gives_its_place_to_others",),
+        ("tests/provider/test_provider.py::test_a_retry_that_waits_gives_its_place_to_other_requests",),
     ),
     Mutation(
         "pool: the next session tries a failed member again",
@@ -315,8 +315,6 @@ MUTATIONS = (
         "actors/provider/dumps.py:Dumps.take",
         "self._waiting >= WAITING",
         "self._waiting > WAITING + 9",
-        (
-            "tests/provider/test_failover.py::test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait",
-        ),
+        ("tests/provider/test_failover.py::test_refusals_beyond_the_limit_are_not_handed_on",),
     ),
 )

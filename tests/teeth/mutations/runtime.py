@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """,
         "await self.journal.send(command)",
         (
-            "tests/runtime/test_host_operations.py::test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports_no_crash",
+            "tests/runtime/test_host_operations.py::test_leaving_the_runtime_while_sessions_release_logs_is_no_crash",
         ),
     ),
     Mutation(
@@ -97,30 +97,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "self._executor.running",
         "False",
-        (
-            f"{ACTIVATION}::test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_result_is_taken",
-        ),
+        (f"{ACTIVATION}::test_a_tool_that_outlives_its_cancel_keeps_the_actors_active",),
     ),
     Mutation(
         "session: its lanes are forgotten on passivation",
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "Replay(*..., renderer.lanes)",
         "Replay(*..., Lanes(self._host.rules))",
-        (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
+        (f"{ACTIVATION}::test_sessions_continue_normally_after_passivation",),
     ),
     Mutation(
         "session: its ledger is reset on passivation",
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "Replay(replace(self.state, ledger=ledger.known.ledger), *...)",
         "Replay(self.state, *...)",
-        (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
+        (f"{ACTIVATION}::test_sessions_continue_normally_after_passivation",),
     ),
     Mutation(
         "session: dropped lanes start again",
         "actors/runtime/session_host.py:SessionHost.replay",
         "rebuild(events, self.rules)",
         "(rebuild(events, self.rules)[0], rebuild((), self.rules)[1])",
-        (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
+        (f"{ACTIVATION}::test_sessions_continue_normally_after_passivation",),
     ),
     Mutation(
         "session: passivation ends it",
@@ -134,9 +132,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/session_actor.py:SessionActor._close_log",
         "await self._refs.ledger.ask(StopRecording())",
         "",
-        (
-            "tests/runtime/test_runtime.py::test_what_a_tool_returns_while_its_session_is_closed_is_not_written_behind_the_end",
-        ),
+        ("tests/runtime/test_runtime.py::test_a_result_during_a_close_is_not_written_after_the_end",),
     ),
     Mutation(
         "provider: a complete answer is lost when its timeout passes after its end",
@@ -167,7 +163,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         struck = raised
         break
         """,
-        (f"{LEAVING}::test_a_native_cancel_at_any_await_of_entering_or_leaving_leaves_nothing_running",),
+        (f"{LEAVING}::test_a_native_cancel_at_any_await_of_a_system_leaves_nothing_running",),
     ),
     Mutation(
         "leaving: the host does not leave when its loop is shut down",
@@ -183,9 +179,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/tasks.py:prime",
         "coroutine.send(None)",
         "",
-        (
-            "tests/kernel/test_tasks.py::test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_ended",
-        ),
+        ("tests/kernel/test_tasks.py::test_a_task_cancelled_natively_before_it_begins_reports_its_end",),
     ),
     Mutation(
         "leaving: a runtime that was never entered returns threads",
@@ -198,7 +192,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         if True:
             ...
         """,
-        (f"{HOST}::test_a_runtime_whose_entering_is_cancelled_uses_no_threads_and_gives_none_back",),
+        (f"{HOST}::test_a_runtime_cancelled_while_entering_releases_its_threads",),
     ),
     Mutation(
         "leaving: foreign code that does not end is waited for",
@@ -208,21 +202,21 @@ MUTATIONS: tuple[Mutation, ...] = (
             contained.drop()
         """,
         "",
-        (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_will_not_end[asyncio-shields]",),
+        (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_never_ends[asyncio-shields]",),
     ),
     Mutation(
         "tools: on trio, a tool runs in the shared nursery",
         "actors/kernel/contained.py:Containment.start",
         "contextvars.Context().run(self._nursery.start_soon, self._contain, *...)",
         "_enter(self._nursery, *...)",
-        (f"{LEAVING}::test_foreign_code_spoils_its_own_task_and_nothing_else",),
+        (f"{LEAVING}::test_foreign_code_damages_only_its_own_task",),
     ),
     Mutation(
         "tools: a tool that swallows cancellation is cancelled again at each wait",
         "actors/kernel/contained.py:Contained.detach",
         "self._inner.shield = True",
         "pass",
-        (f"{EDGE}::test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed",),
+        (f"{EDGE}::test_a_tool_that_swallows_cancellation_is_not_woken_after_its_close",),
     ),
     Mutation(
         "tools: a closed call gives away its thread's slot",
@@ -235,28 +229,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         place.is_over = True
         self.taken -= 1
         """,
-        (f"{EDGE}::test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns",),
+        (f"{EDGE}::test_a_closed_call_keeps_its_place_until_its_thread_returns",),
     ),
     Mutation(
         "tools: a call waits for a thread that is never returned",
         "actors/scheduler/threads.py:Threads.ask",
         "self.stuck >= request.limit",
         "False",
-        (f"{EDGE}::test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",),
+        (f"{EDGE}::test_a_call_is_rejected_if_closed_calls_hold_every_thread",),
     ),
     Mutation(
         "tools: a call waiting for a thread counts as started in the log",
         "actors/scheduler/calls.py:CallExecution.prepare",
         "self.tool.is_async or self._place is not None",
         "True",
-        (f"{EDGE}::test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_waits_for_a_thread",),
+        (f"{EDGE}::test_a_call_that_waits_for_a_thread_is_not_logged_as_started",),
     ),
     Mutation(
         "tools: an awaitable returned by a plain function is not stopped",
         "actors/scheduler/calls.py:CallExecution._run_in_thread",
         "self._thread = None",
         "pass",
-        (f"{EDGE}::test_what_a_plain_function_returned_is_stopped_and_timed_as_an_async_tool_is",),
+        (f"{EDGE}::test_an_awaitable_returned_by_a_function_is_subject_to_its_timeout",),
     ),
     Mutation(
         "tools: the caller's context variables do not reach them",
@@ -270,32 +264,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/scheduler/calls.py:CallExecution._failure_event",
         "self._tell(error)",
         "",
-        (f"{EDGE}::test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook",),
+        (f"{EDGE}::test_an_exception_of_a_tool_is_logged_and_passed_to_the_hook",),
     ),
     Mutation(
         "tools: the model sees the advice for a tool's author",
         "actors/scheduler/calls.py:_text_of",
         "isinstance(error, KernelError | ReentrantCall)",
         "False",
-        (
-            f"{ISOLATION}::test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the_model_is_not",
-        ),
+        (f"{ISOLATION}::test_a_tool_that_uses_its_own_session_gets_an_error_without_details",),
     ),
     Mutation(
         "tools: a tool may use its own session",
         "actors/scheduler/executor.py:is_inside",
         "here.system is system and here.session == session",
         "False",
-        (
-            f"{ISOLATION}::test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session_beside_its_own",
-        ),
+        (f"{ISOLATION}::test_a_tool_cannot_close_a_parent_session_or_ask_a_sibling",),
     ),
     Mutation(
         "tools: any truthy answer is an approval",
         "actors/scheduler/calls.py:CallExecution._end",
         "self._asks and (answer := (await self._ask_approval())) is not True",
         "self._asks and (not (answer := (await self._ask_approval())))",
-        (f"{EDGE}::test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call",),
+        (f"{EDGE}::test_only_true_approves_and_exceptions_affect_only_their_call",),
     ),
     Mutation(
         "runtime: a close ends with its caller",
@@ -310,14 +300,14 @@ except BaseException:
     await self._stop()
     raise
         """,
-        (f"{HOST}::test_a_close_whose_caller_is_cancelled_at_any_moment_leaves_no_turn_open",),
+        (f"{HOST}::test_a_close_cancelled_at_any_moment_leaves_no_turn_open",),
     ),
     Mutation(
         "runtime: leaving stops the actors of a running turn",
         "actors/runtime/session_host.py:SessionHost.settle",
         "tasks.start_soon(session.settle)",
         "pass",
-        (f"{HOST}::test_leaving_closes_the_turns_in_flight_in_the_log",),
+        (f"{HOST}::test_leaving_the_runtime_ends_running_turns_in_the_log",),
     ),
     Mutation(
         "runtime: a request's head is kept by its first caller",
@@ -327,14 +317,14 @@ except BaseException:
         @__import__("functools").lru_cache
         def fit_settings(settings: Settings, dialect: Dialect) -> ...: ...
         """,
-        (f"{HOST}::test_no_word_of_a_session_that_is_deleted_stays_in_memory",),
+        (f"{HOST}::test_no_text_of_a_deleted_session_stays_in_memory",),
     ),
     Mutation(
         "runtime: a nursery for tools keeps the context of its first tool",
         "actors/kernel/contained.py:Containment._contain",
         "del run, context",
         "del run",
-        (f"{HOST}::test_no_word_of_a_session_that_is_deleted_stays_in_memory",),
+        (f"{HOST}::test_no_text_of_a_deleted_session_stays_in_memory",),
     ),
     Mutation(
         "runtime: the evidence of a deleted session is kept",
@@ -351,28 +341,28 @@ except BaseException:
         "actors/runtime/deletion.py:delete_logs",
         "await journal.ask(DeleteLog(name))",
         "pass",
-        (f"{HOST}::test_a_session_that_is_deleted_has_ended_and_its_log_is_gone",),
+        (f"{HOST}::test_a_deleted_session_is_closed_and_its_log_is_removed",),
     ),
     Mutation(
         "runtime: a call from a foreign loop is accepted",
         "actors/runtime/session_host.py:SessionHost.check",
         "running_loop() is not self.loop",
         "False",
-        (f"{HOST}::test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once",),
+        (f"{HOST}::test_a_call_from_another_thread_or_loop_raises_wrong_event_loop",),
     ),
     Mutation(
         "session: a late cancel reports success",
         "actors/session/session_actor.py:SessionActor._conclude",
         "reply.send(is_cancelled)",
         "reply.send(True)",
-        (f"{HOST}::test_a_cancel_that_came_too_late_says_so",),
+        (f"{HOST}::test_a_cancel_that_comes_too_late_returns_false",),
     ),
     Mutation(
         "headers: a value repeated by a server is shown",
         "actors/provider/rounds.py:Round.run",
         "without_secrets(failure, (*self._auth_headers, *self._extra))",
         "without_secrets(failure, self._auth_headers)",
-        (f"{OAUTH}::test_a_header_that_a_server_repeats_is_in_no_result",),
+        (f"{OAUTH}::test_a_header_that_a_server_echoes_is_removed_from_the_result",),
     ),
     Mutation(
         "headers: defaults are sent beside the caller's values",
@@ -385,13 +375,13 @@ except BaseException:
         if True:
             return (*usual, *given)
         """,
-        (f"{OAUTH}::test_a_header_is_looked_up_for_each_request_and_replaces_what_is_sent_by_default",),
+        (f"{OAUTH}::test_a_header_is_resolved_per_request_and_replaces_the_default",),
     ),
     Mutation(
         "token: a refused token is sent again",
         "actors/provider/credentials/tokens.py:Tokens.record_rejection",
         "self._until = -math.inf",
         "pass",
-        (f"{OAUTH}::test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn",),
+        (f"{OAUTH}::test_five_turns_of_parallel_calls_survive_an_expiring_token",),
     ),
 )

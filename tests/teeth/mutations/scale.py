@@ -2,18 +2,18 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-COUNTED = "tests/runtime/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
+COUNTED = "tests/runtime/test_stats.py::test_the_counters_equal_recounts_of_the_logs_and_of_the_events"
 STATS = "tests/runtime/test_stats.py"
-CRASHED = "tests/runtime/test_stats.py::test_calls_that_a_crash_ended_are_counted_as_the_log_has_them"
-TOLD = "tests/runtime/test_stats.py::test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid"
-HELD = "tests/runtime/test_stats.py::test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus"
+CRASHED = "tests/runtime/test_stats.py::test_calls_ended_by_a_crash_are_counted_as_in_the_log"
+TOLD = "tests/runtime/test_stats.py::test_a_recount_counts_the_round_limit_once_and_no_failed_calls"
+HELD = "tests/runtime/test_stats.py::test_quarantined_calls_and_stalls_are_in_the_stats"
 RAN = "tests/cli/test_stats.py::test_the_output_of_run_is_counted_by_backend"
 NONE = "tests/cli/test_stats.py::test_an_invalid_line_is_reported_by_its_number"
 SOAK = "tests/commands/test_soak.py::"
 SOAK += "test_a_soak_leaves_nothing_behind_and_fails_only_by_faults"
 SOAKED = "tests/commands/test_soak.py::test_each_problem_is_reported"
 ONE_PATH = "tests/session/test_one_path.py::test_a_turn_of_five_calls_is_equal_in_a_session_and_a_subagent"
-BELOW = "tests/runtime/test_stats.py::test_calls_of_subagents_are_counted_with_the_backend_that_made_them"
+BELOW = "tests/runtime/test_stats.py::test_calls_of_subagents_are_counted_with_their_own_backend"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -75,25 +75,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         case EpochBegan():
             ...
         """,
-        (
-            "tests/runtime/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
-        ),
+        ("tests/runtime/test_stats.py::test_only_a_rewrite_within_the_turn_counts_as_a_structural_refusal",),
     ),
     Mutation(
         "scale: records of a batch ended by a crash are not counted",
         "actors/session/steps.py:TurnSteps._run",
         "RunBatch(*..., counts=self.backend.counts)",
         "RunBatch(*...)",
-        (f"{STATS}::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters", CRASHED),
+        (f"{STATS}::test_the_counters_equal_recounts_of_the_logs_and_of_the_events", CRASHED),
     ),
     Mutation(
         "scale: a request of an earlier turn counts as refused",
         "actors/core/stats/stats.py:_Recount.take",
         "(*..., False)",
         "(*..., self.is_unanswered)",
-        (
-            "tests/runtime/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
-        ),
+        ("tests/runtime/test_stats.py::test_only_a_rewrite_within_the_turn_counts_as_a_structural_refusal",),
     ),
     Mutation(
         "scale: a running tool counts as abandoned",
@@ -150,16 +146,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/contained.py:Contained.run",
         "del self._ended, self._work",
         "",
-        ("tests/runtime/test_garbage.py::test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector",),
+        ("tests/runtime/test_garbage.py::test_a_turn_with_tools_leaves_no_garbage",),
     ),
     Mutation(
         "garbage: an ended actor keeps its factory",
         "actors/kernel/cell.py:Cell.finish",
         "del self.factory",
         "",
-        (
-            "tests/runtime/test_garbage.py::"
-            "test_a_session_that_is_closed_and_deleted_leaves_none_of_its_actors_to_the_garbage_collector",
-        ),
+        ("tests/runtime/test_garbage.py::test_a_deleted_session_leaves_no_garbage",),
     ),
 )

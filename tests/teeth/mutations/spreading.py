@@ -4,8 +4,8 @@ from tests.teeth.mutations.mutation import Mutation
 
 ROUTING, CHOOSING = "actors/core/policy/routing.py", "actors/provider/choosing.py"
 POOLS = "tests/provider/test_pools.py"
-SPREAD = (f"{POOLS}::test_sessions_that_are_opened_at_once_and_ask_once_are_spread_over_a_pool",)
-GOES_ON = (f"{POOLS}::test_a_session_goes_on_from_where_it_began_whatever_others_ask_and_while_it_sleeps",)
+SPREAD = (f"{POOLS}::test_new_sessions_are_spread_over_a_pool",)
+GOES_ON = (f"{POOLS}::test_a_session_keeps_its_place_in_a_pool_across_hibernation",)
 
 MUTATIONS = (
     Mutation(
@@ -41,8 +41,6 @@ MUTATIONS = (
         "actors/provider/resolver.py:PoolPlaces.take",
         "0 if self._is_seeded else self._random.randrange(FAR)",
         "0",
-        (
-            f"{POOLS}::test_the_first_session_of_a_process_begins_anywhere_and_where_a_seed_is_given_at_the_first_member",
-        ),
+        (f"{POOLS}::test_the_first_place_in_a_pool_is_random_unless_seeded",),
     ),
 )

@@ -10,10 +10,8 @@ SAME = "tests/session/test_session_events.py::test_early_and_late_subscribers_re
 SLOW = "tests/session/test_session_events.py::test_a_slow_subscriber_receives_resync_and_misses_only_deltas"
 LEFT = "tests/session/test_session_events.py::"
 LEFT += "test_leaving_the_runtime_ends_subscriptions"
-COUNTED = "tests/runtime/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
-REPEATED = (
-    "tests/runtime/test_stats.py::test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it"
-)
+COUNTED = "tests/runtime/test_stats.py::test_the_counters_equal_recounts_of_the_logs_and_of_the_events"
+REPEATED = "tests/runtime/test_stats.py::test_repeated_calls_are_counted_and_found_by_a_recount"
 REFUSED = "tests/telemetry/test_tracing.py::test_a_refused_ask_ends_its_span_with_the_reason"
 SAID = "tests/telemetry/test_tracing.py::test_spans_contain_message_content_only_if_enabled"
 TOKENS = "tests/telemetry/test_tracing.py::test_tokens_are_recorded_per_request_and_backend"
@@ -47,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pass",
         (
             "tests/runtime/test_recovery_of_sessions.py::"
-            "test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told",
+            "test_a_switch_queued_before_a_crash_is_applied_and_reported",
         ),
     ),
     Mutation(

@@ -122,7 +122,7 @@ MUTATIONS = (
         "before and before != self.owner",
         "before",
         (
-            "tests/runtime/test_takeover.py::test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over",
+            "tests/runtime/test_takeover.py::test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile",
         ),
     ),
     Mutation(

@@ -1,8 +1,8 @@
-"""Open an MCP server for the first time in this process, and print which of the SDK's modules which thread imported.
+"""Open an MCP server for the first time in this process, and print the SDK modules that each thread imported.
 
     python -m tests.tools.mcp_servers.first_use BACKEND
 
-Prints a JSON object: by `loop` and `thread`, the modules that the event loop's thread and others imported.
+Prints a JSON object: by `loop` and `thread`, the modules imported by the event loop's thread and by others.
 """
 
 import json
@@ -23,8 +23,8 @@ PACKAGES = ("mcp", "mcp_types", "httpx2", "actors.tools.mcp.connection", "actors
 TABLE: dict[str, dict[str, list[object]]] = {"tools/list": {"tools": []}}
 
 
-class Watcher(MetaPathFinder):
-    """Finds nothing, and notes by which thread each module is imported."""
+class ImportRecorder(MetaPathFinder):
+    """Finds nothing, and records the thread that imports each module."""
 
     def __init__(self) -> None:
         self.seen: dict[str, list[str]] = {"loop": [], "thread": []}
@@ -37,8 +37,8 @@ class Watcher(MetaPathFinder):
         return None
 
 
-async def main(watcher: Watcher) -> None:
-    """Open one server twice at once, as two sessions do, and once more."""
+async def main(watcher: ImportRecorder) -> None:
+    """Open two servers at the same time, as two sessions do."""
     sources = [
         mcp.stdio(
             sys.executable, ["-m", "tests.tools.mcp_servers.raw", json.dumps(TABLE)], name=f"raw{number}"
@@ -56,7 +56,7 @@ async def main(watcher: Watcher) -> None:
 
 
 if __name__ == "__main__":
-    watcher = Watcher()
+    watcher = ImportRecorder()
     anyio.run(main, watcher, backend=sys.argv[1])
     seen = {who: [name for name in names if name.startswith(PACKAGES)] for who, names in watcher.seen.items()}
     sys.stdout.write(json.dumps(seen))

@@ -1,8 +1,8 @@
-"""The reference server loaded once, and forked for each child process: the SDK and its models take it a second to load.
+"""The reference MCP server, loaded once and forked for each child process, because loading the SDK takes a second.
 
-A test names `command()` as the program. That program is small: it hands its streams, arguments and environment to the
-process that forks, and lives as long as the server that it has for them, so that whoever started it sees one program.
-A server whose program is gone is killed.
+A test starts `command()` as its program. That small program passes its streams, arguments and environment to the
+forking process, and lives as long as its server, so that its parent sees a single process. A server is killed when
+its program ends.
 """
 
 import gc
@@ -31,14 +31,14 @@ with socket.socket(socket.AF_UNIX) as server:
 
 
 def command() -> list[str]:
-    """Return the command line of the reference server, for arguments to follow."""
-    path, _ = _forking()
+    """Return the command line of the reference server, without arguments."""
+    path, _ = _forking_process()
     return [sys.executable, "-I", "-S", "-c", PROGRAM, path]
 
 
 @cache
-def _forking() -> tuple[str, "subprocess.Popen[bytes]"]:
-    """Return where the process listens that forks for each server; it ends when its input does, with this one."""
+def _forking_process() -> tuple[str, "subprocess.Popen[bytes]"]:
+    """Return the socket path of the forking process, and the process, which ends when its input ends."""
     path = os.path.join(mkdtemp(dir=os.environ["XDG_DATA_HOME"]), "socket")
     line = [sys.executable, "-W", "ignore", "-m", "tests.tools.mcp_servers.forking", path]
     process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -48,7 +48,7 @@ def _forking() -> tuple[str, "subprocess.Popen[bytes]"]:
 
 
 def _serve(program: socket.socket) -> None:
-    """Be the server for a program, with its streams, arguments and environment."""
+    """Serve a program with its streams, arguments and environment."""
     _, streams, _, _ = socket.recv_fds(program, 1, 3)
     with program.makefile() as said:
         arguments, environ = json.loads(said.readline())
@@ -64,18 +64,18 @@ def _serve(program: socket.socket) -> None:
     reference.main()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # to take down all that is loaded would take half a second, for which every test would wait
+    os._exit(0)  # a normal exit would take half a second, for which every test would wait
 
 
 def _keep(program: socket.socket) -> None:
-    """Fork the server, and let neither it nor its program outlive the other."""
+    """Fork the server, and end it and its program together."""
     alive, held = os.pipe()
     server = os.fork()
     if server == 0:
         os.close(alive)
         _serve(program)
     os.close(held)
-    # What the program says goes to the server alone: there is something to read here only when it is gone.
+    # The program writes only to the server, so this socket becomes readable only when the program is gone.
     gone = select.poll()
     gone.register(program, select.POLLRDHUP)
     gone.register(alive, select.POLLHUP)
@@ -86,8 +86,8 @@ def _keep(program: socket.socket) -> None:
 
 
 def main() -> None:
-    """Load, then fork for each program."""
-    import uvicorn  # noqa: F401  what serves over HTTP
+    """Load the SDK, then fork for each program."""
+    import uvicorn  # noqa: F401  the HTTP server
 
     from tests.tools.mcp_servers import reference  # noqa: F401
 

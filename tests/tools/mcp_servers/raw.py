@@ -1,19 +1,19 @@
-"""A server without any SDK, over standard streams: it answers by a table, which is its first argument as JSON.
+"""An MCP server over standard streams without the SDK. It answers by a table, its first argument as JSON.
 
-The table has a result for each method; `{"error": ...}` is a JSON-RPC error. `$blocks` in a result stands for so many
-blocks of text, `$values` for so many values, `$bytes` for a text of so many bytes. With `$stderr` in the table the
-server writes that to standard error and ends with exit code 3.
+The table contains a result per method; `{"error": ...}` is a JSON-RPC error. In a result, `$blocks` stands for that
+many text blocks, `$values` for that many values, and `$bytes` for a text of that many bytes. With `$stderr`, the
+server writes that text to standard error and exits with code 3.
 """
 
 import json
 import sys
 from typing import Any
 
-Json = Any  # of a table
+Json = Any  # a table
 
 
 def fill(result: Json) -> Json:
-    """Return a result with what the shorthands stand for."""
+    """Return a result with its shorthands expanded."""
     if not isinstance(result, dict):
         return result
     made = {key: value for key, value in result.items() if not key.startswith("$")}
@@ -27,7 +27,7 @@ def fill(result: Json) -> Json:
 
 
 def answer(table: Json, request: Json) -> Json:
-    """Return the answer to a request; None to a notification."""
+    """Return the answer to a request, or None for a notification."""
     if "id" not in request:
         return None
     method, params = request["method"], request.get("params") or {}

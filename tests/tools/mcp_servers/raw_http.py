@@ -1,4 +1,4 @@
-"""The server of `raw` over HTTP, in this process: its answers as JSON or as events, with any headers."""
+"""The server of `raw` over HTTP, in this process, with answers as JSON, events or gzip."""
 
 import gzip
 import json
@@ -11,11 +11,11 @@ import anyio.abc
 
 from tests.tools.mcp_servers.raw import answer
 
-Json = Any  # of a table
+Json = Any  # a table
 
 
 class RawHttp:
-    """Answers by a table. `form`: `json`, `events` or `gzip`; `status`: of each answer to a request."""
+    """Answers by a table. `form` is `json`, `events` or `gzip`; `status` is the status of each answer."""
 
     def __init__(self, table: Json, form: str = "json", status: str = "200 OK") -> None:
         self.table, self.form, self.status = table, form, status
@@ -37,7 +37,7 @@ class RawHttp:
             tasks.start_soon(listener.serve, self._handle)
             try:
                 yield self
-            except Exception as error:  # not as one of a group
+            except Exception as error:  # raised outside of the task group
                 problem = error
             tasks.cancel_scope.cancel()
         if problem is not None:
@@ -71,9 +71,9 @@ class RawHttp:
         found = answer(self.table, json.loads(body))
         if found is None:
             return b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        return self._said(json.dumps(found).encode())
+        return self._encode(json.dumps(found).encode())
 
-    def _said(self, body: bytes) -> bytes:
+    def _encode(self, body: bytes) -> bytes:
         kind, more = b"application/json", b""
         if self.form == "events":
             kind, body = b"text/event-stream", b": hello\r\n\r\nevent: message\r\ndata: %b\r\n\r\n" % body

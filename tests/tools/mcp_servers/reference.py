@@ -1,8 +1,7 @@
-"""A server of the SDK's own making, for tests, in this process or forked (`tests.tools.mcp_servers.forking`).
+"""A reference MCP server made with the SDK, in this process or forked (`tests.tools.mcp_servers.forking`).
 
-Over standard streams; or over HTTP, at the port that is its first argument or with 0 at any: which one, and its
-process, it prints when it listens. What it does beside
-answering it tells, a line each, to who listens at the loopback port `NOTES`.
+It serves standard streams, or HTTP at the port in its first argument (0 for any); then it prints its port and process
+id. Its side effects are reported line by line to the loopback port in the variable `NOTES`.
 """
 
 import os
@@ -35,7 +34,7 @@ PIXEL = png_base64()
 
 
 def note(line: str) -> None:
-    """Tell the test what happens here."""
+    """Report a side effect to the test."""
     if port := os.environ.get("NOTES"):
         with socket.create_connection(("127.0.0.1", int(port))) as notes:
             notes.sendall(f"{line}\n".encode())
@@ -56,13 +55,13 @@ def store(key: str) -> str:
 
 @server.tool()
 def pid() -> str:
-    """Tell which process this is."""
+    """Return the process id."""
     return str(os.getpid())
 
 
 @server.tool(structured_output=False)
 def picture() -> CallToolResult:
-    """Show a picture, and what is written under it."""
+    """Show a picture with a caption."""
     resource = TextResourceContents(uri="memo://one", text="Under the picture.", mime_type="text/plain")
     return CallToolResult(
         content=[
@@ -81,7 +80,7 @@ def fail() -> str:
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 async def look(context: Context) -> str:
-    """Look for ever, after one word of progress; in another process than the first, find it at once."""
+    """Report progress and wait forever; after a restart, return at once."""
     if os.environ.get("FOUND") or (len(sys.argv) > 2 and sys.argv[2] == "found"):
         return "found"
     await context.report_progress(1, 4, "looking")
@@ -96,7 +95,7 @@ async def look(context: Context) -> str:
 
 @server.tool()
 async def hang() -> str:
-    """Wait for ever, having done who knows what."""
+    """Wait forever, with an unknown effect."""
     note(f"hanging {os.getpid()}")
     await anyio.sleep_forever()
     raise AssertionError
@@ -104,7 +103,7 @@ async def hang() -> str:
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 async def learn(name: str, context: Context) -> str:
-    """Offer one more tool from now on."""
+    """Add one more tool."""
     server.add_tool(lambda: f"{name} was learnt", name=name, description="A new one.")
     await context.notify_tools_changed()
     await context.session.send_tool_list_changed()
@@ -115,24 +114,24 @@ class Answer(BaseModel):
     colour: str
 
 
-def asked() -> Elicit[Answer]:
+def colour_question() -> Elicit[Answer]:
     return Elicit("Which colour?", Answer)
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
-async def favourite(answer: Annotated[ElicitationResult[Answer], Resolve(asked)]) -> str:
+async def favourite(answer: Annotated[ElicitationResult[Answer], Resolve(colour_question)]) -> str:
     """Ask the user for a colour."""
     return f"accept: {answer.data.colour}" if answer.action == "accept" else answer.action
 
 
-def wanted() -> Sample:
+def poem_request() -> Sample:
     message = SamplingMessage(role="user", content=TextContent(type="text", text="Write a poem."))
     return Sample([message], max_tokens=20, system_prompt="Rhyme.")
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
-async def poem(written: Annotated[CreateMessageResult, Resolve(wanted)]) -> str:
-    """Have the host's model write something."""
+async def poem(written: Annotated[CreateMessageResult, Resolve(poem_request)]) -> str:
+    """Request a poem from the host's model."""
     return f"{written.model}: {written.content.text}" if isinstance(written.content, TextContent) else "?"
 
 
@@ -147,7 +146,7 @@ async def serve_http(port: int) -> None:
 
 
 def main() -> None:
-    """Serve, as the arguments say."""
+    """Serve as the arguments say."""
     note(f"began {os.getpid()}")
     if sys.argv[1:] and sys.argv[1].isdecimal():
         anyio.run(serve_http, int(sys.argv[1]))
