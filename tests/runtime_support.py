@@ -52,7 +52,7 @@ NO_RETRIES = BackendLimits(attempts=1)
 
 
 @asynccontextmanager
-async def hosting(
+async def runtime_with(
     named: Mapping[str, LoopbackServer] = MappingProxyType({}),
     /,
     *,
@@ -184,25 +184,25 @@ def actors(runtime: Runtime) -> list[str]:
     return list(runtime._system.cells)
 
 
-async def toolsets_left(runtime: Runtime) -> None:
+async def wait_for_toolsets(runtime: Runtime) -> None:
     """Wait until every unused toolset is closed."""
     toolsets = runtime._running_host().toolsets
     await toolsets._changes.until(lambda: all(owner.users for owner in toolsets._owners))
 
 
-def let_pass(runtime: Runtime, seconds: float) -> None:
+def advance_deadlines(runtime: Runtime, seconds: float) -> None:
     """Move all deadlines of a runtime forward by this many seconds."""
     deadlines = runtime._system.deadlines
     deadlines._heap = [(when - seconds, number, timer) for when, number, timer in deadlines._heap]
     deadlines._sooner.tell()
 
 
-def restarted(runtime: Runtime) -> list[str]:
+def restarted_actors(runtime: Runtime) -> list[str]:
     """Return the names of the actors that have been restarted."""
     return [name for name, cell in runtime._system.cells.items() if cell.restarts]
 
 
-def folded(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:
+def fold_log(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:
     """Return the state and the lanes that a session's log folds to."""
     return rebuild(log(runtime, session), runtime._backends.rules)
 
@@ -269,7 +269,7 @@ def real(interactions: list[ToolCallRecord]) -> list[str]:
     return [item.completion.rendered_json.decode() for item in interactions if item.completion is not None]
 
 
-async def recorded(session: Session, call_id: str) -> ToolCallRecord:
+async def wait_for_result(session: Session, call_id: str) -> ToolCallRecord:
     """Wait until a call has a real completion, and return its record."""
     while True:
         known = (await session.ledger()).get(CallId(call_id))
@@ -363,7 +363,7 @@ class _TappedResponse:
                     self._tap.received.set()
 
 
-async def gathered(session: Session, words: str | Message) -> list[SessionEvent]:
+async def gather_events(session: Session, words: str | Message) -> list[SessionEvent]:
     """Return all events of an ask's stream."""
     async with session.stream(words) as events:
         return [event async for event in events]

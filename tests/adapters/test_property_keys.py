@@ -27,7 +27,7 @@ from actors.strict.script import Script
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
 from actors.transcripts import History, Ledger, check, dialect, render
 from tests.commands.at_scale import share
-from tests.runtime_support import assert_prefixes, bodies, hosting
+from tests.runtime_support import assert_prefixes, bodies, runtime_with
 
 KEYS = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 PATTERN = KEYS.pattern
@@ -327,7 +327,7 @@ async def test_a_tool_gets_its_own_keys_and_the_provider_its_own_again() -> None
         return Turn(Call("list", dict.fromkeys(tool["input_schema"]["required"], 3)))
 
     claude, gpt = AnthropicServer(Script(answer)), OpenAIServer([Turn(Say("Hi."))])
-    async with hosting(claude=claude, gpt=gpt) as runtime:
+    async with runtime_with(claude=claude, gpt=gpt) as runtime:
         session = await runtime.open("claude", tools=[TOOL])
         assert (await session.ask("List.")).text == "Done."
         assert (await session.ask("Again.")).text == "Done."

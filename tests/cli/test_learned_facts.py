@@ -9,7 +9,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, Say, Status, Turn
 from tests.cli.command import actors_now
 from tests.provider.test_refused_parameters import MODELS, refusing
-from tests.runtime_support import hosting
+from tests.runtime_support import runtime_with
 
 UNSUPPORTED = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
 REJECTED = Status(400, message="Invalid value: 'top_p' must be 1.", param="top_p")
@@ -21,7 +21,7 @@ async def test_doctor_and_replay_name_omitted_parameters(tmp_path: Path) -> None
     server = OpenAIServer([Turn(Say("Yes."))])
     refusals = [refusing("temperature", UNSUPPORTED), refusing("top_p", REJECTED)]
     server.faults = lambda number, request: refusals[0](number, request) or refusals[1](number, request)
-    async with hosting(a=server, models=MODELS, storage=SqliteStorage(path)) as runtime:
+    async with runtime_with(a=server, models=MODELS, storage=SqliteStorage(path)) as runtime:
         session = await runtime.open("a", id="trip")
         assert (await session.ask("Hello.", temperature=0.2, top_p=0.5)).status == "complete"
     doctor = await anyio.to_thread.run_sync(lambda: actors_now("doctor", "--journal", str(path)))

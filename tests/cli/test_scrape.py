@@ -12,7 +12,7 @@ from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Say, Turn
 from actors.tools import tool
 from tests.cli.command import actors_now
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 
 @tool
@@ -24,7 +24,7 @@ async def fails(name: str) -> str:
 @pytest.mark.anyio
 async def test_every_metric_is_printed(tmp_path: Path) -> None:
     server = openai(Turn(Call("fails", {"name": "a"})), Turn(Say("Done.")), faults={0: SERVER_ERROR})
-    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+    async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a", tools=[fails])
         await session.ask("Do it.")
         registry = CollectorRegistry()

@@ -35,7 +35,7 @@ from actors.testing import (
 )
 from actors.testing.standin import answer, model
 from tests.cli.command import Running, actors, actors_now, run_in_background
-from tests.runtime_support import hosting
+from tests.runtime_support import runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +78,7 @@ async def weather(city: str, days: int) -> str:
 @pytest.mark.parametrize("name", SERVERS)
 async def test_the_simulated_model_calls_tools_in_every_dialect(name: str) -> None:
     server = strict_server(name, answer)
-    async with hosting(b=server) as runtime:
+    async with runtime_with(b=server) as runtime:
         session = await runtime.open("b", tools=[weather])
         for words in ("Weather?", "And now?"):
             assert (await session.ask(words)).text == "I have the result."

@@ -28,7 +28,7 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import hosting
+from tests.runtime_support import runtime_with
 from tests.scheduler.test_isolation import HOSTILE, TOOLS
 
 AnyTool = Tool[..., Any]  # Any: any function
@@ -181,7 +181,7 @@ async def play(kind: str | None, sessions: int) -> Seen:
         await anyio.lowlevel.checkpoint()
         return f"{name} is done"
 
-    async with hosting(a=server, limits=RuntimeLimits(tool_threads=128)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(tool_threads=128)) as runtime:
         try:
             opened = [
                 await runtime.open("a", tools=[work], id=f"s{at}")

@@ -23,7 +23,7 @@ from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Disconnect, Say, Script, Turn, strict_server
 from actors.tools import Tool, tool
-from tests.runtime_support import gathered, hosting
+from tests.runtime_support import gather_events, runtime_with
 
 AnyTool = Tool[..., Any]  # Any: any function
 
@@ -75,7 +75,7 @@ async def cut_answers(name: str, how: How, step: int = 1) -> tuple[Counter[str],
     """Cut answers of new sessions every `step` bytes until they are complete; return the outcomes and problems."""
     server = strict_server(name) if how == "breaks" else _end_normally(strict_server(name))
     ends, problems = Counter[str](), list[str]()
-    async with hosting(a=server, seconds=3600) as runtime:
+    async with runtime_with(a=server, seconds=3600) as runtime:
         never_whole = how == "breaks" and name in ENDED_BY_THE_RESPONSE
         for place in range(0, MOST_OF_A_RESPONSE if never_whole else MOST, step):
             runs: list[str] = []
@@ -94,7 +94,7 @@ async def cut_answers(name: str, how: How, step: int = 1) -> tuple[Counter[str],
 
 async def ask_once(session: Session, runs: list[str]) -> tuple[str, list[str]]:
     """Ask a session that receives a cut answer; return the outcome of the ask and the problems with it."""
-    events = await gathered(session, "Do both.")
+    events = await gather_events(session, "Do both.")
     terminal = [event for event in events if event.type in ("complete", "error")]
     last = terminal[-1]
     ran, shown = sorted(runs), "".join(event.text for event in events if isinstance(event, TextEvent))

@@ -8,7 +8,7 @@ from actors.core.log.events import Scheduled
 from actors.testing import Call, Say, Turn
 from tests.commands.cancels import FRESH, PHASES, Storm
 from tests.runtime.test_recovery_of_sessions import HeldStorage
-from tests.runtime_support import Gate, hosting, openai
+from tests.runtime_support import Gate, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ async def test_a_batch_cancelled_while_its_start_is_written_starts_no_tool() -> 
     gate, storage = Gate(), HeldStorage(Scheduled)
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Next.")))
-    async with hosting(a=server, storage=storage) as runtime:
+    async with runtime_with(a=server, storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events, anyio.create_task_group() as tasks:
             await storage.begun.wait()

@@ -14,7 +14,7 @@ from actors.core.schemas.arguments import MAX_ERRORS
 from actors.errors import AskFailed, ConfigError
 from actors.testing import Say, Turn
 from actors.tools import tool
-from tests.runtime_support import bodies, hosting, openai
+from tests.runtime_support import bodies, openai, runtime_with
 
 
 class Address(BaseModel):
@@ -105,7 +105,7 @@ class City:
 @pytest.mark.anyio
 async def test_a_misspelt_field_of_an_answer_is_reported_to_model_and_caller() -> None:
     server = openai(Turn(Say('{"nme": "Oslo", "people": 3}')), Turn(Say('{"nme": "Oslo", "people": 3}')))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed) as raised:
             await session.ask("Which city?", output=City, max_corrections=1)

@@ -19,7 +19,7 @@ from actors.testing.images import png, png_base64
 from actors.tools import tool
 from actors.transcripts import History, Ledger, check, dialect, encode, from_wire, render
 from tests.commands.at_scale import share
-from tests.runtime_support import assert_prefixes, bodies, hosting
+from tests.runtime_support import assert_prefixes, bodies, runtime_with
 
 LIMITED = ["anthropic", "bedrock"]
 MODELS = {"anthropic": "claude-x", "bedrock": "anthropic.claude-x-v1:0"}
@@ -179,7 +179,7 @@ def test_a_damaged_image_of_a_transcript_becomes_a_note_and_is_reported() -> Non
 
 @pytest.mark.anyio
 async def test_a_damaged_image_is_refused_where_a_caller_gives_it_and_the_session_goes_on() -> None:
-    async with hosting(claude=AnthropicServer([Turn(Say("Hi."))])) as runtime:
+    async with runtime_with(claude=AnthropicServer([Turn(Say("Hi."))])) as runtime:
         session = await runtime.open("claude")
         with pytest.raises(
             MediaError, match="Part 1 of the ask, of type 'image/png', cannot be used: it is cut off"
@@ -202,7 +202,7 @@ def camera() -> list[object]:
 async def test_a_tools_images_poison_no_session_and_other_providers_see_what_they_take() -> None:
     claude = AnthropicServer([Turn(Call("camera", {})), Turn(Say("Fine.")), Turn(Say("Still fine."))])
     gpt = OpenAIServer([Turn(Say("I see two."))])
-    async with hosting(claude=claude, gpt=gpt) as runtime:
+    async with runtime_with(claude=claude, gpt=gpt) as runtime:
         session = await runtime.open("claude", tools=[camera])
         assert (await session.ask("Look.")).text == "Fine."
         assert (await session.ask("And now?")).text == "Still fine."

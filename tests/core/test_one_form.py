@@ -15,7 +15,7 @@ from actors.core.values import packed
 from actors.core.values.content import Message
 from actors.session.commands import GetState
 from actors.testing import Call, Say, Turn
-from tests.runtime_support import anthropic, hosting, openai
+from tests.runtime_support import anthropic, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def test_from_an_asks_text_to_the_requests_each_message_is_encoded_once_an
     monkeypatch.setattr(packed, "_DECODER", decoder)
     here = openai(Turn(Say("Wait."), Call("look", {"name": "a"})), Turn(Say("One.")), Turn(Say("Two.")))
     there = anthropic(Turn(Say("Three.")))
-    async with hosting(here=here, there=there) as runtime:
+    async with runtime_with(here=here, there=there) as runtime:
         session = await runtime.open("here", tools=[look])
         for text in ("GetState.", "And?"):
             await session.ask(text)

@@ -10,7 +10,7 @@ from actors.errors import ConfigError
 from actors.runtime.runtime import Runtime
 from actors.testing import Say, Turn, serve
 from tests.host_code.rows import Bomb, row
-from tests.runtime_support import backend_at, openai, restarted
+from tests.runtime_support import backend_at, openai, restarted_actors
 
 
 class Vault(Mapping[str, str]):
@@ -57,7 +57,7 @@ async def asks_fail_while_a_vault_is_down_and_not_when_it_is_back(bomb: Bomb) ->
                 vault.is_down = False
                 assert (await session.ask("And now?")).status == "complete"
                 assert (await (await runtime.open("openai:gpt")).ask("And you?")).status == "complete"
-                assert restarted(runtime) == []
+                assert restarted_actors(runtime) == []
 
 
 @row("Config.environ")
@@ -79,4 +79,4 @@ async def asks_of_a_pool_fail_while_a_vault_is_down_and_not_when_it_is_back(bomb
                     assert (result.status, len(result.attempts)) == ("failed", 2)
                 vault.is_down = False
                 assert (await session.ask("And now?")).status == "complete"
-                assert restarted(runtime) == []
+                assert restarted_actors(runtime) == []

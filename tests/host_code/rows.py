@@ -13,7 +13,7 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
-from tests.runtime_support import bodies, hosting, openai, restarted, results
+from tests.runtime_support import bodies, openai, restarted_actors, results, runtime_with
 
 
 @dataclass
@@ -55,7 +55,7 @@ ONE = Turn(Call("work", {"name": "a"}))
 async def check_unharmed(runtime: Runtime, session: Session) -> AsyncIterator[None]:
     """Run the block, then check that no actor was restarted, and that this session and a new one still work."""
     yield
-    assert restarted(runtime) == []
+    assert restarted_actors(runtime) == []
     assert (await session.ask("And now?")).status == "complete"
     other = await runtime.open("a")
     assert (await other.ask("And you?")).status == "complete"
@@ -64,7 +64,7 @@ async def check_unharmed(runtime: Runtime, session: Session) -> AsyncIterator[No
 async def result_of(work: Tool[..., Any], **opened: Any) -> str:  # Any: any function, and arguments of `open`
     """Return the result that the model sees for a call of a tool, after checking that nothing else was affected."""
     server = openai(ONE, Turn(Say("done")), Turn(Say("again")), Turn(Say("fine")))
-    async with hosting(seconds=60, a=server) as runtime:
+    async with runtime_with(seconds=60, a=server) as runtime:
         session = await runtime.open("a", tools=[work], **opened)
         async with check_unharmed(runtime, session):
             assert (await session.ask("Do it.")).text == "done"

@@ -17,7 +17,7 @@ from actors.tools.toolsets import ToolSource
 from actors.transport import HttpTransport, Response
 from tests.host_code.rows import ONE, Bomb, check_unharmed, result_of, row
 from tests.provider.test_failover import STRUCTURAL
-from tests.runtime_support import hosting, openai, restarted
+from tests.runtime_support import openai, restarted_actors, runtime_with
 from tests.tools.test_mcp import call, in_process_source, open_tools
 
 APPROVE = ("Runtime.open.approve", "Runtime.resume.approve", "run.approve")
@@ -86,7 +86,7 @@ async def _works(name: str) -> str:
 @row("ToolSource.open", *(f"{place}.tools" for place in TAKE_TOOLS))
 async def a_toolset_that_raises_is_not_opened_and_its_end_disturbs_nobody(bomb: Bomb) -> None:
     server = openai(ONE, Turn(Say("done")), Turn(Say("again")), Turn(Say("fine")))
-    async with hosting(seconds=60, a=server) as runtime:
+    async with runtime_with(seconds=60, a=server) as runtime:
         session = await runtime.open("a")
         async with check_unharmed(runtime, session):
             for where in ("open", "enter"):
@@ -101,7 +101,7 @@ async def a_toolset_that_raises_is_not_opened_and_its_end_disturbs_nobody(bomb: 
 async def a_hook_for_refusals_that_raises_is_called_once(bomb: Bomb) -> None:
     refusal = Status(400, message=STRUCTURAL[openai])
     server = openai(Turn(Say("again")), Turn(Say("fine")), faults=dict.fromkeys(range(4), refusal))
-    async with hosting(seconds=60, a=server, on_refusal=bomb) as runtime:
+    async with runtime_with(seconds=60, a=server, on_refusal=bomb) as runtime:
         session = await runtime.open("a")
         async with check_unharmed(runtime, session):
             for _ in range(4):
@@ -131,7 +131,7 @@ class FailingTransport(HttpTransport):
 @row("Runtime.transport")
 async def a_transport_that_raises_fails_its_own_request(bomb: Bomb) -> None:
     server = openai(Turn(Say("again")), Turn(Say("fine")))
-    async with hosting(seconds=60, a=server, transport=FailingTransport(bomb, 4)) as runtime:
+    async with runtime_with(seconds=60, a=server, transport=FailingTransport(bomb, 4)) as runtime:
         session = await runtime.open("a")
         async with check_unharmed(runtime, session):
             for _ in range(4):
@@ -167,7 +167,7 @@ async def a_storage_that_raises_fails_what_was_to_be_written(bomb: Bomb) -> None
     for kind in (FailingStorage, FailingThreadStorage):
         storage = kind(bomb)
         server = openai(*[Turn(Say("fine"))] * 3)
-        async with hosting(seconds=60, a=server, storage=storage) as runtime:
+        async with runtime_with(seconds=60, a=server, storage=storage) as runtime:
             session = await runtime.open("a")
             assert (await session.ask("Hello.")).status == "complete"
             storage.is_odd = True
@@ -175,7 +175,7 @@ async def a_storage_that_raises_fails_what_was_to_be_written(bomb: Bomb) -> None
                 await runtime.open("a")
             assert (await session.ask("And now?")).status == "complete"
             assert (await (await runtime.open("a")).ask("And you?")).status == "complete"
-            assert restarted(runtime) == []
+            assert restarted_actors(runtime) == []
     assert bomb.calls == 4
 
 

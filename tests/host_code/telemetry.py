@@ -13,7 +13,7 @@ from actors.telemetry import PrometheusCollector, Tracing
 from actors.testing import Say, Turn, serve
 from actors.tools import tool
 from tests.host_code.rows import ONE, Bomb, check_unharmed, row
-from tests.runtime_support import bodies, hosting, openai, restarted, results
+from tests.runtime_support import bodies, openai, restarted_actors, results, runtime_with
 
 
 class FailingProcessor(SpanProcessor):
@@ -48,7 +48,7 @@ async def _run_traced(tracing: Any, bomb: Bomb) -> None:  # Any: a tracing of wh
                     assert (await session.ask("Do it.")).text == "done"
                 async with session.stream("Again.") as events:
                     assert [event async for event in events][-1].type == "complete"
-                assert restarted(runtime) == []
+                assert restarted_actors(runtime) == []
     assert bomb.calls == 1
 
 
@@ -95,7 +95,7 @@ async def a_tracing_that_raises_is_switched_off(bomb: Bomb) -> None:
 @row("Runtime.on_tool_error")
 async def a_hook_for_failures_that_raises_is_called_once(bomb: Bomb) -> None:
     server = openai(*[ONE, Turn(Say("done"))] * 5, Turn(Say("again")), Turn(Say("fine")))
-    async with hosting(seconds=60, a=server, on_tool_error=bomb) as runtime:
+    async with runtime_with(seconds=60, a=server, on_tool_error=bomb) as runtime:
         session = await runtime.open("a", tools=[work])
         async with check_unharmed(runtime, session):
             for _ in range(5):
@@ -132,7 +132,7 @@ async def a_log_handler_that_raises_loses_its_events_alone(bomb: Bomb) -> None:
     before = logger.level
     logger.setLevel(logging.INFO)
     try:
-        async with hosting(seconds=60, a=server) as runtime:
+        async with runtime_with(seconds=60, a=server) as runtime:
             session = await runtime.open("a", tools=[work])
             async with check_unharmed(runtime, session):
                 for _ in range(asks):

@@ -7,7 +7,7 @@ from actors.errors import ReentrantCall
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
 from tests.host_code.rows import ONE
-from tests.runtime_support import Gate, hosting, openai, recorded
+from tests.runtime_support import Gate, openai, runtime_with, wait_for_result
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,10 @@ async def test_a_task_that_outlives_its_call_may_use_every_session(is_batch_over
         await session.history()
         is_done.set()
 
-    async with anyio.create_task_group() as workers, hosting(seconds=60, a=server, other=other) as runtime:
+    async with (
+        anyio.create_task_group() as workers,
+        runtime_with(seconds=60, a=server, other=other) as runtime,
+    ):
 
         @tool
         async def begin() -> str:
@@ -49,7 +52,7 @@ async def test_a_task_that_outlives_its_call_may_use_every_session(is_batch_over
         async with session.stream("Do it.") as events:
             if is_batch_over:
                 assert [event async for event in events][-1].type == "complete"
-            await recorded(session, "hist_tool_2")
+            await wait_for_result(session, "hist_tool_2")
             goes_on.set()
             await is_done.wait()
             gate.open("b")
@@ -73,12 +76,12 @@ async def test_a_tool_that_outlives_its_closed_call_may_use_its_session() -> Non
             is_done.set()
         return name
 
-    async with hosting(seconds=60, a=openai(ONE, Turn(Say("from the session")))) as runtime:
+    async with runtime_with(seconds=60, a=openai(ONE, Turn(Say("from the session")))) as runtime:
         session = await runtime.open("a", tools=[work])
         async with session.stream("Do it."):
             await begun.wait()
             assert await session.cancel()
         goes_on.set()
         await is_done.wait()
-        await recorded(session, "hist_tool_1")
+        await wait_for_result(session, "hist_tool_1")
     assert answers == ["from the session"]

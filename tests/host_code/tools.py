@@ -9,7 +9,7 @@ from actors.errors import ConfigError, ToolDefinitionError
 from actors.testing import Say, Turn
 from actors.tools import tool
 from tests.host_code.rows import Bomb, check_unharmed, result_of, row
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 MAKERS = ("Tool", "Tool.from_schema", "Tool.external", "tool", "subagent", "handoff")
 """Public functions that define a tool with rules."""
@@ -61,7 +61,7 @@ async def a_type_whose_schema_raises_makes_no_tool(bomb: Bomb) -> None:
 
     with pytest.raises(ToolDefinitionError, match="no JSON Schema"):
         tool(work)
-    async with hosting(seconds=60, a=openai(Turn(Say("done")))) as runtime:
+    async with runtime_with(seconds=60, a=openai(Turn(Say("done")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="no JSON Schema"):
             await session.ask("Say it.", output=Odd)
@@ -74,7 +74,9 @@ async def a_type_of_an_answer_that_raises_fails_its_own_ask(bomb: Bomb) -> None:
         name: Annotated[str, AfterValidator(lambda value: bomb(value))]
 
     answers = [Turn(Say('{"name":"Oslo"}')) for _ in range(5)]
-    async with hosting(seconds=60, a=openai(*answers, Turn(Say("Well.")), Turn(Say("Fine.")))) as runtime:
+    async with runtime_with(
+        seconds=60, a=openai(*answers, Turn(Say("Well.")), Turn(Say("Fine.")))
+    ) as runtime:
         session = await runtime.open("a")
         async with check_unharmed(runtime, session):
             for _ in range(5):

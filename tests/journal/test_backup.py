@@ -26,7 +26,7 @@ from actors.journal.storage.sqlite.check import JournalFile
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, to
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ class Writer(threading.Thread):
 async def test_a_backup_has_every_event_acknowledged_before_it_began(path: Path, copy: Path) -> None:
     begun = {name: threading.Event() for name in WRITERS}
     writers = {name: Writer(path, name, begun[name].set) for name in WRITERS}
-    async with hosting(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path, patience=60)) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path, patience=60)) as runtime:
         session = await runtime.open("a", id="asked")
         await session.ask("Well?")
         for writer in writers.values():
@@ -134,7 +134,7 @@ def assert_private_and_free_of(copy: Path, words: bytes) -> None:
 
 
 async def test_a_backup_is_a_usable_journal_without_deleted_data(path: Path, copy: Path) -> None:
-    async with hosting(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path)) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path)) as runtime:
         begin(runtime._storage, "gone")
         text = Json(b'"' + b"words-of-gone" * 400 + b'"')
         runtime._storage.append([Entry("gone", 1, (Failed(CallId("c"), text),))])
@@ -143,7 +143,7 @@ async def test_a_backup_is_a_usable_journal_without_deleted_data(path: Path, cop
         await session.ask("Well?")
         await runtime.journal.backup(copy)
     assert_private_and_free_of(copy, b"words-of-gone")
-    async with hosting(a=openai(Turn(Say("Still."))), storage=SqliteStorage(copy)) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Still."))), storage=SqliteStorage(copy)) as runtime:
         session = await runtime.resume("one")
         assert (await session.ask("And now?")).text == "Still."
 
@@ -168,7 +168,7 @@ def test_the_backup_command_copies_a_file_open_in_another_process(
 async def test_a_backup_never_replaces_a_file(suffix: str, path: Path, copy: Path) -> None:
     there = copy.with_name(f"{copy.name}{suffix}")
     there.write_text("somebody else's")
-    async with hosting(a=openai(), storage=SqliteStorage(path)) as runtime:
+    async with runtime_with(a=openai(), storage=SqliteStorage(path)) as runtime:
         with pytest.raises(ConfigError, match="there is a file of this name"):
             await runtime.journal.backup(copy)
         with pytest.raises(ConfigError, match="there is a file of this name"):
@@ -180,11 +180,11 @@ async def test_a_backup_never_replaces_a_file(suffix: str, path: Path, copy: Pat
 async def test_backing_up_a_journal_without_a_file_suggests_an_alternative(
     postgres: Server, copy: Path
 ) -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="in memory has no file to back up; export its sessions"):
             await runtime.journal.backup(copy)
     storage = PostgresStorage(postgres.url(postgres.schema()))
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         with pytest.raises(ConfigError, match="pg_dump --format=custom --file="):
             await runtime.journal.backup(copy)
     storage.close()
@@ -193,7 +193,7 @@ async def test_backing_up_a_journal_without_a_file_suggests_an_alternative(
 
 @pytest.mark.parametrize("given", [3, "", "a\0b", None])
 async def test_a_backup_requires_a_file_path(given: Any) -> None:  # Any: wrong types
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="path= takes the path of a file"):
             await runtime.journal.backup(given)
 
@@ -302,7 +302,7 @@ class Endless(MemoryStorage):
 async def test_cancelling_the_caller_stops_the_backup(copy: Path) -> None:
     storage = Endless()
     with anyio.fail_after(60):
-        async with hosting(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
+        async with runtime_with(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
             tasks.start_soon(runtime.journal.backup, copy)
             await storage.begun.wait()
             tasks.cancel_scope.cancel()
@@ -313,7 +313,7 @@ async def test_cancelling_the_caller_stops_the_backup(copy: Path) -> None:
 async def test_native_cancellation_of_the_caller_stops_the_backup(copy: Path) -> None:
     storage = Endless()
     with anyio.fail_after(60):
-        async with hosting(a=openai(), storage=storage) as runtime:
+        async with runtime_with(a=openai(), storage=storage) as runtime:
             task = asyncio.create_task(runtime.journal.backup(copy))
             await storage.begun.wait()
             task.cancel()
@@ -338,7 +338,7 @@ class Deaf(MemoryStorage):
 async def test_a_backup_completed_after_cancellation_leaves_no_file(copy: Path) -> None:
     storage = Deaf()
     with anyio.fail_after(60):
-        async with hosting(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
+        async with runtime_with(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
             tasks.start_soon(runtime.journal.backup, copy)
             await storage.begun.wait()
             tasks.cancel_scope.cancel()
@@ -354,6 +354,6 @@ class Leaving(MemoryStorage):
 
 
 async def test_a_system_exit_during_a_backup_becomes_an_error(copy: Path) -> None:
-    async with hosting(a=openai(), storage=Leaving()) as runtime:
+    async with runtime_with(a=openai(), storage=Leaving()) as runtime:
         with pytest.raises(JournalError, match="raised SystemExit"):
             await runtime.journal.backup(copy)

@@ -26,7 +26,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.connection import Connections
 from tests.journal.postgres import Server
 from tests.journal.storages import begin
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -88,7 +88,7 @@ async def test_a_deletion_leaves_no_byte_of_the_session_in_any_file(
     write(storage, "gone")
     write(storage, "kept", b"other-words")
     assert copies(path) >= 4_000
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         deletion = await runtime.journal.delete("gone")
         assert (deletion.sessions, deletion.remaining, copies(path)) == (("gone",), (), 0)
         assert deletion.is_complete
@@ -98,7 +98,7 @@ async def test_a_deletion_leaves_no_byte_of_the_session_in_any_file(
 async def test_data_pinned_by_a_reader_is_reported_until_it_is_gone(path: Path, no_reader_wait: None) -> None:
     storage = SqliteStorage(path)
     write(storage, "gone")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         with open_reader(path):
             deletion = await runtime.journal.delete("gone")
             assert deletion.sessions == ("gone",)
@@ -127,7 +127,7 @@ async def test_a_deletion_waits_briefly_for_a_reader(path: Path, monkeypatch: py
     monkeypatch.setattr("actors.runtime.retention.READERS", 60)
     storage = Reread(path)
     write(storage, "gone")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         with open_reader(path) as storage.reader:
             assert (await runtime.journal.delete("gone")).remaining == ()
             assert copies(path) == 0
@@ -207,7 +207,7 @@ async def test_a_copy_of_a_damaged_file_is_reported_until_its_deletion(path: Pat
     write(storage, "gone")
     copy = path.with_name(f"{path.name}-damaged-0123456789ab")
     copy.write_bytes(MARK)
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         (left,) = (await runtime.journal.delete("gone")).remaining
         assert (left.place, left.bytes, left.is_temporary) == (str(copy), len(MARK), False)
         assert "delete it when it is not needed" in str(left)
@@ -225,7 +225,7 @@ class Full(MemoryStorage):
 async def test_a_deletion_reports_data_that_it_cannot_remove() -> None:
     storage = Full()
     write(storage, "gone")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         deletion = await runtime.journal.delete("gone")
         assert deletion.sessions == ("gone",)
         assert [each.reason for each in deletion.remaining] == ["the disk is full; make room"]
@@ -239,7 +239,7 @@ async def test_postgres_tables_are_reported_until_they_are_rewritten(
     write(storage, "gone")
     write(storage, "kept")
     assert list(storage.vacuum()) == []
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         remaining = (await runtime.journal.delete("gone")).remaining
         tables = ["actors_blob", "actors_blob_use", "actors_record", "actors_session"]
         assert [each.place.rpartition(" ")[2] for each in remaining] == tables

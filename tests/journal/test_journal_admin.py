@@ -13,7 +13,7 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System
 from actors.testing import Call, Say, Turn
 from tests.journal.storages import STORAGES, begin, open_storage, to
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ async def test_the_journal_requires_a_running_runtime() -> None:
 
 async def test_a_session_is_found_by_its_id_and_an_unknown_id_is_an_error(storage: Storage) -> None:
     write_closed_log(storage, "one", "acme")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         found = await runtime.journal.get("one")
         assert [found] == await runtime.journal.list()
         assert (found.id, found.tenant, found.events) == ("one", "acme", 1)
@@ -86,7 +86,7 @@ async def test_looking_up_a_session_does_not_resume_it_after_a_refused_event() -
 
 async def test_a_deletion_without_conditions_is_refused(storage: Storage) -> None:
     write_closed_log(storage, "one")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         for dry_run in (False, True):
             with pytest.raises(ConfigError, match="without any it would delete all sessions"):
                 await runtime.journal.delete(dry_run=dry_run)
@@ -96,7 +96,7 @@ async def test_a_deletion_without_conditions_is_refused(storage: Storage) -> Non
 async def test_only_sessions_that_meet_every_condition_are_deleted(storage: Storage) -> None:
     for name, tenant in (("one", "acme"), ("two", "acme"), ("three", "other"), ("four", "")):
         write_closed_log(storage, name, tenant)
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         journal = runtime.journal
         assert (await journal.delete("one", "three", tenant="acme")).sessions == ("one",)
         assert (await journal.delete("two", older_than=timedelta(days=1))).sessions == ()
@@ -106,7 +106,7 @@ async def test_only_sessions_that_meet_every_condition_are_deleted(storage: Stor
 
 
 async def test_a_negative_age_is_refused() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="takes an age of 0 or more, not -1 day"):
             await runtime.journal.delete(older_than=timedelta(days=-1))
 
@@ -120,7 +120,7 @@ async def helper(context: ToolContext[None]) -> str:
 
 async def test_a_dry_run_lists_sessions_and_subagents_and_deletes_nothing() -> None:
     server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", id="mine", tools=[helper])
         await session.ask("Go.")
         write_closed_log(runtime._storage, "other")

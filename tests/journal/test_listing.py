@@ -20,7 +20,7 @@ from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.listing import query
 from tests.journal.postgres import Server
 from tests.journal.storages import STORAGES, begin, open_storage
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 ENDS: dict[State, tuple[LogEvent, ...]] = {
     "idle": (),
@@ -67,7 +67,7 @@ def test_a_list_filters_by_tenant_and_state_most_recently_used_first(storage: St
 
 @pytest.mark.anyio
 async def test_an_unknown_state_is_a_config_error() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         await runtime.open("a", id="one")
         assert [each.id for each in await runtime.journal.list(state="idle")] == ["one"]
         assert await runtime.journal.list(state="closed") == []

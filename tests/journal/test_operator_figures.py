@@ -13,7 +13,7 @@ from actors.journal.storage import Entry
 from actors.journal.storage.sqlite import SqliteStorage, connection
 from actors.testing import Say, Turn
 from tests.journal.storages import begin, to
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ def sizes_of(path: Path) -> tuple[int, int]:
 
 async def test_stats_report_file_sizes_and_commit_times(path: Path) -> None:
     storage = SqliteStorage(path, lease=1000)  # no heartbeat during the test
-    async with hosting(a=openai(Turn(Say("Yes."))), storage=storage) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Yes."))), storage=storage) as runtime:
         session = await runtime.open("a")
         before = runtime.stats().journal
         await session.ask("Well?")
@@ -39,7 +39,7 @@ async def test_stats_report_file_sizes_and_commit_times(path: Path) -> None:
 
 
 async def test_a_journal_without_files_has_no_sizes() -> None:
-    async with hosting(a=openai(Turn(Say("Yes.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Yes.")))) as runtime:
         await (await runtime.open("a")).ask("Well?")
         journal = runtime.stats().journal
         assert (journal.sizes, journal.commits.count) == (StorageSizes(), 0)

@@ -21,7 +21,15 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.handle import Session
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, openai, restarted
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    bodies,
+    openai,
+    restarted_actors,
+    runtime_with,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +107,7 @@ async def test_an_ask_fails_at_any_refused_write_and_the_session_resumes(
     storage, gate = Outage(only="one", blocking=blocking, in_doubt=in_doubt), Gate()
     gate.open("a", "b")
     server = anthropic(WORK, *DONE)
-    async with hosting(a=server, b=openai(*DONE), storage=storage) as runtime:
+    async with runtime_with(a=server, b=openai(*DONE), storage=storage) as runtime:
         session = await runtime.open("a", id="one", tools=[gate.tool])
         other = await runtime.open("b", id="other")
         storage.at = at
@@ -112,7 +120,7 @@ async def test_an_ask_fails_at_any_refused_write_and_the_session_resumes(
         storage.works()
         assert (await session.ask("And now?")).status == "complete"
         await assert_in_log(session, events)
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
         assert len(gate.runs) == len(set(gate.runs))  # a started call is never run again
         for body in bodies(server):
             assert_paired(body)
@@ -121,7 +129,7 @@ async def test_an_ask_fails_at_any_refused_write_and_the_session_resumes(
 @pytest.mark.requirement("PROMISE-9")
 async def test_a_passivated_session_keeps_no_log_state_in_memory() -> None:
     storage = Outage(only="one")
-    async with hosting(a=anthropic(*DONE), storage=storage) as runtime:
+    async with runtime_with(a=anthropic(*DONE), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         await session.ask("Hello.")
         actors = session._lifecycle.actors
@@ -147,7 +155,7 @@ async def test_a_passivated_session_keeps_no_log_state_in_memory() -> None:
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_session_with_another_writer_ends_and_affects_no_other() -> None:
     storage, gate = MemoryStorage(), Gate()
-    async with hosting(a=anthropic(WORK, *DONE), b=openai(*DONE), storage=storage) as runtime:
+    async with runtime_with(a=anthropic(WORK, *DONE), b=openai(*DONE), storage=storage) as runtime:
         session = await runtime.open("a", id="one", tools=[gate.tool])
         other = await runtime.open("b", id="other")
         errors: list[Exception] = []
@@ -180,7 +188,7 @@ async def test_a_session_with_another_writer_ends_and_affects_no_other() -> None
         with pytest.raises(Fenced):
             await session.ask("Are you there?")
         assert (await other.ask("And you?")).status == "complete"
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
 
 
 @pytest.mark.requirement("PROMISE-8")
@@ -197,7 +205,7 @@ async def test_passivation_after_an_outage_fails_callers_and_cancels_tools() -> 
         return "never"
 
     turn = Turn(Call("work", {"name": "a"}), Call("slow", {}))
-    async with hosting(a=openai(turn, *DONE), storage=storage) as runtime:
+    async with runtime_with(a=openai(turn, *DONE), storage=storage) as runtime:
         session = await runtime.open("a", id="one", tools=[gate.tool, tool(slow)])
         errors: list[str] = []
 
@@ -249,7 +257,7 @@ async def test_an_outage_refuses_requests_and_leaves_an_idle_session_unchanged(
     storage, gate = Outage(only="one", blocking=blocking), Gate()
     gate.open("a")
     turns = Turn(Call("look_up", {})), Turn(Say("I wait.")), *DONE
-    async with hosting(a=anthropic(*turns), b=openai(*DONE), storage=storage) as runtime:
+    async with runtime_with(a=anthropic(*turns), b=openai(*DONE), storage=storage) as runtime:
         look_up = Tool.external("look_up", "Look it up.", {"type": "object"})
         session = await runtime.open("a", id="one", tools=[gate.tool, look_up], system="Be kind.")
         await session.ask("Hello.")
@@ -269,7 +277,7 @@ async def test_an_outage_refuses_requests_and_leaves_an_idle_session_unchanged(
         assert await session.ledger() == ledger
         assert (await session.history()).system == "Be kind."
         assert session.target == "a"
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
         if intake != "results":  # a second result is late, and a duplicate
             await INTAKE[intake](session, call)
         assert session.target == ("b" if intake == "switch" else "a")
@@ -282,7 +290,7 @@ async def test_a_paused_turn_survives_any_refused_write_of_its_results(
 ) -> None:
     storage, look_up = Outage(only="one"), Tool.external("look_up", "Look it up.", {"type": "object"})
     server = anthropic(Turn(Call("look_up", {}), Call("look_up", {})), *DONE)
-    async with hosting(a=server, storage=storage) as runtime:
+    async with runtime_with(a=server, storage=storage) as runtime:
         session = await runtime.open("a", id="one", tools=[look_up])
         await session.ask("Hello.")
         first, second = [each.call.id for each in session.pending]
@@ -306,7 +314,7 @@ async def test_a_paused_turn_survives_any_refused_write_of_its_results(
 async def test_a_subagent_ends_with_its_call_at_any_refused_write(at: int) -> None:
     storage = Outage()
     server = anthropic(Turn(Call("helper", {"task": "Help."})), *DONE)
-    async with hosting(a=server, b=openai(*DONE), storage=storage) as runtime:
+    async with runtime_with(a=server, b=openai(*DONE), storage=storage) as runtime:
         helper = subagent("helper", "It helps.", target="b")
         session = await runtime.open("a", id="one", tools=[helper])
         storage.at = at
@@ -315,5 +323,5 @@ async def test_a_subagent_ends_with_its_call_at_any_refused_write(at: int) -> No
         assert (await session.ask("And now?")).status == "complete"
         await assert_in_log(session, events)
         assert list(runtime.sessions) == ["one"]
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
         assert was_refused == bool(storage.refused)

@@ -13,7 +13,15 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import Call, Turn
 from tests.journal.test_outages import DONE, assert_in_log, no_crashes
 from tests.journal.test_unavailable import FAULTS
-from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, openai, restarted
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    bodies,
+    openai,
+    restarted_actors,
+    runtime_with,
+)
 
 __all__ = ["no_crashes"]  # for all tests here: no fault is a crash
 
@@ -37,7 +45,7 @@ def file(folder: Path) -> SqliteStorage:
 async def test_a_session_continues_after_any_file_fault_during_a_turn(fault: str, tmp_path: Path) -> None:
     storage, gate = file(tmp_path), Gate()
     server = anthropic(Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), *DONE)
-    async with hosting(a=server, b=openai(*DONE), storage=storage, seconds=60) as runtime:
+    async with runtime_with(a=server, b=openai(*DONE), storage=storage, seconds=60) as runtime:
         session = await runtime.open("a", id="one", tools=[gate.tool])
         other = await runtime.open("b", id="other")
         await other.ask("Hello.")
@@ -62,7 +70,7 @@ async def test_a_session_continues_after_any_file_fault_during_a_turn(fault: str
         assert (await session.ask("And now?")).status == "complete"
         await assert_in_log(session, shown)
         assert runtime.stats().is_ready
-        assert (restarted(runtime), sorted(gate.runs)) == ([], ["a", "b"])
+        assert (restarted_actors(runtime), sorted(gate.runs)) == ([], ["a", "b"])
         for body in bodies(server):
             assert_paired(body)
     assert SqliteStorage(storage.path).read("one")[-1] != Closed()
@@ -76,7 +84,7 @@ async def test_leaving_the_runtime_during_a_file_fault_keeps_durable_events(
     storage, gate = file(tmp_path), Gate()
     server = anthropic(Turn(Call("work", {"name": "a"})), *DONE)
     with ExitStack() as faults:
-        async with hosting(a=server, seconds=60) as outer:
+        async with runtime_with(a=server, seconds=60) as outer:
             async with Runtime(outer.config, journal=storage) as runtime, anyio.create_task_group() as tasks:
                 session = await runtime.open("a", id="one", tools=[gate.tool])
                 shown: list[int] = []

@@ -16,7 +16,7 @@ from actors.testing import OpenAIServer, Say, Turn
 from tests.journal.postgres import Server
 from tests.journal.postgres_replicas import copy_server, replicate
 from tests.journal.storages import STORAGES, begin, open_storage, to
-from tests.runtime_support import hosting
+from tests.runtime_support import runtime_with
 
 ASKS, SESSIONS = 4, 3
 
@@ -46,7 +46,7 @@ async def assert_answers_are_listed(runtime: Runtime, name: str) -> None:
 @pytest.mark.requirement("PROMISE-6")
 async def test_acknowledged_events_are_readable_and_listed_at_once(storage: Storage) -> None:
     server = OpenAIServer(lambda _: Turn(Say("Well.")))
-    async with hosting(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
         for number in range(SESSIONS):
             tasks.start_soon(assert_answers_are_listed, runtime, f"s{number}")
 

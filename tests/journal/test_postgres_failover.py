@@ -24,7 +24,7 @@ from tests.cli.command import actors_now
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, to
 from tests.runtime.test_hibernation import hibernate
-from tests.runtime_support import hosting, openai, restarted
+from tests.runtime_support import openai, restarted_actors, runtime_with
 
 TABLES = ("actors_session", "actors_record", "actors_blob", "actors_blob_use", "actors_host")
 
@@ -208,11 +208,11 @@ async def _asked_session(
     storage: PostgresStorage, server: LoopbackServer
 ) -> AsyncIterator[tuple[Runtime, Session]]:
     """Yield a session that was asked once, and its runtime."""
-    async with hosting(a=server, storage=storage) as runtime:
+    async with runtime_with(a=server, storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         assert (await session.ask("First.")).status == "complete"
         yield runtime, session
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
 
 
 @pytest.mark.anyio
@@ -393,7 +393,7 @@ async def test_a_close_fails_if_the_journal_is_rolled_back(
 async def test_a_session_opened_in_the_lost_window_is_fenced_and_can_be_reopened(
     storage: PostgresStorage, standby: Standby
 ) -> None:
-    async with hosting(a=openai(*[Turn(Say("Done."))] * 4), storage=storage) as runtime:
+    async with runtime_with(a=openai(*[Turn(Say("Done."))] * 4), storage=storage) as runtime:
         await anyio.to_thread.run_sync(standby.fall_behind)
         session = await runtime.open("a", id="one")
         assert (await session.ask("First.")).status == "complete"
@@ -403,7 +403,7 @@ async def test_a_session_opened_in_the_lost_window_is_fenced_and_can_be_reopened
                 await session.ask("Second.")
         anew = await runtime.open("a", id="one")
         assert (await anew.ask("First.")).status == "complete"
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
 
 
 @pytest.mark.anyio

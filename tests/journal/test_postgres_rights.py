@@ -17,7 +17,7 @@ from actors.journal.storage.postgres.faults import error_of
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, to
-from tests.runtime_support import hosting, openai, restarted
+from tests.runtime_support import openai, restarted_actors, runtime_with
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ async def test_no_unexpected_server_error_ends_a_session(
     postgres: Server, schema: str, direct: psycopg.Connection[Any], code: str
 ) -> None:
     storage = PostgresStorage(postgres.url(schema), patience=0.2)
-    async with hosting(a=openai(*[Turn(Say("Done."))] * 9), storage=storage) as runtime:
+    async with runtime_with(a=openai(*[Turn(Say("Done."))] * 9), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         direct.execute(
             "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
@@ -153,7 +153,7 @@ async def test_no_unexpected_server_error_ends_a_session(
                 await session.ask("Hello.")
         direct.execute("DROP FUNCTION fails CASCADE")
         assert (await session.ask("Hello.")).status == "complete"
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
     assert SwitchApplied("x") not in storage.read("one")
     storage.close()
 

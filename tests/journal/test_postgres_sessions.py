@@ -20,7 +20,7 @@ from actors.runtime.handle import Session
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
 from tests.journal.postgres import PASSWORD, Server, require, temporary_server
-from tests.runtime_support import assert_paired, bodies, hosting, restarted
+from tests.runtime_support import assert_paired, bodies, restarted_actors, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -90,7 +90,7 @@ async def test_database_restarts_lose_no_answer_and_repeat_no_tool(
     server = OpenAIServer(_answer)
     with anyio.fail_after(300):
         storage = PostgresStorage(database.url(database.schema()), patience=0.05)
-        async with hosting(a=server, storage=storage) as runtime:
+        async with runtime_with(a=server, storage=storage) as runtime:
             sessions = [await runtime.open("a", id=f"s{number}", tools=[work]) for number in range(SESSIONS)]
             async with anyio.create_task_group() as tasks:
                 for session in sessions:
@@ -102,7 +102,7 @@ async def test_database_restarts_lose_no_answer_and_repeat_no_tool(
                     await anyio.to_thread.run_sync(database.kill)
                     await all_work.outage.wait()
                     await anyio.to_thread.run_sync(database.start)
-            assert restarted(runtime) == []
+            assert restarted_actors(runtime) == []
             for session in sessions:
                 log = storage.read(session.id)
                 said = [repr(event.message) for event in log if isinstance(event, AskStarted)]
@@ -123,7 +123,7 @@ async def test_sessions_refuse_work_while_the_database_is_down_and_then_continue
     server = OpenAIServer([Turn(Call("look", {})), *[Turn(Say("Done."))] * 4])
     with anyio.fail_after(120):
         storage = PostgresStorage(database.url(database.schema()), patience=0.05)
-        async with hosting(a=server, storage=storage) as runtime:
+        async with runtime_with(a=server, storage=storage) as runtime:
             waits = await runtime.open("a", id="waits", tools=[look])
             assert (await waits.ask("Hello.")).status == "awaiting"
             idle = await runtime.open("a", id="idle")
@@ -153,6 +153,6 @@ async def test_sessions_refuse_work_while_the_database_is_down_and_then_continue
             assert [each.call.id for each in waits.pending] == [call]
             assert (await waits.ask(results={call: 21})).status == "complete"
             assert runtime.stats().is_ready
-            assert restarted(runtime) == []
+            assert restarted_actors(runtime) == []
             assert sorted(each.id for each in await runtime.journal.list()) == ["idle", "waits"]
         storage.close()

@@ -15,7 +15,7 @@ from actors.runtime.handle import Session
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
 from tests.journal.postgres_proxy import Proxy
-from tests.runtime_support import hosting, openai, restarted
+from tests.runtime_support import openai, restarted_actors, runtime_with
 
 
 @pytest.mark.anyio
@@ -24,7 +24,7 @@ from tests.runtime_support import hosting, openai, restarted
 async def test_a_silent_server_is_waited_for_at_most_the_lease(postgres: Server, proxy: Proxy) -> None:
     url = postgres.url(postgres.schema(), host="127.0.0.1", port=str(proxy.port))
     storage = PostgresStorage(url, lease=4, patience=2)
-    async with hosting(a=openai(*[Turn(Say("Done."))] * 8), storage=storage) as runtime:
+    async with runtime_with(a=openai(*[Turn(Say("Done."))] * 8), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         assert (await session.ask("Hello.")).status == "complete"
         await _wait_until_ready(runtime)
@@ -39,7 +39,7 @@ async def test_a_silent_server_is_waited_for_at_most_the_lease(postgres: Server,
         with anyio.fail_after(60):
             await _ask_until_answered(session)
         await _wait_until_ready(runtime)
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
     storage.close()
 
 

@@ -25,7 +25,7 @@ from actors.journal.storage import Entry
 from actors.journal.storage.memory import MemoryStorage
 from tests.journal.storages import begin, open_storage, to
 from tests.journal.test_readers import Blocking, journal_of, write_long
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 Client: TypeAlias = Callable[[Runtime], Coroutine[Any, Any, object]]  # Any: the traps of the event loop
 DURABLE = ("sqlite-power", "postgres")
@@ -95,7 +95,7 @@ async def test_a_client_pauses_after_one_slice_while_a_write_is_pending(
 ) -> None:
     storage = MemoryStorage()
     log = write_long(storage)
-    async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
         throttle_of(runtime).begin_write()
         tasks.start_soon(client, runtime)
         await run_loop()
@@ -116,7 +116,7 @@ async def test_successive_writes_overtake_a_client_of_a_long_log(
 ) -> None:
     with closing(open_storage(name, request)) as storage:
         log, fence = write_long(storage), begin(storage, "other").fence
-        async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+        async with runtime_with(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
             tasks.start_soon(client, runtime)
             for number in range(2, 32):
                 append = Append("other", fence, (to("b"),))
@@ -133,7 +133,7 @@ async def test_a_client_finishes_although_writes_are_always_pending(
     monkeypatch.setattr(read_throttle, "PATIENCE", 0)
     storage = MemoryStorage()
     log = write_long(storage)
-    async with hosting(storage=storage, a=openai()) as runtime:
+    async with runtime_with(storage=storage, a=openai()) as runtime:
         throttle_of(runtime).begin_write()
         with anyio.fail_after(10):
             await client(runtime)
@@ -175,7 +175,7 @@ async def test_a_pause_spans_the_gap_between_two_writes_of_one_writer(
 async def test_a_reader_of_new_events_does_not_pause_for_other_writers(endless_pauses: None) -> None:
     storage, seen = MemoryStorage(), list[int]()
     fence = begin(storage, "long").fence
-    async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
 
         async def follow() -> None:
             async for _ in events_of(runtime, follow=True):
@@ -203,7 +203,7 @@ async def test_an_export_pauses_after_each_large_event(monkeypatch: pytest.Monke
         pauses += 1
 
     monkeypatch.setattr(ReadThrottle, "pause", pause)
-    async with hosting(storage=storage, a=openai()) as runtime:
+    async with runtime_with(storage=storage, a=openai()) as runtime:
         await runtime.journal.export("long")
     assert pauses == 5
 

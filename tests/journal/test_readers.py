@@ -37,7 +37,7 @@ from actors.runtime.storage_owner import StorageOwner
 from actors.testing import Call, Say, Turn
 from tests.journal.storages import STORAGES, begin, open_storage, to
 from tests.runtime.test_ownership import open_files
-from tests.runtime_support import Gate, anthropic, hosting, openai
+from tests.runtime_support import Gate, anthropic, openai, runtime_with
 
 OPEN_PAGE = {
     "sqlite-power": "actors.journal.storage.sqlite.storage.decoded_page",
@@ -130,7 +130,7 @@ async def test_a_session_answers_while_a_client_reads_exports_or_lists(
     hold = Hold(getattr(import_module("actors.journal.storage.sqlite.storage"), name))
     monkeypatch.setattr(f"actors.journal.storage.sqlite.storage.{name}", hold)
     gate, there = Gate(), anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
-    async with hosting(storage=storage, a=openai(Turn(Say("Here."))), b=there) as runtime:
+    async with runtime_with(storage=storage, a=openai(Turn(Say("Here."))), b=there) as runtime:
         long, other = await runtime.open("a", id="long"), await runtime.open("b", tools=[gate.tool])
         await long.ask("Hello?")
 
@@ -205,7 +205,7 @@ class Counted(MemoryStorage):
 @pytest.mark.anyio
 async def test_reading_the_end_of_a_log_skips_its_beginning() -> None:
     storage = Counted()
-    async with hosting(storage=storage, a=openai(*[Turn(Say("Here.")) for _ in range(40)])) as runtime:
+    async with runtime_with(storage=storage, a=openai(*[Turn(Say("Here.")) for _ in range(40)])) as runtime:
         session = await runtime.open("a")
         for _ in range(40):
             await session.ask("Hello?")
@@ -234,7 +234,7 @@ async def test_at_most_one_page_is_read_at_once() -> None:
 async def test_an_export_does_not_block_the_event_loop() -> None:
     storage, rounds = MemoryStorage(), 0
     log = write_long(storage)
-    async with hosting(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
 
         async def count() -> None:
             nonlocal rounds

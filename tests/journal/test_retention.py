@@ -27,7 +27,7 @@ from actors.runtime.deletion import delete_unused
 from actors.runtime.retention import DeleteUnused, Retention, delete_all
 from actors.testing import Call, Say, Turn
 from tests.journal.storages import begin, open_storage
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -108,7 +108,7 @@ async def test_only_sessions_unused_for_the_retention_time_are_deleted(
     large = Returned(CallId("c"), Json(b'"' + b"x" * 20_000 + b'"'))
     write_closed_log(storage, "old", large)
     write_closed_log(storage, "waits", TurnStarted(1, 1, BINDING), TurnPaused(1, ()))
-    async with hosting(a=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
+    async with runtime_with(a=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await runtime.open("a", id="open")
         assert await sweep_monthly(clock, swept, 2) == [0, 0]
@@ -127,7 +127,7 @@ async def test_subagents_are_deleted_with_their_parent_at_any_age(storage: Stora
         storage.release(name, fence)
     fence = storage.claim("trip").fence
     storage.append([Entry("trip", fence, (Opened("trip", "a", key="key"),))])
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await sweep_monthly(clock, swept, 2)
         storage.append([Entry("trip", fence, (Failed(CallId("c")),))])
@@ -146,7 +146,7 @@ async def test_a_session_of_another_host_is_kept_until_its_release(tmp_path: Pat
     write_closed_log(mine, "mine", tenant="t")
     begin(theirs, "theirs", tenant="t")
     write_closed_log(mine, "theirs-c1", tenant="t")
-    async with hosting(a=openai(), storage=mine) as runtime:
+    async with runtime_with(a=openai(), storage=mine) as runtime:
         with pytest.raises(SessionLeased):
             await runtime.journal.delete("theirs")
         assert stored_ids(mine) == ["mine", "theirs", "theirs-c1"]
@@ -175,7 +175,7 @@ async def sweep_hourly(clock: Clock, swept: Retention, count: int) -> list[int]:
 async def test_after_a_forward_clock_jump_deletion_needs_an_observed_day(
     jump: int, while_it_runs: bool, storage: Storage, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await swept.sweep()
         await sweep_monthly(clock, swept, 1)
@@ -198,7 +198,7 @@ async def test_after_a_forward_clock_jump_deletion_needs_an_observed_day(
 async def test_a_clock_set_back_and_restored_deletes_nothing_for_an_observed_day(
     storage: Storage, clock: Clock
 ) -> None:
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await swept.sweep()
         await sweep_monthly(clock, swept, 1)
@@ -214,7 +214,7 @@ async def test_a_clock_set_back_and_restored_deletes_nothing_for_an_observed_day
 @pytest.mark.alternating
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
 async def test_a_clock_jump_corrected_in_time_deletes_nothing(storage: Storage, clock: Clock) -> None:
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await swept.sweep()
         await sweep_monthly(clock, swept, 1)
@@ -234,7 +234,7 @@ async def test_a_clock_jump_corrected_in_time_deletes_nothing(storage: Storage, 
 async def test_a_host_restarted_daily_deletes_expired_sessions(
     up: int, storage: Storage, clock: Clock
 ) -> None:
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         write_closed_log(storage, "old")
         deleted_on = list[int]()
         for day in range(140):
@@ -252,7 +252,7 @@ async def test_the_delete_command_overrides_a_doubted_clock(clock: Clock, tmp_pa
     storage = SqliteStorage(tmp_path / "sessions.db", clock=clock)
     write_closed_log(storage, "old")
     clock.now += 400 * DAY
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         assert await retention(runtime, clock).sweep() == 0
         assert (
             len(
@@ -270,7 +270,7 @@ async def test_a_postgres_sweep_uses_the_clock_of_the_server(
     storage = open_storage("postgres", request)
     write_closed_log(storage, "young")
     ahead, steady = time() + 400 * DAY, iter(range(0, 10 * DAY, DAY))
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         journal, delete = runtime._running_host().journal, deletion_of(runtime)
         swept = Retention(journal, KEEP, delete, lambda: ahead, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
@@ -285,7 +285,7 @@ async def test_a_host_clock_behind_the_server_deletes_nothing_early(
     storage = open_storage("postgres", request, lambda: behind)
     write_closed_log(storage, "young")
     steady = iter(range(0, 10 * DAY, DAY))
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         storage.look_at_clock(int(behind), 0)
         for day in range(1, 3):  # both days were observed
             storage.look_at_clock(int(behind) + day * DAY, day * DAY)
@@ -346,7 +346,7 @@ async def helper(context: ToolContext[None]) -> str:
 
 async def test_deleting_a_tenant_deletes_its_sessions_and_their_subagents(clock: Clock) -> None:
     server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")), Turn(Say("Hi.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         mine = await runtime.open("a", id="mine", tenant="m", tools=[helper])
         await mine.ask("Go.")
         await runtime.open("a", id="other", tenant="o")
@@ -360,7 +360,7 @@ async def test_deleting_a_tenant_deletes_its_sessions_and_their_subagents(clock:
 
 
 async def test_an_explicit_cutoff_time_needs_no_clock(clock: Clock) -> None:
-    async with hosting(a=openai(), storage=MemoryStorage(clock=clock)) as runtime:
+    async with runtime_with(a=openai(), storage=MemoryStorage(clock=clock)) as runtime:
         for name in ("one", "two", "three"):
             write_closed_log(runtime._storage, name, tenant=name[0])
             clock.now += DAY
@@ -372,7 +372,7 @@ async def test_an_explicit_cutoff_time_needs_no_clock(clock: Clock) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite-process"])
 async def test_other_sessions_run_between_two_deletions(storage: Storage) -> None:
-    async with hosting(a=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
+    async with runtime_with(a=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
         session = await runtime.open("a", id="other")
         for number in range(3):
             write_closed_log(storage, f"s{number}", tenant="t")
@@ -389,7 +389,7 @@ async def test_other_sessions_run_between_two_deletions(storage: Storage) -> Non
 
 @pytest.mark.parametrize("kind", ["sqlite-process"])
 async def test_a_session_used_after_the_listing_is_not_deleted(storage: Storage, clock: Clock) -> None:
-    async with hosting(a=openai(Turn(Say("Yes."))), storage=storage) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Yes."))), storage=storage) as runtime:
         for name in ("old", "used"):
             write_closed_log(storage, name)
         clock.now += 2 * DAY
@@ -408,7 +408,7 @@ async def test_a_session_used_after_the_listing_is_not_deleted(storage: Storage,
 
 async def test_a_session_with_an_active_subagent_is_not_deleted(clock: Clock) -> None:
     server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         mine = await runtime.open("a", id="mine", tools=[helper])
         await mine.ask("Go.")
         await mine.close()
@@ -436,7 +436,7 @@ class Stuck(MemoryStorage):
 
 async def test_a_failed_deletion_does_not_block_other_deletions(clock: Clock) -> None:
     storage = Stuck()
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         for number in range(3):
             write_closed_log(storage, f"s{number}", tenant="t")
         with pytest.raises(JournalDamaged, match="not now"):
@@ -464,7 +464,7 @@ async def test_no_file_contains_a_byte_of_deleted_sessions(tmp_path: Path, seed:
         storage.append(entries)
     for name in names:
         storage.release(name, fences[name])
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         assert len((await runtime.journal.delete(tenant="t1")).sessions) == 6
         data = contents(tmp_path)
         assert [name for name in names[1::2] if f"words-of-{name}-".encode() in data] == []

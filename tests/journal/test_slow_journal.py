@@ -22,7 +22,7 @@ from actors.telemetry import PrometheusCollector
 from actors.testing import Call, Say, Turn
 from tests.commands.at_scale import extent
 from tests.journal.test_outages import DONE, Outage
-from tests.runtime_support import Gate, hosting, openai
+from tests.runtime_support import Gate, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +55,7 @@ class Slow(MemoryStorage):
 @asynccontextmanager
 async def slow_runtime(storage: Slow) -> AsyncIterator[Runtime]:
     """Yield a runtime with sessions one and two whose journal has just become slow."""
-    async with hosting(a=openai(*DONE), b=openai(*DONE), storage=storage) as runtime:
+    async with runtime_with(a=openai(*DONE), b=openai(*DONE), storage=storage) as runtime:
         for name in ("one", "two"):
             await (await runtime.open("a", id=name)).switch("a")
         storage.is_slow = True
@@ -118,7 +118,7 @@ async def test_ledger_history_and_preview_show_only_durable_results() -> None:
     storage, gate = Slow(), Gate()
     turns = (Turn(Call("work", {"name": "x"})), *DONE)
     with anyio.fail_after(60):
-        async with hosting(a=openai(*turns), storage=storage) as runtime:
+        async with runtime_with(a=openai(*turns), storage=storage) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.ask, "Work.")
@@ -159,7 +159,7 @@ async def test_stats_and_prometheus_report_an_outage_with_its_start_and_reason(
     blocking: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = Outage(blocking=blocking)
-    async with hosting(a=openai(Turn(Say("Here.")), *DONE), storage=storage) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Here.")), *DONE), storage=storage) as runtime:
         registry = CollectorRegistry()
         registry.register(PrometheusCollector(runtime.stats))
         session = await runtime.open("a")

@@ -40,7 +40,7 @@ from tests.journal.test_retention import (
     sweep_monthly,
     write_closed_log,
 )
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -81,7 +81,7 @@ async def test_a_sweep_deletes_many_sessions_in_one_transaction(
     names = {f"s{number}" for number in range(70)}
     for name in names:
         write_closed_log(storage, name)
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         await runtime.open("a", id="open")
         assert await sweep_monthly(clock, retention(runtime, clock), 4) == [0, 0, 0, 70]
     assert len(deletions) == 5
@@ -98,14 +98,14 @@ async def test_the_bytes_deleted_in_one_transaction_are_bounded(
         write_closed_log(storage, name)
     size = max(stored.bytes for stored in storage.sessions())
     monkeypatch.setattr("actors.runtime.retention.BYTES", 2 * size)
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         await sweep_monthly(clock, retention(runtime, clock), 4)
     assert sorted(map(len, deletions)) == [1, 2]
 
 
 async def test_a_session_that_cannot_be_deleted_does_not_block_the_sweep(clock: Clock) -> None:
     storage = Stuck(clock=clock)
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         for number in range(3):
             write_closed_log(storage, f"s{number}")
         assert await sweep_monthly(clock, retention(runtime, clock), 4) == [0, 0, 0, 2]
@@ -121,7 +121,7 @@ async def test_a_session_used_since_the_listing_is_kept_and_released(storage: St
     claim = storage.claim("used")
     storage.append([Entry("used", claim.fence, (to("b"),))])
     storage.release("used", claim.fence)
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         assert await runtime.journal._removal(runtime._running_host()).delete_unused(listed) == ["unused"]
         (left,) = storage.sessions()
         assert (left.id, left.owner) == ("used", None)
@@ -208,7 +208,7 @@ async def test_a_sweep_does_not_count_against_the_session_limit(clock: Clock) ->
     stored = storage.sessions()
     limits = RuntimeLimits(sessions=2)
     async with (
-        hosting(a=openai(), storage=storage, limits=limits) as runtime,
+        runtime_with(a=openai(), storage=storage, limits=limits) as runtime,
         anyio.create_task_group() as tasks,
     ):
         await runtime.open("a", id="open")
@@ -230,7 +230,7 @@ async def test_a_sweep_remembers_a_bounded_number_of_doubtful_sessions(
 ) -> None:
     storage, logged = MemoryStorage(clock=clock), list[tuple[int, int]]()
     monkeypatch.setattr(logger, "retention_waits", lambda names, count, _: logged.append((len(names), count)))
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await sweep_monthly(clock, swept, 1)
         for number in range(logger.MOST + 20):
@@ -247,7 +247,7 @@ async def test_a_sweep_logs_remaining_data_and_retries_the_next_day(
     path = tmp_path / "sessions.db"
     storage = SqliteStorage(path, clock=clock)
     write(storage, "gone")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await sweep_monthly(clock, swept, 3)
         with open_reader(path):
@@ -293,7 +293,7 @@ async def test_data_left_by_an_outage_is_removed_the_next_day(
 ) -> None:
     storage = Failing(clock, vacuums=[True])
     write_closed_log(storage, "gone")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         assert await sweep_monthly(clock, swept, 4) == [0, 0, 0, 1]
         assert "the disk is slow" in remaining_data(caplog)[0].getMessage()
@@ -308,7 +308,7 @@ async def test_a_failed_batch_leaves_no_data_of_earlier_batches(
     storage = Failing(clock, deletions=[False, True])
     write_closed_log(storage, "s0")
     write_closed_log(storage, "s1")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await sweep_monthly(clock, swept, 3)
         with pytest.raises(JournalUnavailable):

@@ -46,7 +46,7 @@ from actors.transcripts import (
     dialect,
     from_wire,
 )
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 Value = Any  # any public value
 
@@ -116,7 +116,7 @@ async def values_of_asks() -> list[Value]:
     values: list[Value] = []
     turns = [Turn(Say("I look."), Call("weather", {"city": "Rome"})), Turn(Say("It rains."))]
     server = openai(*turns, *turns)
-    async with hosting(a=server, on_refusal=values.append) as runtime:
+    async with runtime_with(a=server, on_refusal=values.append) as runtime:
         session = await runtime.open("a", tools=[weather], metadata={"user": "7"})
         values += [session.metadata, *await runtime.journal.list()]
         values.append(await session.preview("a"))

@@ -25,7 +25,7 @@ from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.storms import DOWN, WHOLE, Backend, Plain, ask, provider_for
 from tests.commands.at_scale import extent
 from tests.runtime.hosting_cases import case
-from tests.runtime_support import hosting
+from tests.runtime_support import runtime_with
 
 EVERYWHERE = pytest.mark.anyio
 BLIP = case("one-blip-many-in-flight")
@@ -99,7 +99,9 @@ RESET = Disconnect(after_bytes=0, reset=True)
 async def test_a_failure_of_all_running_requests_costs_each_one_retry(count: int, fault: Fault) -> None:
     server = OpenAIServer(answer, faults=FirstTryFault(fault))
     ends = Counter[str]()
-    async with hosting(a=server, transport=GatheringTransport(count), backend=BackendLimits()) as runtime:
+    async with runtime_with(
+        a=server, transport=GatheringTransport(count), backend=BackendLimits()
+    ) as runtime:
         sessions = [await runtime.open("a") for _ in range(count)]
         async with anyio.create_task_group() as tasks:
             for number, session in enumerate(sessions):
@@ -115,7 +117,9 @@ async def test_a_failing_burst_does_not_affect_other_sessions() -> None:
     count = extent(IN_FLIGHT[1], IN_FLIGHT[0])
     server = OpenAIServer(answer, faults=FirstTryFault(RESET))
     ends, steady = Counter[str](), Counter[str]()
-    async with hosting(a=server, transport=GatheringTransport(count), backend=BackendLimits()) as runtime:
+    async with runtime_with(
+        a=server, transport=GatheringTransport(count), backend=BackendLimits()
+    ) as runtime:
 
         async def ask_repeatedly(session: Session) -> None:
             for number in range(8):
@@ -378,7 +382,9 @@ class LimitedTransport(HttpTransport):
 async def test_eighty_sessions_share_a_host_that_serves_four_at_a_time() -> None:
     ends = Counter[str]()
     async with (
-        hosting(a=OpenAIServer(answer), transport=LimitedTransport(4), backend=BackendLimits()) as runtime,
+        runtime_with(
+            a=OpenAIServer(answer), transport=LimitedTransport(4), backend=BackendLimits()
+        ) as runtime,
         anyio.create_task_group() as tasks,
     ):
         for number in range(80):

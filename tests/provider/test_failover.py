@@ -39,10 +39,10 @@ from tests.runtime_support import (
     assert_paired,
     blocks,
     bodies,
-    gathered,
-    hosting,
+    gather_events,
     log,
     openai,
+    runtime_with,
 )
 from tests.sampling import LOOPS
 
@@ -83,9 +83,9 @@ async def test_a_round_that_fails_before_output_continues_on_the_next_backend(
     first: Made, second: Made, fault: InjectedFault
 ) -> None:
     one, two = first(ANSWER, faults={0: fault}), second(ANSWER)
-    async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b")) as runtime:
         session = await runtime.open("pool")
-        events = await gathered(session, "Tell me.")
+        events = await gather_events(session, "Tell me.")
         ended = events[-1]
         assert isinstance(ended, CompleteEvent)
         assert [(at.binding.backend, at.status) for at in ended.result.attempts] == [
@@ -106,7 +106,7 @@ async def test_a_round_that_fails_before_output_continues_on_the_next_backend(
 @pytest.mark.requirement("REQ-915-043")
 async def test_a_refused_connection_leads_to_the_next_backend() -> None:
     two = anthropic(ANSWER)
-    async with hosting(a=UnreachableServer(), b=two, pools=pool("a", "b")) as runtime:
+    async with runtime_with(a=UnreachableServer(), b=two, pools=pool("a", "b")) as runtime:
         answer = await (await runtime.open("pool")).ask("Tell me.")
         assert (answer.status, answer.binding.backend, len(answer.attempts)) == ("complete", "b", 2)
 
@@ -115,7 +115,7 @@ async def test_a_refused_connection_leads_to_the_next_backend() -> None:
 @pytest.mark.usefixtures("short_waits")
 async def test_errors_are_retried_before_the_next_backend_is_used() -> None:
     one, two = openai(ANSWER, faults=lambda number, request: SERVER_ERROR), anthropic(ANSWER)
-    async with hosting(a=one, b=two, pools=pool("a", "b"), backend=BackendLimits(attempts=2)) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b"), backend=BackendLimits(attempts=2)) as runtime:
         answer = await (await runtime.open("pool")).ask("Tell me.")
         assert (answer.status, answer.binding.backend) == ("complete", "b")
     assert (one.received, two.received) == (2, 1)
@@ -125,9 +125,9 @@ async def test_errors_are_retried_before_the_next_backend_is_used() -> None:
 @pytest.mark.requirement("PROMISE-2")
 async def test_a_failure_after_output_fails_the_ask_and_marks_the_text(first: Made, second: Made) -> None:
     one, two = first(ANSWER, faults={0: Disconnect(after_bytes=1500)}), second(Turn(Say("Fine.")))
-    async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=60)) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", cooldown=60)) as runtime:
         session = await runtime.open("pool")
-        events = await gathered(session, "Tell me.")
+        events = await gather_events(session, "Tell me.")
         assert isinstance(events[-1], ErrorEvent)
         assert two.received == 0
         shown = "".join(event.text for event in events if isinstance(event, TextEvent))
@@ -146,9 +146,9 @@ async def test_a_failure_after_output_fails_the_ask_and_marks_the_text(first: Ma
 @pytest.mark.requirement("REQ-915-043")
 async def test_when_every_backend_fails_the_session_stays_usable() -> None:
     one, two = openai(faults={0: SERVER_ERROR}), anthropic(faults={0: QUOTA})
-    async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b")) as runtime:
         session = await runtime.open("pool")
-        events = await gathered(session, "Tell me.")
+        events = await gather_events(session, "Tell me.")
         assert isinstance(events[-1], ErrorEvent)
         assert [at.binding.backend for at in events[-1].result.attempts] == ["a", "b"]
         assert (await session.ask("Again.")).status == "complete"
@@ -156,7 +156,7 @@ async def test_when_every_backend_fails_the_session_stays_usable() -> None:
 
 async def test_a_member_that_failed_is_avoided_for_its_cooldown() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
-    async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         session = await runtime.open("pool")
         assert (await session.ask("One.")).binding.backend == "b"
         second = await session.ask("Two.")
@@ -166,7 +166,7 @@ async def test_a_member_that_failed_is_avoided_for_its_cooldown() -> None:
 
 async def test_a_pool_of_manual_policy_does_not_fail_over() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
-    async with hosting(a=one, b=two, pools=pool("a", "b", policy="manual")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", policy="manual")) as runtime:
         answer = await (await runtime.open("pool")).ask("One.", check=False)
         assert (answer.status, two.received) == ("failed", 0)
         assert "quota" in answer.error
@@ -176,7 +176,7 @@ async def test_a_pool_of_manual_policy_does_not_fail_over() -> None:
 async def test_a_queued_switch_takes_precedence_over_the_pool() -> None:
     one, two, three = openai(faults={0: QUOTA}), openai(), anthropic(Turn(Say("Here.")))
     tap = Tap(held=anyio.Event())
-    async with hosting(a=one, b=two, c=three, pools=pool("a", "b"), transport=tap) as runtime:
+    async with runtime_with(a=one, b=two, c=three, pools=pool("a", "b"), transport=tap) as runtime:
         session = await runtime.open("pool")
         async with session.stream("Tell me.") as events:
             await tap.begun.wait()
@@ -196,7 +196,7 @@ async def test_a_queued_switch_takes_precedence_over_the_pool() -> None:
 async def test_a_queued_switch_does_not_continue_a_partly_shown_answer() -> None:
     one, two = openai(ANSWER, faults={0: Stall(after_bytes=1500)}), anthropic()
     limits = BackendLimits(attempts=1, idle_timeout=1)
-    async with hosting(a=one, b=two, pools=pool("a"), backend=limits) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a"), backend=limits) as runtime:
         session = await runtime.open("pool")
         async with session.stream("Tell me.") as events:
             seen = []
@@ -217,7 +217,7 @@ async def test_a_structural_refusal_is_rewritten_once_without_failover(first: Ma
     refusal = Status(400, message=STRUCTURAL[first])
     one = first(Turn(Call("work", {"name": "a"})), Turn(Say("Rewritten.")), faults={1: refusal})
     two = openai()
-    async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b")) as runtime:
         session = await runtime.open("pool", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text) == ("complete", "Rewritten.")
@@ -244,7 +244,7 @@ async def test_a_second_structural_refusal_fails_over_and_is_reported(
     refusal = Status(400, message=STRUCTURAL[openai])
     one = openai(Turn(Call("work", {"name": "a"})), faults={1: refusal, 2: refusal})
     two = anthropic(Turn(Say("Here.")))
-    async with hosting(a=one, b=two, pools=pool("a", "b"), stream=stream) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b"), stream=stream) as runtime:
         session = await runtime.open("pool", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text) == ("complete", "Here.")
@@ -270,9 +270,9 @@ async def test_without_failover_on_refusal_a_second_refusal_fails_the_ask() -> N
     refusal = Status(400, message=STRUCTURAL[openai])
     one = openai(Turn(Call("work", {"name": "a"})), faults={1: refusal, 2: refusal})
     two = anthropic(Turn(Say("Here.")))
-    async with hosting(a=one, b=two, pools=pool("a", "b", on_refusal=False)) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", on_refusal=False)) as runtime:
         session = await runtime.open("pool", tools=[gate.tool])
-        events = await gathered(session, "Do it.")
+        events = await gather_events(session, "Do it.")
         assert isinstance(events[-1], ErrorEvent)
         assert len(events[-1].result.refusals) == 2
         assert (one.received, two.received) == (3, 0)
@@ -287,7 +287,7 @@ async def test_a_refused_request_is_never_sent_again_unchanged() -> None:
     """A rewritten transcript with the same bytes would be refused again."""
     refusal = Status(400, message=STRUCTURAL[openai])
     server = openai(faults={0: refusal})
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("Do it.", check=False)).status == "failed"
         assert runtime._refusal_count == 1
@@ -307,7 +307,7 @@ async def test_a_structural_refusal_is_counted_and_handed_on_redacted(tmp_path: 
     for to in (hook, tmp_path / "refused"):
         one = openai(faults={0: refusal})
         two = openai(Turn(Say("Here.")))
-        async with hosting(a=one, b=two, pools=pool("a", "b"), on_refusal=to) as runtime:
+        async with runtime_with(a=one, b=two, pools=pool("a", "b"), on_refusal=to) as runtime:
             session = await runtime.open("pool", id="trip")
             assert (await session.ask(words)).status == "complete"
             provider = runtime._backends.provider("a", runtime.config.backend("a").binding)
@@ -330,7 +330,9 @@ async def test_refusals_beyond_the_limit_are_not_handed_on(
     monkeypatch.setattr(dumps, "WAITING", 1)
     found = list[RedactedRequest]()
     refusal = Status(400, message=STRUCTURAL[openai])
-    async with hosting(a=openai(faults=lambda number, request: refusal), on_refusal=found.append) as runtime:
+    async with runtime_with(
+        a=openai(faults=lambda number, request: refusal), on_refusal=found.append
+    ) as runtime:
         full = dumps.Dumps(found.append)
         assert [full.take() for _ in range(2)] == [True, False]
         monkeypatch.setattr(dumps, "WAITING", 0)
@@ -346,7 +348,7 @@ async def test_a_hook_for_refusals_that_raises_has_no_effect(raised: BaseExcepti
         raise raised
 
     refusal = Status(400, message=STRUCTURAL[openai])
-    async with hosting(a=openai(faults={0: refusal}), on_refusal=hook) as runtime:
+    async with runtime_with(a=openai(faults={0: refusal}), on_refusal=hook) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("One.", check=False)).status == "failed"
         assert (await session.ask("Two.")).status == "complete"
@@ -356,7 +358,7 @@ async def test_a_hook_for_refusals_that_raises_has_no_effect(raised: BaseExcepti
 async def test_a_cancel_at_any_moment_of_a_failover_ends_the_ask(anyio_backend: str) -> None:
     for steps in spread(range(0, 80, 2), LOOPS.index(anyio_backend)):
         one, two = openai(faults=lambda number, request: QUOTA), anthropic(faults={0: Stall()})
-        async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+        async with runtime_with(a=one, b=two, pools=pool("a", "b")) as runtime:
             session = await runtime.open("pool")
             async with session.stream("Tell me.") as events:
                 for _ in range(steps):
@@ -372,11 +374,13 @@ async def test_a_cancel_at_any_moment_of_a_failover_ends_the_ask(anyio_backend: 
 async def test_a_backend_without_its_key_fails_the_ask_and_a_switch_recovers() -> None:
     environ: dict[str, str] = {"KEY": "k"}
     one, two = openai(), anthropic()
-    async with hosting(a=one, b=two, environ=environ, auth={"a": "KEY"}, pools=pool("a", "b")) as runtime:
+    async with runtime_with(
+        a=one, b=two, environ=environ, auth={"a": "KEY"}, pools=pool("a", "b")
+    ) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("One.")).status == "complete"
         environ.clear()
-        events = await gathered(session, "Two.")
+        events = await gather_events(session, "Two.")
         assert isinstance(events[-1], ErrorEvent)
         assert "KEY" in events[-1].result.error
         await session.switch("b")
@@ -389,7 +393,7 @@ async def test_a_failover_after_a_broken_stream_runs_no_call(first: Made, second
     gate = Gate()
     turn = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b" * 3000}))
     one, two = first(turn, faults={0: Disconnect(after_bytes=4000)}), second(Turn(Say("Here.")))
-    async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b")) as runtime:
         session = await runtime.open("pool", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.binding.backend) == ("complete", "b")

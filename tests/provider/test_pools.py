@@ -13,7 +13,7 @@ from actors.errors import ConfigError
 from actors.provider.resolver import PoolPlaces
 from actors.runtime.handle import Session
 from actors.testing import QUOTA, SERVER_ERROR, Say, Stall, Status, Turn
-from tests.runtime_support import anthropic, hosting, openai
+from tests.runtime_support import anthropic, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ def pool(*members: str, policy: str = "failover", **more: object) -> dict[str, P
 @pytest.mark.requirement("REQ-915-043")
 async def test_the_failure_of_a_backend_is_known_to_all_sessions() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
-    async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         for number in range(5):
             session = await runtime.open("pool", id=f"s{number}")
             assert (await session.ask("Hello.")).binding.backend == "b"
@@ -34,7 +34,7 @@ async def test_the_failure_of_a_backend_is_known_to_all_sessions() -> None:
 
 async def test_a_pool_of_the_cheapest_requires_prices() -> None:
     one, two = openai(Turn(Say("dear"))), anthropic(Turn(Say("cheap")))
-    async with hosting(a=one, b=two, pools=pool("a", "b", policy="cheapest")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", policy="cheapest")) as runtime:
         with pytest.raises(
             ConfigError, match="Pool 'pool' goes to its cheapest member, and nobody gave a price"
         ):
@@ -49,7 +49,7 @@ async def test_a_pool_of_the_cheapest_requires_prices() -> None:
 
 async def test_a_backend_that_answers_another_session_is_used_again() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
-    async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         session, other = await runtime.open("pool"), await runtime.open("a")
         assert (await session.ask("One.")).binding.backend == "b"
         assert (await other.ask("Are you there?")).status == "complete"
@@ -61,7 +61,7 @@ async def test_every_failed_request_is_in_the_attempts_with_its_wait(
 ) -> None:
     one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic(Turn(Say("Here.")))
     limits = BackendLimits(attempts=3)
-    async with hosting(a=one, b=two, pools=pool("a", "b"), backend=limits) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b"), backend=limits) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.")
     seen = [(each.binding.backend, each.status) for each in answer.attempts]
     assert seen == [("a", "retried"), ("a", "retried"), ("a", "handed_over"), ("b", "complete")]
@@ -77,7 +77,7 @@ async def test_a_backend_that_always_fails_is_avoided_by_its_pool() -> None:
     one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic()
     limits = BackendLimits(attempts=1, failures=2, cooldown=600)
     pools = pool("a", "b", cooldown=0) | {"behind": PoolSettings(members=("a",))}
-    async with hosting(a=one, b=two, pools=pools, backend=limits) as runtime:
+    async with runtime_with(a=one, b=two, pools=pools, backend=limits) as runtime:
         alone = await runtime.open("a")
         for _ in range(2):
             assert (await alone.ask("Hello.", check=False)).status == "failed"
@@ -101,7 +101,7 @@ async def test_a_request_too_long_for_one_member_goes_to_another() -> None:
         400, message="This model's maximum context length is 100 tokens.", code="context_length_exceeded"
     )
     one, two = openai(faults={0: long, 1: long}), anthropic(Turn(Say("I can.")))
-    async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b")) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.")
         assert (answer.text, answer.binding.backend) == ("I can.", "b")
         answer = await (await runtime.open("a")).ask(
@@ -116,7 +116,7 @@ async def test_a_request_too_long_for_one_member_goes_to_another() -> None:
 
 async def test_a_sticky_session_stays_with_the_member_that_took_over() -> None:
     one, two = openai(faults={0: QUOTA}), openai(faults={0: QUOTA})
-    async with hosting(a=one, b=two, pools=pool("a", "b", policy="sticky", cooldown=0)) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", policy="sticky", cooldown=0)) as runtime:
         session = await runtime.open("pool")
         served = [(await session.ask("Hello.", check=False)) for _ in range(4)]
     assert [answer.status for answer in served[1:]] == ["complete"] * 3
@@ -125,7 +125,7 @@ async def test_a_sticky_session_stays_with_the_member_that_took_over() -> None:
 
 async def test_the_least_busy_backend_serves() -> None:
     one, two = openai(faults={0: Stall()}), openai()
-    async with hosting(a=one, b=two, pools=pool("a", "b", policy="least_in_flight")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b", policy="least_in_flight")) as runtime:
         first, second = await runtime.open("pool"), await runtime.open("pool")
         async with first.stream("Hello."), anyio.create_task_group():
             with anyio.fail_after(60):
@@ -139,7 +139,7 @@ async def test_the_least_busy_backend_serves() -> None:
 async def test_a_weighted_pool_serves_each_member_its_share() -> None:
     one, two = openai(), openai()
     shares = pool("a", "b", policy="weighted", weights={"a": 3})
-    async with hosting(a=one, b=two, pools=shares) as runtime:
+    async with runtime_with(a=one, b=two, pools=shares) as runtime:
         session = await runtime.open("pool")
         for _ in range(8):
             assert (await session.ask("Hello.")).status == "complete"
@@ -155,7 +155,7 @@ async def test_new_sessions_are_spread_over_a_pool(
 ) -> None:
     one, two, three = openai(), openai(), openai()
     pools = pool("a", "b", "c", policy=policy, weights=weights)
-    async with hosting(a=one, b=two, c=three, pools=pools) as runtime:
+    async with runtime_with(a=one, b=two, c=three, pools=pools) as runtime:
 
         async def ask_once(number: int) -> None:
             session = await runtime.open("pool", id=f"s{number}")
@@ -169,7 +169,7 @@ async def test_new_sessions_are_spread_over_a_pool(
 
 async def test_a_session_keeps_its_place_in_a_pool_across_hibernation() -> None:
     pools = pool("a", "b", "c", policy="round_robin")
-    async with hosting(a=openai(), b=openai(), c=openai(), pools=pools) as runtime:
+    async with runtime_with(a=openai(), b=openai(), c=openai(), pools=pools) as runtime:
 
         async def serving_backend(session: Session) -> str:
             return (await session.ask("Hello.")).binding.backend

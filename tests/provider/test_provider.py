@@ -48,7 +48,15 @@ from actors.testing import (
 )
 from actors.transcripts import render
 from actors.transport import HttpTransport, Response, Timeouts, Transport
-from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, openai, restarted
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    bodies,
+    gather_events,
+    openai,
+    restarted_actors,
+    runtime_with,
+)
 
 EVERYWHERE = pytest.mark.anyio
 MakeServer = Callable[..., LoopbackServer]
@@ -372,9 +380,9 @@ async def test_blank_lines_before_an_answer_do_not_decide_its_format(
 @pytest.mark.usefixtures("short_waits")
 async def test_a_failure_before_output_is_retried_invisibly(make_server: MakeServer, fault: Fault) -> None:
     server = make_server(ANSWER, faults={0: fault})
-    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+    async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a")
-        events = await gathered(session, "Tell me.")
+        events = await gather_events(session, "Tell me.")
         assert isinstance(events[-1], CompleteEvent)
         visible = "".join(event.text for event in events if isinstance(event, TextEvent))
         assert visible == events[-1].result.text == "Here it is. " * 10
@@ -393,9 +401,9 @@ async def test_a_failure_before_output_is_retried_invisibly(make_server: MakeSer
 @pytest.mark.parametrize("fault", [Disconnect(after_bytes=1200), ErrorInStream(after_events=6)])
 async def test_a_failure_after_output_is_not_retried(make_server: MakeServer, fault: InjectedFault) -> None:
     server = make_server(ANSWER, faults={0: fault})
-    async with hosting(a=server, backend=BackendLimits(attempts=4)) as runtime:
+    async with runtime_with(a=server, backend=BackendLimits(attempts=4)) as runtime:
         session = await runtime.open("a")
-        events = await gathered(session, "Tell me.")
+        events = await gather_events(session, "Tell me.")
         assert isinstance(events[-1], ErrorEvent)
         visible = "".join(event.text for event in events if isinstance(event, TextEvent))
         assert visible
@@ -413,7 +421,7 @@ async def test_a_stream_that_breaks_inside_a_call_is_retried_and_runs_it_once(
     gate, name = Gate(), "a" * 3000
     gate.open(name)
     server = make_server(Turn(Call("work", {"name": name})), faults={0: Disconnect(after_bytes=3000)})
-    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+    async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         assert gate.runs == [name]
@@ -426,7 +434,7 @@ async def test_a_stream_that_breaks_inside_a_call_is_retried_and_runs_it_once(
 @SERVERS
 async def test_a_malformed_event_is_a_failure(make_server: MakeServer) -> None:
     server = make_server(ANSWER, faults={0: MalformedEvent(after_events=1)})
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Tell me.", check=False)
         assert answer.status == "failed"
@@ -448,7 +456,7 @@ async def test_a_silent_server_is_abandoned_after_its_timeout(
     limits: BackendLimits, after_bytes: int | None
 ) -> None:
     server = openai(ANSWER, faults={0: Stall(after_bytes=after_bytes)})
-    async with hosting(a=server, backend=limits) as runtime:
+    async with runtime_with(a=server, backend=limits) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Tell me.", check=False)
         assert answer.status == "failed"
@@ -479,7 +487,7 @@ class CountingTransport(HttpTransport):
 @pytest.mark.requirement("PROMISE-9")
 async def test_concurrent_requests_are_limited_per_backend() -> None:
     crowd = CountingTransport()
-    async with hosting(a=openai(), transport=crowd, backend=BackendLimits(concurrency=3)) as runtime:
+    async with runtime_with(a=openai(), transport=crowd, backend=BackendLimits(concurrency=3)) as runtime:
         sessions = [await runtime.open("a") for _ in range(20)]
         async with anyio.create_task_group() as tasks:
             for session in sessions:
@@ -510,7 +518,7 @@ class BuggyTransport(HttpTransport):
 async def test_a_bug_in_one_round_fails_only_that_round() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
-    async with hosting(a=server, transport=(bursting := BuggyTransport(0))) as runtime:
+    async with runtime_with(a=server, transport=(bursting := BuggyTransport(0))) as runtime:
         calm, unlucky = await runtime.open("a", tools=[gate.tool]), await runtime.open("a")
         async with calm.stream("Do it.") as events:
             await gate.started("a")
@@ -520,7 +528,7 @@ async def test_a_bug_in_one_round_fails_only_that_round() -> None:
             gate.open("a")
             assert [event async for event in events][-1].type == "complete"
         assert (await unlucky.ask("Hello.")).status == "complete"
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
 
 
 @pytest.mark.sampled(2)
@@ -533,7 +541,7 @@ async def test_a_server_that_answers_a_stream_with_a_document_is_understood(
     server = strict_server(name, [Turn(Say("Wait."), Call("work", {"name": "a"})), Turn(Say("Done."))])
     monkeypatch.setattr(server, "_streams", lambda request, parsed: False)
     (gate := Gate()).open("a")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         answer = await (await runtime.open("a", tools=[gate.tool])).ask("Do it.")
         assert (answer.status, answer.text, server.refusals) == ("complete", "Done.", [])
 
@@ -541,7 +549,7 @@ async def test_a_server_that_answers_a_stream_with_a_document_is_understood(
 @EVERYWHERE
 async def test_an_error_document_with_status_200_is_reported_in_its_own_words() -> None:
     told = b'{"error":{"message":"The model is overloaded.","type":"overloaded_error"}}'
-    async with hosting(a=openai(ANSWER, faults={0: Garbage(told)})) as runtime:
+    async with runtime_with(a=openai(ANSWER, faults={0: Garbage(told)})) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.", check=False)
         assert (answer.status, answer.error) == ("failed", "The model is overloaded.")
 
@@ -585,7 +593,7 @@ async def test_an_answer_ends_at_its_end_marker(
     make_server: MakeServer, then: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.provider.rounds.LINGER", 0.01)
-    async with hosting(a=make_server(ANSWER), transport=TrailingTransport(then)) as runtime:
+    async with runtime_with(a=make_server(ANSWER), transport=TrailingTransport(then)) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.")
         assert (answer.status, answer.error) == ("complete", "")
 

@@ -18,7 +18,7 @@ from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, ErrorInStream, Say, Script, Status, Turn
 from tests.provider.test_failover import pool
-from tests.runtime_support import gathered, hosting, log
+from tests.runtime_support import gather_events, log, runtime_with
 from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
@@ -111,7 +111,7 @@ def sent(server: LoopbackServer) -> list[str]:
 @pytest.mark.parametrize("name", WORDS)
 async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name: str, stream: bool) -> None:
     server = host(name, Turn(Say("I see.")), Turn(Say("Still here.")), faults=refusing(name, BAD))
-    async with hosting(a=server, stream=stream) as runtime:
+    async with runtime_with(a=server, stream=stream) as runtime:
         session = await runtime.open("a")
         answer = await session.ask(human(BAD))
         assert (answer.status, answer.text) == ("complete", "I see.")
@@ -137,7 +137,7 @@ async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name:
 @pytest.mark.parametrize("name", PLACES)
 async def test_only_the_images_that_a_refusal_points_at_become_notes(name: str, stream: bool) -> None:
     server = host(name, Turn(Say("I see.")), faults=refusing(name, BAD, WORSE, pointing=True))
-    async with hosting(a=server, stream=stream) as runtime:
+    async with runtime_with(a=server, stream=stream) as runtime:
         session = await runtime.open("a")
         answer = await session.ask(human(GOOD, BAD, GOOD, WORSE))
         assert (answer.status, answer.losses["media"]) == ("complete", 2)
@@ -150,7 +150,7 @@ async def test_only_the_images_that_a_refusal_points_at_become_notes(name: str, 
 async def test_an_accepted_image_stays_where_a_new_one_is_refused() -> None:
     turns = Turn(Say("One.")), Turn(Say("Two."))
     server = host("anthropic", *turns, faults=refusing("anthropic", BAD))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         await session.ask(human(GOOD))
         assert (await session.ask(human(BAD))).text == "Two."
@@ -163,7 +163,7 @@ async def test_all_images_become_notes_where_none_is_new() -> None:
     turns = Turn(Say("One.")), Turn(Say("Two."))
     server = host("anthropic", *turns)
     server.faults = lambda number, request: refusing("anthropic", BAD)(number, request) if number else None
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         await session.ask(human(GOOD, BAD))
         assert (await session.ask("And?")).text == "Two."
@@ -185,7 +185,7 @@ async def test_the_ledger_keeps_a_result_whose_image_was_refused(name: str, stre
     server = host(
         name, Turn(Call("camera", {})), Turn(Say("Done.")), Turn(Say("More.")), faults=refusing(name, BAD)
     )
-    async with hosting(a=server, stream=stream) as runtime:
+    async with runtime_with(a=server, stream=stream) as runtime:
         session = await runtime.open("a", tools=[camera])
         assert (await session.ask("Take one.")).text == "Done."
         assert (await session.ask("And?")).text == "More."
@@ -206,7 +206,7 @@ async def test_an_image_that_is_refused_inside_an_answer_becomes_a_note_too() ->
             if BAD.data in json.dumps(request)
             else None
         )
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             answer = await (await runtime.open("a")).ask(human(BAD))
             assert (answer.status, answer.text) == ("complete", "I see.")
         assert NOTE in sent(server)[-1]
@@ -215,7 +215,7 @@ async def test_an_image_that_is_refused_inside_an_answer_becomes_a_note_too() ->
 async def test_another_backend_is_shown_an_image_that_one_backend_refused() -> None:
     one = host("anthropic", Turn(Say("One.")), faults=refusing("anthropic", BAD))
     two = host("openai_chat", Turn(Say("Two.")))
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a")
         await session.ask(human(BAD))
         await session.switch("b")
@@ -227,7 +227,7 @@ async def test_a_pool_asks_the_next_member_when_an_attachment_is_refused_to_the_
     always = Status(400, message=WORDS["anthropic"])
     one = host("anthropic", faults=dict.fromkeys(range(10), always))
     two = host("openai_chat", Turn(Say("Two.")))
-    async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+    async with runtime_with(a=one, b=two, pools=pool("a", "b")) as runtime:
         session = await runtime.open("pool")
         answer = await session.ask(human(GOOD, BAD))
         assert (answer.status, answer.text) == ("complete", "Two.")
@@ -238,9 +238,9 @@ async def test_a_pool_asks_the_next_member_when_an_attachment_is_refused_to_the_
 
 async def test_a_stream_shows_when_notes_replace_attachments() -> None:
     server = host("openai_chat", Turn(Say("I see.")), faults=refusing("openai_chat", BAD))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
-        shown = await gathered(session, human(BAD))
+        shown = await gather_events(session, human(BAD))
     (rewritten,) = [event for event in shown if isinstance(event, LaneRewrittenEvent)]
     assert (rewritten.reason, rewritten.detail) == ("media", WORDS["openai_chat"])
 
@@ -250,7 +250,7 @@ async def test_a_refused_image_stays_a_note_after_the_session_is_rebuilt_and_com
     server = host(
         "anthropic", *turns, Turn(Say("Summary.")), Turn(Say("Last.")), faults=refusing("anthropic", BAD)
     )
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         await session.ask(human(GOOD))
         for number in range(3):
@@ -263,7 +263,7 @@ async def test_a_refused_image_stays_a_note_after_the_session_is_rebuilt_and_com
 @pytest.mark.requirement("PROMISE-1")
 async def test_a_refusal_of_media_in_a_request_without_media_is_counted_as_our_bug() -> None:
     server = host("openai_chat", Turn(Say("Here.")), faults={0: Status(400, message=WORDS["openai_chat"])})
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Hello.", check=False)
         assert answer.status == "failed"

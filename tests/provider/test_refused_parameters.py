@@ -15,7 +15,7 @@ from actors.strict.server import LoopbackServer, serve
 from actors.testing import Call, ErrorInStream, OpenAIServer, Say, Script, Status, Turn
 from actors.tools import Tool, tool
 from tests.provider.test_failover import pool
-from tests.runtime_support import backend_at, hosting, log
+from tests.runtime_support import backend_at, log, runtime_with
 from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
@@ -255,7 +255,7 @@ async def test_an_unsupported_parameter_is_left_out_of_this_request_and_of_later
     if loss in ("stream", "stream_options") and not stream:
         pytest.skip("nothing of it is in a request that is not streamed")
     server = host(name, Turn(Say("One.")), Turn(Say("Two.")), faults=refusing(path, refusal))
-    async with hosting(a=server, stream=stream, models=MODELS) as runtime:
+    async with runtime_with(a=server, stream=stream, models=MODELS) as runtime:
         session = await runtime.open("a")
         first = await session.ask("Hello.", **settings)
         second = await session.ask("And?", **settings)
@@ -289,7 +289,7 @@ async def test_cache_marks_are_left_out_where_they_are_refused(stream: bool) -> 
     server.faults = lambda number, request: (
         Status(400, message=words) if "cache_control" in str(request) else None
     )
-    async with hosting(a=server, stream=stream, models=MODELS) as runtime:
+    async with runtime_with(a=server, stream=stream, models=MODELS) as runtime:
         session = await runtime.open("a", system="Be short.", tools=[look])
         first = await session.ask("Hello.")
         assert (first.status, first.losses["cache"]) == ("complete", 1)
@@ -304,7 +304,7 @@ async def test_a_parameter_that_is_refused_inside_an_answer_is_left_out_too() ->
         server.faults = lambda number, request: (
             ErrorInStream(0, 400, message=words) if "temperature" in request else None
         )
-        async with hosting(a=server, models=MODELS) as runtime:
+        async with runtime_with(a=server, models=MODELS) as runtime:
             answer = await (await runtime.open("a")).ask("Hello.", temperature=0.2)
             assert (answer.status, answer.text, answer.losses["temperature"]) == ("complete", "One.", 1)
 
@@ -321,7 +321,7 @@ VALUE = Status(
 @STREAMED
 async def test_a_rejected_value_is_left_out_and_another_value_is_sent(stream: bool) -> None:
     server = host("openai_chat", *[Turn(Say("Yes."))] * 3, faults=refusing("temperature", VALUE, 0.2))
-    async with hosting(a=server, stream=stream, models=MODELS) as runtime:
+    async with runtime_with(a=server, stream=stream, models=MODELS) as runtime:
         session = await runtime.open("a")
         first = await session.ask("Hello.", temperature=0.2)
         second = await session.ask("Again.", temperature=0.2)
@@ -362,7 +362,7 @@ async def test_at_most_three_parameters_are_left_out_of_one_request() -> None:
         host("openai_chat", Turn(Say("Yes.")), faults=fault),
         host("anthropic", Turn(Say("Here."))),
     )
-    async with hosting(a=server, b=other, pools=pool("a", "b"), models=MODELS) as runtime:
+    async with runtime_with(a=server, b=other, pools=pool("a", "b"), models=MODELS) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.", **settings)
         assert (answer.status, answer.text) == ("complete", "Here.")
         kinds = [each.kind for each in answer.refusals]
@@ -374,7 +374,7 @@ async def test_at_most_three_parameters_are_left_out_of_one_request() -> None:
 async def test_a_parameter_that_the_request_does_not_have_is_not_left_out_again_and_again() -> None:
     refusal = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
     server = host("openai_chat", faults=lambda number, request: refusal)
-    async with hosting(a=server, models=MODELS) as runtime:
+    async with runtime_with(a=server, models=MODELS) as runtime:
         answer = await (await runtime.open("a")).ask("Hello.", temperature=0.2, check=False)
         assert answer.status == "failed"
         assert [each.kind for each in answer.refusals] == ["parameter", "transcript"]
@@ -384,7 +384,7 @@ async def test_a_parameter_that_the_request_does_not_have_is_not_left_out_again_
 async def test_a_parameter_that_the_model_was_not_sent_is_not_left_out() -> None:
     refusal = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
     server = host("openai_responses", faults=lambda number, request: refusal)
-    async with hosting(a=server, models={"a": "gpt-5.6-sol"}) as runtime:
+    async with runtime_with(a=server, models={"a": "gpt-5.6-sol"}) as runtime:
         answer = await (await runtime.open("a")).ask("Hello.", temperature=0.2, check=False)
         assert answer.status == "failed"
         assert "parameter" not in [each.kind for each in answer.refusals]
@@ -400,7 +400,7 @@ async def test_a_refused_tool_choice_falls_to_auto_and_the_loss_outlives_the_fir
     server = host(
         "openai_chat", Turn(Call("look", {})), Turn(Say("Done.")), faults=refusing("tool_choice", refusal)
     )
-    async with hosting(a=server, stream=stream, models=MODELS) as runtime:
+    async with runtime_with(a=server, stream=stream, models=MODELS) as runtime:
         answer = await (await runtime.open("a", tools=[look])).ask("Look.", tool_choice="required")
         assert (answer.status, answer.text) == ("complete", "Done.")
         assert answer.losses["tool_choice"] == 1
@@ -413,7 +413,7 @@ async def test_a_model_is_told_in_words_to_call_a_tool_where_the_tool_choice_is_
     refusal = Status(400, message="tool_choice is not supported with this model")
     turns = [Turn(Say("No.")), Turn(Call("look", {})), Turn(Say("Done."))]
     server = host("openai_chat", *turns, *turns[1:], faults=refusing("tool_choice", refusal))
-    async with hosting(a=server, models=MODELS) as runtime:
+    async with runtime_with(a=server, models=MODELS) as runtime:
         session = await runtime.open("a", tools=[look])
         first = await session.ask("Look.", tool_choice="required")
         second = await session.ask("Look again.", tool_choice="required")
@@ -442,7 +442,7 @@ async def test_words_say_the_form_of_the_answer_where_its_schema_is_refused(
         name, *[Turn(Say('{"city": "Rome"}'))] * 2, faults=refusing(path, Status(400, message=words))
     )
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    async with hosting(a=server, stream=stream, models=MODELS) as runtime:
+    async with runtime_with(a=server, stream=stream, models=MODELS) as runtime:
         session = await runtime.open("a")
         first = await session.ask("Where?", output=schema)
         second = await session.ask("Where else?", output=schema)
@@ -462,7 +462,7 @@ async def test_a_summary_is_asked_for_without_the_parameter_that_is_refused(stre
     refusal = Status(400, message="Unsupported parameter: 'tool_choice'.", param="tool_choice")
     turns = [Turn(Say(f"Answer {number}. " * 60)) for number in range(4)]
     server = host("openai_chat", *turns, Turn(Say("Summary.")), faults=refusing("tool_choice", refusal))
-    async with hosting(a=server, stream=stream, models=MODELS) as runtime:
+    async with runtime_with(a=server, stream=stream, models=MODELS) as runtime:
         session = await runtime.open("a", tools=[look])
         for number in range(4):
             await session.ask(f"Question {number}.")
@@ -477,7 +477,7 @@ async def test_a_summary_is_asked_for_without_the_parameter_that_is_refused(stre
 async def test_a_stream_shows_what_a_request_leaves_out() -> None:
     name, path, refusal, settings, _ = UNSUPPORTED["chat temperature"]
     server = host(name, Turn(Say("One.")), faults=refusing(path, refusal))
-    async with hosting(a=server, models=MODELS) as runtime:
+    async with runtime_with(a=server, models=MODELS) as runtime:
         session = await runtime.open("a")
         async with session.stream("Hello.", **settings) as stream:
             events = [event async for event in stream]
@@ -490,7 +490,7 @@ async def test_the_entry_of_a_learned_fact_is_the_table_that_makes_it_permanent(
     names = ("temperature", "stop")
     refusals = {name: Status(400, message=f"Unsupported parameter: '{name}'.", param=name) for name in names}
     server.faults = lambda number, request: next((refusals[name] for name in names if name in request), None)
-    async with hosting(a=server, models=MODELS) as runtime:
+    async with runtime_with(a=server, models=MODELS) as runtime:
         await (await runtime.open("a")).ask("Hello.", temperature=0.2, stop=("x",))
         (fact,) = runtime.stats().learned
         assert fact.entry == '[models."a:house-model"]\nsampling = "never"\nstops = false'
@@ -501,7 +501,7 @@ async def test_the_entry_of_a_learned_fact_is_the_table_that_makes_it_permanent(
 async def test_a_learned_fact_changes_no_byte_of_the_lane(tools: tuple[Tool[..., Any], ...]) -> None:
     name, path, refusal, settings, _ = UNSUPPORTED["anthropic temperature"]
     server = host(name, Turn(Say("One.")), Turn(Say("Two.")), faults=refusing(path, refusal))
-    async with hosting(a=server, models=MODELS) as runtime:
+    async with runtime_with(a=server, models=MODELS) as runtime:
         session = await runtime.open("a", tools=tools)
         await session.ask("Hello.", **settings)
         await session.ask("And?", **settings)

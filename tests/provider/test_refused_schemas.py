@@ -17,7 +17,7 @@ from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Script, Status, Turn
 from actors.tools import Tool
-from tests.runtime_support import hosting, log
+from tests.runtime_support import log, runtime_with
 from tests.strict_hosts import strict_host
 
 KEYS = "tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
@@ -72,7 +72,7 @@ async def test_a_host_that_refuses_property_keys_is_sent_made_ones_from_then_on_
     None
 ):
     server, other = host(has_odd_key, KEYS), OpenAIServer(Script(answer))
-    async with hosting(a=server, b=other) as runtime:
+    async with runtime_with(a=server, b=other) as runtime:
         session = await runtime.open("a", tools=[TOOL])
         first = await session.ask("List.")
         assert first.text == "Done."
@@ -101,7 +101,7 @@ async def test_a_host_that_refuses_property_keys_is_sent_made_ones_from_then_on_
 @pytest.mark.anyio
 async def test_a_host_that_makes_no_grammar_of_a_pattern_is_sent_none_from_then_on() -> None:
     server = host(lambda body: b'"pattern"' in json.dumps(body).encode(), GRAMMAR, "llama_cpp")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[TOOL])
         result = await session.ask("List.")
         assert result.text == "Done."
@@ -119,7 +119,7 @@ async def test_a_tool_with_a_lookaround_works_where_a_grammar_is_made_of_its_sch
     schema: Any = {"type": "object", "properties": fields, "required": ["id", "day"]}  # JSON
     answers = [Turn(Call("list", {"id": "a", "day": "Monday"})), Turn(Call("list", {"id": "a", "day": "1"}))]
     server = strict_host("llama_cpp", Script([*answers, Turn(Say("Done."))]))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Tool.from_schema("list", "List files.", schema, list_files)])
         result = await session.ask("List.")
     assert (result.text, dict(result.losses)) == ("Done.", {"schema.pattern": 1})
@@ -134,7 +134,7 @@ async def test_a_tool_with_a_lookaround_works_where_a_grammar_is_made_of_its_sch
 @pytest.mark.anyio
 async def test_a_refusal_without_a_known_rewrite_names_the_tool() -> None:
     words = "Invalid schema for function 'list': schema is odd at properties.id"
-    async with hosting(a=host(lambda body: "tools" in body, words)) as runtime:
+    async with runtime_with(a=host(lambda body: "tools" in body, words)) as runtime:
         session = await runtime.open("a", tools=[TOOL])
         result = await session.ask("List.", check=False)
     assert result.status == "failed"

@@ -21,7 +21,7 @@ from actors.testing import Say, Turn
 from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.storms import WHOLE, Backend, Plain, ask, provider_for
 from tests.runtime.hosting_cases import case
-from tests.runtime_support import anthropic, hosting, openai
+from tests.runtime_support import anthropic, openai, runtime_with
 
 MOMENTS: list[dict[str, str]] = case("reset-that-is-a-moment")["headers_of_a_200"]
 HOURS: list[dict[str, Any]] = case("reset-without-retry-after")["answers"]  # Any: each case has its own shape
@@ -102,7 +102,7 @@ async def test_a_limit_that_resets_in_hours_is_not_waited_for(told: dict[str, An
     transport = RateLimitingTransport(told.get("headers", {}), told.get("body", LIMITED))
     pools = {"pool": PoolSettings(members=("a", "b"), cooldown=0)}
     limits = BackendLimits(attempts=4)
-    async with hosting(
+    async with runtime_with(
         a=first, b=openai(Turn(Say("I can."))), pools=pools, backend=limits, transport=transport
     ) as runtime:
         assert first.port is not None

@@ -22,7 +22,7 @@ from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.testing import Flood, OpenAIServer, Say, Turn
 from actors.transport import Response, Timeouts
 from benchmarks.storms import BINDING
-from tests.runtime_support import NO_RETRIES, hosting, openai
+from tests.runtime_support import NO_RETRIES, openai, runtime_with
 
 ERROR = b'{"error":{"message":"down for repair","type":"server_error"}}'
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":null}]}\n\n'
@@ -150,7 +150,7 @@ class EndlessErrorServer(OpenAIServer):
 async def test_a_pool_continues_after_an_endless_error_body(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ERROR_TIME", 1.0)
     pools = {"pool": PoolSettings(members=("a", "b"))}
-    async with hosting(a=EndlessErrorServer(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
+    async with runtime_with(a=EndlessErrorServer(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.", check=False)
     assert (answer.text, answer.attempts[0].error) == ("I can.", "down for repair")
 
@@ -159,7 +159,7 @@ async def test_a_pool_continues_after_an_endless_error_body(monkeypatch: pytest.
 async def test_a_server_that_only_pings_is_abandoned() -> None:
     server = openai(Turn(Say("Never.")), faults={0: Flood(1, COMMENT)})
     limits = BackendLimits(attempts=1, silence_timeout=0.1)
-    async with hosting(a=server, backend=limits) as runtime:
+    async with runtime_with(a=server, backend=limits) as runtime:
         answer = await (await runtime.open("a")).ask("Hello.", check=False)
     assert (answer.status, NO_RETRIES.silence_timeout) == ("failed", None)
     assert "without saying anything" in answer.error

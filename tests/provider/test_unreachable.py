@@ -8,7 +8,7 @@ import pytest
 
 from actors.config import BackendLimits, PoolSettings
 from actors.testing import OpenAIServer, Say, Turn
-from tests.runtime_support import anthropic, hosting
+from tests.runtime_support import anthropic, runtime_with
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 
@@ -58,7 +58,7 @@ async def test_an_unreachable_backend_is_retried_then_the_next_one_answers(
 ) -> None:
     lost, two = make_server([Turn(Say("never"))]), anthropic(Turn(Say("Fine.")), Turn(Say("Still fine.")))
     pools = {"both": PoolSettings(members=("a", "b"))}
-    async with hosting(a=lost, b=two, pools=pools, backend=BackendLimits(attempts=2)) as runtime:
+    async with runtime_with(a=lost, b=two, pools=pools, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("both")
         answer = await session.ask("Tell me.")
         assert (answer.status, answer.text, answer.binding.backend) == ("complete", "Fine.", "b")
@@ -76,7 +76,7 @@ async def test_an_unreachable_backend_is_retried_then_the_next_one_answers(
 async def test_an_ask_of_an_unreachable_backend_fails_with_a_short_error(
     make_server: type[OpenAIServer], says: str
 ) -> None:
-    async with hosting(a=make_server([]), backend=BackendLimits(attempts=1)) as runtime:
+    async with runtime_with(a=make_server([]), backend=BackendLimits(attempts=1)) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Tell me.", check=False)
         assert (answer.status, len(answer.attempts)) == ("failed", 1)

@@ -24,7 +24,7 @@ from actors.session import compactor, imported
 from actors.testing import SERVER_ERROR, Say, Turn
 from tests.commands.at_scale import extent
 from tests.runtime.polls import counting_polls
-from tests.runtime_support import bodies, hosting, openai
+from tests.runtime_support import bodies, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ async def test_a_cold_render_yields_to_the_loop_after_each_stride(
             await anyio.lowlevel.checkpoint()
             beats += 1
 
-    async with hosting(a=openai(Turn(Say("No.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("No.")))) as runtime:
         session = await runtime.open("a", messages=history(MANY))
         with anyio.fail_after(120), counting_polls() as polls:
             judge = extend
@@ -77,7 +77,7 @@ async def test_a_render_in_slices_sends_the_same_bytes_as_one_at_once(
     for long in (LONG, 10 * many):
         monkeypatch.setattr("actors.renderer.renderer_actor.LONG", long)
         server = openai(Turn(Say("No.")), Turn(Say("Never.")))
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             session = await runtime.open("a", messages=history(many))
             assert (await session.ask("And now?")).text == "No."
             assert (await session.ask("And then?")).text == "Never."
@@ -99,7 +99,7 @@ async def test_other_requests_wait_until_a_long_render_has_ended(
         return rendered
 
     monkeypatch.setattr(Lanes, "rendering", count_renders)
-    async with hosting(a=openai(Turn(Say("No.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("No.")))) as runtime:
         session = await runtime.open("a", messages=history(2 * LONG))
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
@@ -125,7 +125,7 @@ async def test_long_imports_are_read_in_a_thread(
     read, filed = list[threading.Thread](), list[threading.Thread]()
     monkeypatch.setattr(imported, "_history_of", recording_thread(read, imported._history_of))
     monkeypatch.setattr(export_file, "import_logs", recording_thread(filed, export_file.import_logs))
-    async with hosting(a=openai(Turn(Say("No.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("No.")))) as runtime:
         for many in (2, imported.LONG, imported.LONG + 1):
             session = await runtime.open("a", messages=[*history(many).since(0)])
             assert (await session.history()).length == many
@@ -145,7 +145,7 @@ async def test_a_long_compaction_looks_for_results_in_a_thread(
     threads = list[threading.Thread]()
     monkeypatch.setattr(compaction, "results_to_trim", recording_thread(threads, compaction.results_to_trim))
     silent = openai(Turn(Say("Never.")), faults={0: SERVER_ERROR})  # without a summary the history stays long
-    async with hosting(a=silent) as runtime:
+    async with runtime_with(a=silent) as runtime:
         session = await runtime.open("a", messages=history(many))
         with pytest.raises(CompactionFailed):
             await session.compact()

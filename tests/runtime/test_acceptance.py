@@ -19,11 +19,11 @@ from tests.runtime_support import (
     blocks,
     bodies,
     calls,
-    hosting,
     openai,
-    recorded,
     results,
+    runtime_with,
     synthetic,
+    wait_for_result,
 )
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +44,7 @@ async def play_reference(runtime: Runtime, target: str) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.ask, "Do it all.")
         await gate.started(*"bcdef")
-        await recorded(session, "hist_tool_2")
+        await wait_for_result(session, "hist_tool_2")
         assert await session.cancel()
     answer = await session.ask("What do we have?")
     assert (answer.status, answer.text) == ("complete", "b is done, the others were stopped.")
@@ -62,7 +62,7 @@ async def play_reference(runtime: Runtime, target: str) -> None:
 )
 async def test_cancelled_calls_get_synthetic_results_and_the_finished_one_is_real() -> None:
     server = anthropic(*REFERENCE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         await play_reference(runtime, "a")
     assert server.refusals == []
     last = bodies(server)[-1]
@@ -82,7 +82,7 @@ async def test_the_reference_sequence_continues_on_another_family_and_back() -> 
         anthropic(*REFERENCE, Turn(Think("Back."), Say("Here again."))),
         openai(Turn(Say("I took over."))),
     )
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         await play_reference(runtime, "a")
         session = runtime.session("reference")
         assert await session.switch("b") == SwitchOutcome("b", "applied")
@@ -108,7 +108,7 @@ async def test_alternation_and_failover_after_the_reference_sequence_succeed() -
         "turns": PoolSettings(members=("a", "b"), policy="round_robin", cooldown=0),
         "order": PoolSettings(members=("a", "b"), policy="failover", cooldown=0),
     }
-    async with hosting(a=one, b=two, pools=pools) as runtime:
+    async with runtime_with(a=one, b=two, pools=pools) as runtime:
         await play_reference(runtime, "a")
         session = runtime.session("reference")
         await session.switch("turns")

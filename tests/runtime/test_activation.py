@@ -25,10 +25,10 @@ from tests.runtime_support import (
     assert_prefixes,
     assert_rebuilds,
     bodies,
-    hosting,
     log,
     openai,
-    recorded,
+    runtime_with,
+    wait_for_result,
 )
 from tests.session.test_cancel import ONE, cancel_when, shielded_tool
 
@@ -58,7 +58,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 
 
 async def test_a_session_has_actors_from_its_first_use_on() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session, other = await runtime.open("a"), await runtime.open("a")
         assert active(runtime) == set()
         assert (await session.ask("Hello?")).status == "complete"
@@ -69,7 +69,7 @@ async def test_a_session_has_actors_from_its_first_use_on() -> None:
 
 
 async def test_the_most_recently_used_idle_sessions_keep_their_actors() -> None:
-    async with hosting(limits=RuntimeLimits(max_active_sessions=2), a=openai()) as runtime:
+    async with runtime_with(limits=RuntimeLimits(max_active_sessions=2), a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(5)]
         for session in sessions:
             assert (await session.ask("Hello?")).status == "complete"
@@ -84,7 +84,7 @@ async def test_sessions_continue_normally_after_passivation(*, kept: bool) -> No
     gate = Gate()
     gate.open("a", "b")
     one, two = anthropic(WORK, Turn(Say("Done.")), Turn(Say("And more."))), openai(WORK, Turn(Say("Here.")))
-    async with hosting(limits=FEW, one=one, two=two) as runtime:
+    async with runtime_with(limits=FEW, one=one, two=two) as runtime:
         session, other = await runtime.open("one", tools=[gate.tool]), await runtime.open("two")
         for target in ("one", "two", "one"):
             await session.switch(target)
@@ -132,7 +132,7 @@ async def bodies_sent(
     gate.open("a", "b")
     one = anthropic(WORK, Turn(Think("so"), Say("Done.")), WORK, Turn(Say("And more.")))
     two = openai(WORK, Turn(Say("Here.")), WORK, Turn(Say("There.")))
-    async with hosting(storage=storage, one=one, two=two) as runtime:
+    async with runtime_with(storage=storage, one=one, two=two) as runtime:
         session = await runtime.open(
             "one", tools=[gate.tool], system="Be brief.", messages=messages, id="same"
         )
@@ -148,7 +148,7 @@ async def bodies_sent(
 
 async def test_an_imported_history_is_readable_before_and_after_passivation() -> None:
     messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
-    async with hosting(limits=FEW, a=openai()) as runtime:
+    async with runtime_with(limits=FEW, a=openai()) as runtime:
         session, other = await runtime.open("a", messages=messages), await runtime.open("a")
         for _ in range(2):
             assert list(await session.history()) == messages
@@ -159,7 +159,7 @@ async def test_an_imported_history_is_readable_before_and_after_passivation() ->
 
 async def test_a_session_with_a_running_ask_keeps_its_actors() -> None:
     gate = Gate()
-    async with hosting(limits=FEW, a=openai(ONE, Turn(Say("Done."))), b=openai()) as runtime:
+    async with runtime_with(limits=FEW, a=openai(ONE, Turn(Say("Done."))), b=openai()) as runtime:
         session, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
         async with session.stream("Do it.") as events:
             await gate.started("a")
@@ -177,22 +177,22 @@ async def test_a_session_with_a_running_ask_keeps_its_actors() -> None:
 async def test_a_tool_that_outlives_its_cancel_keeps_the_actors_active() -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[shielded_tool(begun, released)])
         await cancel_when(session, begun.wait)
         await anyio.wait_all_tasks_blocked()
         kept = not session._lifecycle.passivate()
         released.set()  # before any assertion, so that the tool always ends
         assert kept
-        assert (await recorded(session, "hist_tool_1")).completion is not None
+        assert (await wait_for_result(session, "hist_tool_1")).completion is not None
         await wait_until(session._lifecycle.passivate)
-        assert (await recorded(session, "hist_tool_1")).completion is not None
+        assert (await wait_for_result(session, "hist_tool_1")).completion is not None
         await assert_goes_on(session, server)
 
 
 async def test_a_session_whose_event_is_being_written_keeps_its_actors() -> None:
     storage = HeldStorage(SwitchApplied)
-    async with hosting(a=openai(), b=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), b=openai(), storage=storage) as runtime:
         session = await runtime.open("a")
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
@@ -211,7 +211,7 @@ async def test_a_session_can_be_passivated_and_activated_after_a_crash(which: st
     server = openai(WORK, Turn(Say("Done.")))
     gate = Gate()
     gate.open("a", "b")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         for _ in range(2):
@@ -223,7 +223,7 @@ async def test_a_session_can_be_passivated_and_activated_after_a_crash(which: st
 
 @pytest.mark.parametrize("used", [False, True])
 async def test_a_passivated_session_is_closed_when_its_runtime_is_left(used: bool) -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         if used:
             await session.ask("Hello?")
@@ -237,7 +237,7 @@ async def test_a_passivated_session_is_closed_when_its_runtime_is_left(used: boo
 
 
 async def test_the_cache_affinity_of_a_session_survives_passivation() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
         await use(session)

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel
 
 from actors import tool
 from actors.testing import Call, Say, Turn
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 CALLER: ContextVar[str] = ContextVar("who", default="nobody")
@@ -51,7 +51,7 @@ async def test_tools_rules_and_validators_see_the_variables_of_each_ask() -> Non
         return note("tool")
 
     turns = [Turn(Call("write", {"text": "x"})), Turn(Say("Done."))] * 2
-    async with hosting(a=openai(*turns)) as runtime:
+    async with runtime_with(a=openai(*turns)) as runtime:
         CALLER.set("who opened")
         session = await runtime.open("a", tools=[write])
         for who in ("one", "two"):
@@ -63,7 +63,7 @@ async def test_tools_rules_and_validators_see_the_variables_of_each_ask() -> Non
 
 
 async def test_a_validator_of_the_output_sees_the_variables_of_its_ask() -> None:
-    async with hosting(a=openai(Turn(Say('{"place": "here"}')))) as runtime:
+    async with runtime_with(a=openai(Turn(Say('{"place": "here"}')))) as runtime:
         CALLER.set("who opened")
         session = await runtime.open("a")
         CALLER.set("who asked")

@@ -19,7 +19,7 @@ from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime.test_resume import running_server
-from tests.runtime_support import assert_prefixes, assert_rebuilds, hosting, log, openai
+from tests.runtime_support import assert_prefixes, assert_rebuilds, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -151,7 +151,7 @@ async def test_an_exported_session_is_imported_without_loss() -> None:
 
 async def test_subagents_are_imported_with_their_parent_under_free_ids() -> None:
     storage = MemoryStorage()
-    async with hosting(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
+    async with runtime_with(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
         await runtime.open("b", id="trip-c1")  # an id chosen by the program, so that a subagent needs another
         await (await runtime.open("a", id="trip", tools=[outer])).ask("Go.")
         file = await runtime.journal.export("trip")
@@ -172,7 +172,7 @@ async def test_subagents_are_imported_with_their_parent_under_free_ids() -> None
 
 async def test_a_session_with_subagents_is_imported_completely_or_not_at_all() -> None:
     storage = MemoryStorage()
-    async with hosting(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
+    async with runtime_with(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
         await (await runtime.open("a", id="trip", tools=[outer])).ask("Go.")
         file = await runtime.journal.export("trip")
         await runtime.journal.delete("trip")

@@ -14,7 +14,7 @@ from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools import Tool
-from tests.runtime_support import Gate, anthropic, assert_prefixes, bodies, hosting, log, openai, results
+from tests.runtime_support import Gate, anthropic, assert_prefixes, bodies, log, openai, results, runtime_with
 from tests.session.test_bound_reasoning import sealed_thoughts
 from tests.strict_hosts import strict_host
 from tests.tools.test_toolsets import Bench
@@ -65,7 +65,7 @@ def event_types(events: list[SessionEvent], *of: str) -> list[str]:
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_responses"])
 async def test_changed_tools_begin_an_epoch_if_reasoning_is_bound_to_them(name: str) -> None:
     server = strict_host(name, Script([LOOK, DONE, DONE, LOOK, DONE]), bound=True, interleaved=True)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[look], system="Be brief.")
         await session.ask("Look.")
         await session.ask("Again?")
@@ -83,7 +83,7 @@ async def test_changed_tools_begin_an_epoch_if_reasoning_is_bound_to_them(name: 
 
 async def test_changed_tools_keep_the_lane_if_no_reasoning_is_bound_to_them() -> None:
     server = openai(LOOK, DONE, Turn(Call("look", {})), DONE)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[look])
         await session.ask("Look.")
         await session.configure(tools=[find])
@@ -115,7 +115,7 @@ async def configure_during_ask(
 async def test_changes_during_an_ask_are_queued_and_the_latest_of_each_applies() -> None:
     gate = Gate()
     server = anthropic(Turn(Think("hm"), Call("work", {"name": "a"})), DONE, DONE)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[gate.tool], system="One.")
         changes: tuple[dict[str, object], ...] = ({"tools": [look]}, {"system": "Two."}, {"system": "Three."})
         events, outcomes = await configure_during_ask(session, gate, *changes)
@@ -135,7 +135,7 @@ async def test_changes_during_an_ask_are_queued_and_the_latest_of_each_applies()
 async def test_a_turn_that_waits_for_its_caller_keeps_its_tools() -> None:
     server = openai(Turn(Call("outside", {})), DONE, DONE)
     outside = Tool.external("outside", "Elsewhere.", {"type": "object"})
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[outside])
         (call,) = (await session.ask("Go.")).pending_calls
         assert await session.configure(tools=[look]) == SwitchOutcome("here", "queued", 1)
@@ -148,7 +148,7 @@ async def test_a_turn_that_waits_for_its_caller_keeps_its_tools() -> None:
 async def test_too_many_tools_are_rejected_and_nothing_changes() -> None:
     bench = Bench()
     server = openai(DONE)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[look])
         with pytest.raises(ToolDefinitionError, match="has 130 tools and backend 'here' takes at most 128"):
             await session.configure(tools=[*many_tools(129), bench.source()])
@@ -174,7 +174,7 @@ async def test_new_tools_of_a_toolset_are_logged_before_the_first_request() -> N
     server = strict_host(
         "anthropic", Script([Turn(Think("hm"), Call("work", {})), DONE, DONE]), bound=True, interleaved=True
     )
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[bench.source()])
         await session.ask("Work.")
         await change_toolset(bench, runtime, "work", "later")
@@ -196,7 +196,7 @@ async def test_new_tools_of_a_toolset_are_logged_before_the_first_request() -> N
 async def test_an_ask_fails_if_a_toolset_exceeds_its_backends_limit() -> None:
     bench = Bench()
     server = openai(DONE)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[bench.source()])
         await change_toolset(bench, runtime, *[f"work_{number}" for number in range(129)])
         result = await session.ask("Go.", check=False)
@@ -211,7 +211,7 @@ async def test_a_pool_continues_with_the_member_that_accepts_so_many_tools() -> 
     bench = Bench()
     few, more = openai(DONE), anthropic(DONE)
     pools = {"both": PoolSettings(members=("few", "more"))}
-    async with hosting(few=few, more=more, pools=pools) as runtime:
+    async with runtime_with(few=few, more=more, pools=pools) as runtime:
         session = await runtime.open("both", tools=[bench.source()])
         await change_toolset(bench, runtime, *[f"work_{number}" for number in range(129)])
         result = await session.ask("Go.")
@@ -223,7 +223,7 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_unused() -> None
     one, two, three = Bench("one"), Bench("two"), Bench("three")
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), DONE)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[gate.tool, one.source()])
         changes: tuple[dict[str, object], ...] = ({"tools": [two.source()]}, {"tools": [three.source()]})
         await configure_during_ask(session, gate, *changes)
@@ -240,7 +240,7 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_unused() -> None
 async def test_a_caller_cancelled_while_a_toolset_opens_changes_nothing() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
-    async with hosting(here=openai(DONE)) as runtime:
+    async with runtime_with(here=openai(DONE)) as runtime:
         session = await runtime.open("here", tools=[look])
         async with anyio.create_task_group() as tasks:
             with anyio.CancelScope() as scope:
@@ -268,7 +268,7 @@ async def test_a_tool_cannot_configure_the_session_that_waits_for_it() -> None:
         return "done"
 
     server = openai(Turn(Call("change", {})), DONE)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[change])
         await session.ask("Go.")
     assert len(refused) == 1
@@ -276,7 +276,7 @@ async def test_a_tool_cannot_configure_the_session_that_waits_for_it() -> None:
 
 async def test_a_preview_shows_the_start_of_the_next_epoch() -> None:
     server = strict_host("anthropic", Script([LOOK, DONE, DONE]), bound=True, interleaved=True)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[look])
         await session.ask("Look.")
         assert b"signature" in (await session.preview("here")).body
@@ -288,7 +288,7 @@ async def test_a_preview_shows_the_start_of_the_next_epoch() -> None:
 
 async def test_configuring_the_same_tools_is_logged_and_begins_no_epoch() -> None:
     server = strict_host("anthropic", Script([LOOK, DONE, DONE]), bound=True, interleaved=True)
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[look])
         await session.ask("Look.")
         await session.configure(tools=[look])

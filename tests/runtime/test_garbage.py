@@ -15,7 +15,7 @@ import pytest
 from actors import Session
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +58,7 @@ def collected_types() -> Iterator[list[str]]:
 async def test_a_turn_with_tools_leaves_no_garbage() -> None:
     calls = Turn(Call("search", {"query": "a"}), Call("read", {"path": "b"}), Call("search", {"query": 1}))
     server = openai(calls, Turn(Say("Done.")), calls, Turn(Say("Done.")))
-    async with hosting(gpt=server) as runtime:
+    async with runtime_with(gpt=server) as runtime:
         session = await runtime.open("gpt", tools=[search, read])
         await session.ask("Go.")  # initialises caches
         with collected_types() as found:
@@ -68,7 +68,7 @@ async def test_a_turn_with_tools_leaves_no_garbage() -> None:
 
 async def test_a_deleted_session_leaves_no_garbage() -> None:
     server = openai(Turn(Call("search", {"query": "a"})), Turn(Say("Done.")))
-    async with hosting(gpt=server) as runtime:
+    async with runtime_with(gpt=server) as runtime:
         with collected_types() as found:
             session = await runtime.open("gpt", tools=[search])
             assert (await session.ask("Go.")).status == "complete"
@@ -79,7 +79,7 @@ async def test_a_deleted_session_leaves_no_garbage() -> None:
 
 
 async def test_a_session_that_its_own_tools_reference_is_freed_after_deletion() -> None:
-    async with hosting(gpt=openai()) as runtime:
+    async with runtime_with(gpt=openai()) as runtime:
         session = await runtime.open("gpt")
         await session.configure(tools=[_self_referencing_tool(session)])
         freed = ref(session)

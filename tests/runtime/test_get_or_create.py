@@ -24,7 +24,7 @@ from tests.runtime.every_await import cancels
 from tests.runtime.test_edges import BlockingStorage
 from tests.runtime.test_ownership import assert_nothing_left, runtime_on
 from tests.runtime.test_recovery_of_sessions import HeldStorage
-from tests.runtime_support import Gate, hosting, openai
+from tests.runtime_support import Gate, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ async def test_concurrent_callers_receive_the_same_session(kept: str, tmp_path: 
     async def get(runtime: Runtime) -> None:
         got.append(await runtime.open("a", id="one", resume=True))
 
-    async with hosting(a=openai(Turn(Say("Hi."))), storage=storage_of(kept, tmp_path)) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi."))), storage=storage_of(kept, tmp_path)) as runtime:
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(get, runtime)
@@ -72,7 +72,7 @@ async def test_callers_that_open_and_release_concurrently_all_get_a_session(
             answers.append((await session.ask("Hello.")).text)
 
     server = openai(*[Turn(Say("Hi.")) for _ in range(12)])
-    async with hosting(a=server, storage=storage_of(kept, tmp_path)) as runtime:
+    async with runtime_with(a=server, storage=storage_of(kept, tmp_path)) as runtime:
         for _ in range(2):
             async with anyio.create_task_group() as tasks:
                 for _ in range(6):
@@ -82,10 +82,10 @@ async def test_callers_that_open_and_release_concurrently_all_get_a_session(
 
 async def test_a_resumed_session_keeps_the_target_and_prompt_of_its_log(tmp_path: Path) -> None:
     storage = FILES["sqlite-process"](tmp_path)
-    async with hosting(a=openai(Turn(Say("one"))), b=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(Turn(Say("one"))), b=openai(), storage=storage) as runtime:
         session = await runtime.open("a", id="one", system="Be brief.", tenant="t", resume=True)
         await session.ask("First?")
-    async with hosting(a=openai(Turn(Say("two"))), b=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(Turn(Say("two"))), b=openai(), storage=storage) as runtime:
         session = await runtime.open("b", id="one", tools=[LOOK], tenant="t", resume=True)
         assert session.target == "a"
         assert (await session.ask("Second?")).text == "two"
@@ -100,7 +100,7 @@ async def test_a_resumed_session_keeps_the_target_and_prompt_of_its_log(tmp_path
 
 @STORAGES
 async def test_a_session_is_passivated_when_its_last_user_releases_it(kept: str, tmp_path: Path) -> None:
-    async with hosting(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
+    async with runtime_with(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
         async with runtime.open("a", id="one", resume=True) as session:
             async with runtime.open("a", id="one", resume=True) as same:
                 assert same is session
@@ -124,7 +124,7 @@ async def assert_passivated(runtime: Runtime, kept: str) -> None:
 
 @STORAGES
 async def test_a_session_opened_with_await_stays_when_others_release_it(kept: str, tmp_path: Path) -> None:
-    async with hosting(a=openai(Turn(Say("Hi."))), storage=storage_of(kept, tmp_path)) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi."))), storage=storage_of(kept, tmp_path)) as runtime:
         session = await runtime.open("a", id="one")
         async with runtime.open("a", id="one", resume=True):
             pass
@@ -141,7 +141,7 @@ async def test_releasing_a_session_does_not_cancel_a_running_turn(kept: str, tmp
 
     server = openai(WORK, Turn(Say("Done.")))
     async with (
-        hosting(a=server, storage=storage_of(kept, tmp_path)) as runtime,
+        runtime_with(a=server, storage=storage_of(kept, tmp_path)) as runtime,
         anyio.create_task_group() as tasks,
     ):
         async with runtime.open("a", id="one", tools=[gate.tool]) as session:
@@ -156,7 +156,7 @@ async def test_releasing_a_session_does_not_cancel_a_running_turn(kept: str, tmp
 @STORAGES
 async def test_releasing_a_session_does_not_cancel_a_waiting_turn(kept: str, tmp_path: Path) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
-    async with hosting(a=server, storage=storage_of(kept, tmp_path)) as runtime:
+    async with runtime_with(a=server, storage=storage_of(kept, tmp_path)) as runtime:
         async with runtime.open("a", id="one", tools=[LOOK]) as session:
             asked = await session.ask("Look.")
         assert asked.status == "awaiting"
@@ -171,7 +171,7 @@ async def test_releasing_a_session_does_not_cancel_a_waiting_turn(kept: str, tmp
 
 @pytest.mark.parametrize("kept", ["memory", "slow memory"])
 async def test_a_closed_session_in_memory_is_opened_again_from_scratch(kept: str, tmp_path: Path) -> None:
-    async with hosting(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
+    async with runtime_with(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
         for _ in range(2):
             async with runtime.open("a", id="one", resume=True) as session:
                 await session.ask("Hello.")
@@ -186,7 +186,7 @@ async def test_a_caller_during_a_close_receives_a_new_open_session() -> None:
             answers.append((await session.ask(words)).text)
 
     server = openai(Turn(Say("one")), Turn(Say("two")))
-    async with hosting(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
         tasks.start_soon(use, "First?")
         await storage.begun.wait()
         tasks.start_soon(use, "Second?")
@@ -217,7 +217,7 @@ async def test_a_resuming_open_cancelled_at_any_await_leaves_nothing_behind(
 
 
 async def test_impossible_opens_raise_short_errors() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="resume=True takes an id="):
             await runtime.open("a", resume=True)
         with pytest.raises(SessionClosed, match="No session 'one' is open; open"):
@@ -232,7 +232,7 @@ async def test_impossible_opens_raise_short_errors() -> None:
 async def test_a_released_session_makes_room_for_another(tmp_path: Path) -> None:
     server = openai(*[Turn(Say("Hi.")) for _ in range(7)])
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=2)
-    async with hosting(a=server, storage=storage, limits=limits) as runtime:
+    async with runtime_with(a=server, storage=storage, limits=limits) as runtime:
         for name in ("one", "two", "three", "one"):
             async with runtime.open("a", id=name, resume=True) as session:
                 await session.ask("Hello.")
@@ -254,7 +254,7 @@ async def test_a_released_session_makes_room_for_another(tmp_path: Path) -> None
 async def test_a_waiting_or_subscribed_session_keeps_its_place(tmp_path: Path) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("Hi.")))
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
-    async with hosting(a=server, storage=storage, limits=limits) as runtime:
+    async with runtime_with(a=server, storage=storage, limits=limits) as runtime:
         async with runtime.open("a", id="one", tools=[LOOK], resume=True) as session:
             await session.ask("Look it up.")
         await wait_until(lambda: runtime.stats().active == 0)
@@ -277,7 +277,7 @@ async def test_a_subscribed_session_does_not_protect_released_ones(
 ) -> None:
     monkeypatch.setattr("actors.runtime.residency.TRIES", 1)
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=2)
-    async with hosting(a=openai(), storage=storage, limits=limits) as runtime:
+    async with runtime_with(a=openai(), storage=storage, limits=limits) as runtime:
         for name in ("one", "two"):
             async with runtime.open("a", id=name, resume=True):
                 pass
@@ -302,7 +302,7 @@ async def test_a_looked_up_session_keeps_its_place_while_its_ask_begins(
         answers.append((await session.ask("Hello.")).text)
 
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
-    async with hosting(a=openai(Turn(Say("Hi."))), storage=storage, limits=limits) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi."))), storage=storage, limits=limits) as runtime:
         async with runtime.open("a", id="one", resume=True):
             pass
         async with anyio.create_task_group() as tasks:
@@ -332,7 +332,7 @@ class FailingStorage(SqliteStorage):
 async def test_a_session_interrupted_by_an_outage_makes_room_for_another(tmp_path: Path) -> None:
     storage, limits = FailingStorage(tmp_path / "sessions.db"), RuntimeLimits(sessions=1)
     server = openai(Turn(Say("Hi.")), Turn(Say("Back.")))
-    async with hosting(a=server, storage=storage, limits=limits) as runtime:
+    async with runtime_with(a=server, storage=storage, limits=limits) as runtime:
         async with runtime.open("a", id="one", resume=True) as session:
             await session.ask("Hello.")
             storage.is_full = True
@@ -360,7 +360,7 @@ async def test_a_session_released_during_a_failed_close_makes_room(
             await session.close()
 
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
-    async with hosting(a=openai(), storage=storage, limits=limits) as runtime:
+    async with runtime_with(a=openai(), storage=storage, limits=limits) as runtime:
         with monkeypatch.context() as patched:
             patched.setattr(SessionLifecycle, "_write_end", fail)
             async with anyio.create_task_group() as tasks:

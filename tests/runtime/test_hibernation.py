@@ -23,7 +23,7 @@ from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
 from tests.journal.storages import open_storage
 from tests.runtime.test_activation import bodies_sent
-from tests.runtime_support import Gate, anthropic, hosting, openai
+from tests.runtime_support import Gate, anthropic, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -79,7 +79,9 @@ async def test_hibernation_does_not_change_what_readers_see(storage: Storage) ->
         lambda session: session.preview("two"),
         _events,
     ]
-    async with hosting(storage=storage, one=anthropic(WORK, Turn(Say("Done."))), two=openai()) as runtime:
+    async with runtime_with(
+        storage=storage, one=anthropic(WORK, Turn(Say("Done."))), two=openai()
+    ) as runtime:
         session = await runtime.open("one", tools=[gate.tool], budget=Budget(rounds=5))
         await session.ask("Do it.")
         await session.switch("two")
@@ -101,7 +103,7 @@ async def _events(session: Session) -> list[object]:
 
 @pytest.mark.alternating
 async def test_reading_the_events_of_a_hibernated_session_does_not_wake_it(storage: Storage) -> None:
-    async with hosting(storage=storage, a=openai()) as runtime:
+    async with runtime_with(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello?")
         await hibernate(session)
@@ -114,7 +116,7 @@ async def test_reading_the_events_of_a_hibernated_session_does_not_wake_it(stora
 @pytest.mark.parametrize("given", ["results", "a decision", "a cancel", "an end"])
 async def test_a_waiting_turn_survives_hibernation(storage: Storage, given: str) -> None:
     call = Call("remove", {"path": "/a"}) if given == "a decision" else Call("look", {"n": 1})
-    async with hosting(storage=storage, a=openai(Turn(call), Turn(Say("Done.")))) as runtime:
+    async with runtime_with(storage=storage, a=openai(Turn(call), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK, remove])
         assert (await session.ask("Do it.")).status == "awaiting"
         (waits,) = session.pending
@@ -147,7 +149,7 @@ async def test_a_waiting_turn_survives_hibernation(storage: Storage, given: str)
 
 @pytest.mark.alternating
 async def test_a_hibernated_session_stays_claimed_by_its_host(storage: Storage) -> None:
-    async with hosting(storage=storage, a=openai()) as runtime:
+    async with runtime_with(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         fence = session._lifecycle.fence
         await session.ask("Hello?")
@@ -163,7 +165,7 @@ async def test_cache_affinity_and_output_type_survive_hibernation(
     storage: Storage,
 ) -> None:
     answers = Turn(Call("look", {"n": 1})), Turn(Say('{"celsius": 21}'))
-    async with hosting(storage=storage, a=openai(*answers)) as runtime:
+    async with runtime_with(storage=storage, a=openai(*answers)) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
         assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
@@ -189,7 +191,7 @@ async def test_a_session_with_an_unreadable_log_wakes_once_it_is_readable(
             return super().page(session, after, most)
 
     storage = Unreadable()
-    async with hosting(storage=storage, a=openai(Turn(Say("Hello.")), Turn(Say("Here.")))) as runtime:
+    async with runtime_with(storage=storage, a=openai(Turn(Say("Hello.")), Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello?")
         await hibernate(session)
@@ -207,7 +209,7 @@ async def test_a_session_with_an_unreadable_log_wakes_once_it_is_readable(
 async def test_sessions_are_passivated_after_a_burst_of_asks(storage: Storage) -> None:
     gate, names = Gate(), [f"n{number}" for number in range(8)]
     limits = RuntimeLimits(max_active_sessions=2)
-    async with hosting(storage=storage, limits=limits, a=OpenAIServer(_call_then_answer)) as runtime:
+    async with runtime_with(storage=storage, limits=limits, a=OpenAIServer(_call_then_answer)) as runtime:
         sessions = [await runtime.open("a", tools=[gate.tool]) for _ in names]
         async with anyio.create_task_group() as tasks:
             for session, name in zip(sessions, names, strict=True):
@@ -240,7 +242,7 @@ async def crowded_runtime(storage: Storage, limits: RuntimeLimits) -> AsyncItera
     """Yield a runtime on a server whose model calls the tool `work` once."""
     gate = Gate()
     one = Turn(Call("work", {"name": "a"}))
-    async with hosting(
+    async with runtime_with(
         storage=storage, limits=limits, a=openai(one, Turn(Say("Done."))), b=openai()
     ) as runtime:
         yield runtime, gate
@@ -250,7 +252,7 @@ async def crowded_runtime(storage: Storage, limits: RuntimeLimits) -> AsyncItera
 @pytest.mark.requirement("PROMISE-9")
 @pytest.mark.parametrize("storage", ["memory", "sqlite-process", "postgres"], indirect=True)
 async def test_the_number_of_open_sessions_is_limited(storage: Storage) -> None:
-    async with hosting(storage=storage, limits=RuntimeLimits(sessions=2), a=openai()) as runtime:
+    async with runtime_with(storage=storage, limits=RuntimeLimits(sessions=2), a=openai()) as runtime:
         first, _ = [await runtime.open("a", id=name) for name in ("one", "two")]
         for refused in (runtime.open("a"), runtime.resume("three")):
             with pytest.raises(TooManySessions, match=r"2 sessions are open, as limits\.sessions says"):
@@ -263,7 +265,7 @@ async def test_the_number_of_open_sessions_is_limited(storage: Storage) -> None:
 @pytest.mark.requirement("PROMISE-9")
 async def test_the_least_recently_used_session_is_hibernated_to_free_memory(storage: Storage) -> None:
     limits = RuntimeLimits(memory=100_000)
-    async with hosting(storage=storage, limits=limits, a=openai()) as runtime:
+    async with runtime_with(storage=storage, limits=limits, a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(4)]
         for session in sessions:
             await session.ask(LONG)
@@ -300,7 +302,7 @@ async def test_new_asks_are_rejected_while_busy_sessions_use_all_memory(storage:
 
 @pytest.mark.requirement("PROMISE-9")
 async def test_logs_in_memory_count_and_hibernation_frees_only_folds() -> None:
-    async with hosting(limits=RuntimeLimits(memory=100_000), a=openai(), b=openai()) as runtime:
+    async with runtime_with(limits=RuntimeLimits(memory=100_000), a=openai(), b=openai()) as runtime:
         session = await runtime.open("a", messages=[Message("user", (Text(LONG),))])
         session._lifecycle.evict()
         said = runtime.stats().memory
@@ -325,7 +327,7 @@ async def test_logs_in_memory_count_and_hibernation_frees_only_folds() -> None:
 async def test_the_memory_used_for_passivated_sessions_is_limited(storage: Storage) -> None:
     limits = RuntimeLimits(max_active_sessions=1, memory=210_000)
     async with (
-        hosting(storage=storage, limits=limits, a=openai()) as runtime,
+        runtime_with(storage=storage, limits=limits, a=openai()) as runtime,
         AsyncExitStack() as stack,
     ):
         sessions = [await runtime.open("a") for _ in range(5)]

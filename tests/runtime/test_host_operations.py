@@ -29,7 +29,7 @@ from actors.scheduler.threads import THREADS
 from actors.strict.rules.reading import clear_cache
 from actors.testing import Call, Say, ServerLimits, Stall, Turn
 from tests.runtime.test_recovery_of_sessions import HeldStorage
-from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
+from tests.runtime_support import Gate, actors, anthropic, gather_events, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def wait_for_end(runtime: Runtime, name: str) -> None:
 async def test_a_close_cancelled_at_any_moment_leaves_no_turn_open() -> None:
     for turns in range(0, 24, 2):
         gate = Gate()
-        async with hosting(a=openai(WORK)) as runtime:
+        async with runtime_with(a=openai(WORK)) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
             async with session.stream("Do it."):
                 await gate.started("a")
@@ -75,7 +75,7 @@ async def _cancel_after(turns: int, scope: anyio.CancelScope) -> None:
 async def test_a_natively_cancelled_close_leaves_no_turn_open() -> None:
     for turns in range(1, 12, 2):  # from 1, because at 0 the close has not begun
         gate = Gate()
-        async with hosting(a=openai(WORK)) as runtime:
+        async with runtime_with(a=openai(WORK)) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
             async with session.stream("Do it."):
                 await gate.started("a")
@@ -92,7 +92,7 @@ async def test_a_natively_cancelled_close_leaves_no_turn_open() -> None:
 async def test_leaving_the_runtime_ends_running_turns_in_the_log() -> None:
     gate, storage = Gate(), MemoryStorage()
     silent = anthropic(faults={0: Stall()})
-    async with hosting(a=openai(WORK), silent=silent, storage=storage) as runtime:
+    async with runtime_with(a=openai(WORK), silent=silent, storage=storage) as runtime:
         for target in ("a", "silent"):
             session = await runtime.open(target, tools=[gate.tool], id=target)
             async with session.stream("Do it."), session.stream("And this."):
@@ -111,7 +111,7 @@ async def test_leaving_the_runtime_ends_running_turns_in_the_log() -> None:
 @pytest.mark.requirement("PROMISE-12")
 async def test_a_deleted_session_is_closed_and_its_log_is_removed() -> None:
     gate, storage = Gate(), MemoryStorage()
-    async with hosting(a=openai(WORK, Turn(Say("new"))), storage=storage) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("new"))), storage=storage) as runtime:
         old = await runtime.open("a", tools=[gate.tool], id="one")
         async with old.stream("Do it.") as events:
             await gate.started("a")
@@ -194,7 +194,7 @@ async def test_no_text_of_a_deleted_session_stays_in_memory() -> None:
     async def work(name: str) -> str:
         return f"the result of {name}: {secret}"
 
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         other = await runtime.open("a", id="other")
         session = await runtime.open("a", tools=[work], system=f"You are {secret}.", id="one")
         async with anyio.create_task_group() as tasks:
@@ -210,7 +210,7 @@ async def test_no_text_of_a_deleted_session_stays_in_memory() -> None:
 
 async def test_closed_and_unknown_sessions_can_be_deleted() -> None:
     storage = MemoryStorage()
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         await session.close()
         with pytest.raises(SessionExists):
@@ -224,9 +224,9 @@ async def test_closed_and_unknown_sessions_can_be_deleted() -> None:
 
 async def test_a_deleted_session_is_freed() -> None:
     storage = MemoryStorage()
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         session = await runtime.open("a", system="You are helpful.")
-        await gathered(session, "Hello.")
+        await gather_events(session, "Hello.")
         kept = weakref.ref(session)
         name = session.id
         await runtime.journal.delete(name)
@@ -240,7 +240,7 @@ async def test_a_deleted_session_is_freed() -> None:
 
 async def test_a_cancelled_deletion_is_completed_and_reserves_the_id_meanwhile() -> None:
     storage = HeldStorage(Closed)
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         await (await runtime.open("a", id="one")).ask("Hello.")
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
@@ -264,7 +264,7 @@ class UndeletableStorage(MemoryStorage):
 
 
 async def test_a_log_that_cannot_be_deleted_raises_a_journal_error() -> None:
-    async with hosting(a=openai(), storage=UndeletableStorage()) as runtime:
+    async with runtime_with(a=openai(), storage=UndeletableStorage()) as runtime:
         await runtime.open("a", id="one")
         with pytest.raises(JournalError, match="could not be deleted: OSError: read-only"):
             await runtime.journal.delete("one")
@@ -283,7 +283,7 @@ async def test_leaving_the_runtime_while_sessions_release_logs_is_no_crash(
 
     monkeypatch.setattr(SessionHost, "start", note_and_start)
     monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, _: crashes.append(name))
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         await runtime.open("a", id="one")
         await runtime.open("a", id="two")
         host, life = runtime._running_host(), runtime._system.cells["journal"].life
@@ -297,7 +297,7 @@ async def test_leaving_the_runtime_while_sessions_release_logs_is_no_crash(
 
 
 async def test_the_view_of_sessions_may_change_during_iteration() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         known = runtime.sessions
         for number in range(4):
             await runtime.open("a", id=f"s{number}")
@@ -308,7 +308,7 @@ async def test_the_view_of_sessions_may_change_during_iteration() -> None:
 
 
 async def test_a_session_knows_its_target_after_a_switch_and_passivation() -> None:
-    async with hosting(a=openai(), b=openai()) as runtime:
+    async with runtime_with(a=openai(), b=openai()) as runtime:
         session = await runtime.open("a")
         assert session.target == "a"
         await session.switch("b")
@@ -353,7 +353,7 @@ def public_calls(
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
 async def test_a_call_from_another_thread_or_loop_raises_wrong_event_loop(foreign: str) -> None:
     gate = Gate()
-    async with hosting(a=openai(WORK, Turn(Say("done")))) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("done")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a")
@@ -380,7 +380,7 @@ async def _run_bounded(use: Callable[[], Awaitable[object]]) -> None:
 
 
 async def test_a_thread_may_call_through_the_event_loop() -> None:
-    async with hosting(a=openai(Turn(Say("by a thread")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("by a thread")))) as runtime:
         session = await runtime.open("a")
         answer = await anyio.to_thread.run_sync(lambda: anyio.from_thread.run(session.ask, "Who?"))
         assert answer.text == "by a thread"
@@ -392,7 +392,7 @@ async def test_a_thread_may_call_through_the_event_loop() -> None:
 
 async def test_a_cancel_that_comes_too_late_returns_false() -> None:
     storage = HeldStorage(TurnEnded)
-    async with hosting(a=openai(Turn(Say("done"))), storage=storage) as runtime:
+    async with runtime_with(a=openai(Turn(Say("done"))), storage=storage) as runtime:
         session = await runtime.open("a")
         answers: list[object] = []
 

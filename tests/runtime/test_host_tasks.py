@@ -20,7 +20,7 @@ from actors.runtime import removal
 from actors.runtime.lifecycle import SessionLifecycle
 from tests.journal.storages import begin
 from tests.journal.test_backup import Deaf, Endless
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ async def test_an_unexpected_error_of_a_deletion_reaches_its_caller(
     async def fail(journal: Ref[JournalCommand], session: str) -> list[str]:
         raise Bug(session)
 
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
             patched.setattr(removal, "delete_logs", fail)
@@ -71,7 +71,7 @@ async def test_an_unexpected_error_of_a_close_reaches_its_caller(
     async def fail(lifecycle: SessionLifecycle) -> None:
         raise Bug(lifecycle.name)
 
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
             patched.setattr(SessionLifecycle, "_write_end", fail)
@@ -89,7 +89,7 @@ async def test_an_uncopyable_error_of_a_close_reaches_its_caller_unchanged(
     async def fail(lifecycle: SessionLifecycle) -> None:
         raise UncopyableError(lifecycle.name, 1)
 
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
             patched.setattr(SessionLifecycle, "_write_end", fail)
@@ -156,7 +156,7 @@ async def test_a_caller_is_not_stuck_if_its_task_is_cancelled_before_it_starts()
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_caller_is_not_stuck_if_its_close_is_cancelled_before_it_starts() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         before = asyncio.all_tasks()
         closing = asyncio.create_task(session.close())
@@ -186,7 +186,7 @@ def cancel_natively_twice(task: "asyncio.Task[None]", then: Callable[[], object]
 async def test_a_backup_cancelled_natively_twice_leaves_no_file(tmp_path: Path) -> None:
     storage, copy = Deaf(), tmp_path / "copy.db"
     with anyio.fail_after(60):
-        async with hosting(a=openai(), storage=storage) as runtime:
+        async with runtime_with(a=openai(), storage=storage) as runtime:
             task = asyncio.create_task(runtime.journal.backup(copy))
             await storage.begun.wait()
             cancel_natively_twice(task, storage.may_end.set)
@@ -221,7 +221,7 @@ async def test_a_half_written_cancelled_backup_is_removed_and_unlocked(
     folder.mkdir()
     storage = SlowBackup(tmp_path / "sessions.db")
     with anyio.fail_after(60):
-        async with hosting(a=openai(), storage=storage) as runtime:
+        async with runtime_with(a=openai(), storage=storage) as runtime:
             for number in range(50):
                 begin(storage, f"s{number}")
             task = asyncio.create_task(runtime.journal.backup(folder / "copy.db"))

@@ -10,7 +10,7 @@ from actors.strict.dialects import SERVERS, strict_server
 from actors.testing import Say, Turn
 from actors.transcripts import encode, from_wire, render
 from tests.adapters.test_custom_tools import ITEMS, PATCH
-from tests.runtime_support import bodies, folded, hosting, openai
+from tests.runtime_support import bodies, fold_log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ async def test_a_session_and_its_log_keep_the_report_of_the_import() -> None:
     history, _ = from_wire(BROKEN, "openai")
     assert history.report.left_out == (("messages[].name", 1),)
     server = openai(Turn(Say("Yes.")), Turn(Say("No.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", messages=history)
         assert (await session.history()).report == history.report
         assert (await session.ask("And?")).text == "Yes."
@@ -35,7 +35,7 @@ async def test_a_session_and_its_log_keep_the_report_of_the_import() -> None:
         assert (await session.history()).report == history.report
         assert (await session.ask("And?")).text == "No."
         assert (await session.history()).system == "Be brief."
-        state, _ = folded(runtime, session)
+        state, _ = fold_log(runtime, session)
         assert (state.history.report, state.history.system) == (history.report, "Be brief.")
     assert server.refusals == []
     assert [body["messages"][0] for body in bodies(server)] == [
@@ -46,7 +46,7 @@ async def test_a_session_and_its_log_keep_the_report_of_the_import() -> None:
 @pytest.mark.requirement("PROMISE-13")
 async def test_messages_of_the_program_are_normalized_and_its_prompt_is_kept() -> None:
     odd = Message("tool", (ToolResult("nobody", "lost"),))
-    async with hosting(a=openai(Turn(Say("Yes.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Yes.")))) as runtime:
         session = await runtime.open("a", messages=[Message("user", (Text("Hi."),)), odd])
         (note,) = (await session.history()).report.notes
         assert note == "messages[1]: result for unknown call 'nobody' kept as text"
@@ -57,7 +57,7 @@ async def test_messages_of_the_program_are_normalized_and_its_prompt_is_kept() -
 
 
 async def test_a_preview_reports_assumed_settings_and_tools() -> None:
-    async with hosting(a=strict_server("anthropic"), b=strict_server("bedrock"), c=openai()) as runtime:
+    async with runtime_with(a=strict_server("anthropic"), b=strict_server("bedrock"), c=openai()) as runtime:
         session = await runtime.open("c", messages=from_wire(ITEMS, "responses")[0])
         assert (await session.preview("a")).assumed == ("max_tokens 8192",)
         tools = ("a tool 'apply_patch'", "a tool 'crm__lookup'", "a tool 'db__sql'")
@@ -71,7 +71,7 @@ async def test_a_preview_reports_assumed_settings_and_tools() -> None:
 async def test_free_form_calls_and_namespaces_survive_every_strict_server(name: str) -> None:
     here = strict_server("openai_responses", [Turn(Say("One.")), Turn(Say("Three."))])
     there = strict_server(name, [Turn(Say("Two."))])
-    async with hosting(here=here, there=there) as runtime:
+    async with runtime_with(here=here, there=there) as runtime:
         session = await runtime.open("here", messages=from_wire(ITEMS, "responses")[0])
         assert (await session.ask("And?")).text == "One."
         await session.switch("there")

@@ -27,7 +27,7 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import hosting, log, openai
+from tests.runtime_support import log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +56,7 @@ async def test_results_that_are_no_mapping_by_call_id_are_rejected(
 ) -> None:  # Any: any value that a caller may pass
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
     wrong: dict[str, Any] = {argument: given}  # Any: as above
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         for _ in range(5):  # more calls than the crashes that would end a session
             with pytest.raises(NotAwaited, match=says):
@@ -87,7 +87,7 @@ async def test_results_that_are_no_mapping_by_call_id_are_rejected(
 )
 async def test_an_ask_takes_either_a_message_or_results_and_approvals(given: Any, says: str) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))  # Any: any value that a caller may pass
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         before = len(log(runtime, session))
@@ -105,7 +105,7 @@ async def test_an_ask_takes_either_a_message_or_results_and_approvals(given: Any
 
 async def test_a_decision_of_the_wrong_type_is_rejected_by_call_id() -> None:
     server = openai(Turn(Call("pay", {"euros": 5})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[pay])
         await session.ask("Pay.")
         with pytest.raises(DecisionRefused) as refused:
@@ -128,7 +128,7 @@ async def test_an_unstorable_decision_is_rejected_and_the_call_still_waits(
     verdict: Any, wrong: Any, says: str
 ) -> None:  # Any: any value that a caller may pass
     server = openai(Turn(Call("pay", {"euros": 5})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[pay])
         await session.ask("Pay.")
         with pytest.raises(DecisionRefused) as refused:
@@ -147,7 +147,7 @@ async def test_an_unstorable_decision_is_rejected_and_the_call_still_waits(
     ids=["call", "result", "thinking"],
 )
 async def test_a_user_message_cannot_contain_calls_results_or_thinking(block: Any) -> None:  # Any: a block
-    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         before = len(log(runtime, session))
         with pytest.raises(SessionError, match=f"part 0 is of type {type(block).__name__}"):
@@ -174,7 +174,7 @@ def _look() -> str:
     ids=["function", "tool", "text", "mapping", "none", "listed none", "listed mapping"],
 )
 async def test_tools_that_are_no_list_of_tools_are_rejected(tools: Any, says: str) -> None:  # Any: as above
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         for use in (partial(runtime.open, "a"), session.configure):
             with pytest.raises(ToolDefinitionError) as refused:
@@ -195,7 +195,7 @@ async def test_tools_that_are_no_list_of_tools_are_rejected(tools: Any, says: st
     ids=["id", "tenant", "approve", "budget", "tokens"],
 )
 async def test_invalid_options_of_open_are_config_errors(options: Any, says: str) -> None:  # Any: as above
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="^" + says.replace("(", r"\(")):
             await runtime.open("a", **options)
         assert len(runtime.sessions) == 0
@@ -267,7 +267,7 @@ async def test_invalid_arguments_of_journal_methods_are_rejected(
     storage: Callable[[], Storage] | None, tmp_path: Path
 ) -> None:
     kept = storage() if storage else SqliteStorage(tmp_path / "sessions.db")
-    async with hosting(a=openai(), storage=kept) as runtime:
+    async with runtime_with(a=openai(), storage=kept) as runtime:
         session = await runtime.open("a", id="one")
         await session.ask("Hello.")
         before = await session.history()
@@ -281,7 +281,7 @@ async def test_invalid_arguments_of_journal_methods_are_rejected(
 
 @pytest.mark.parametrize("given", ["euros", 5, [("euros", 5)]])
 async def test_call_tool_takes_arguments_by_name(given: Any) -> None:  # Any: as above
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[pay])
         with pytest.raises(SessionError, match="takes arguments by their names, not a"):
             await session.call_tool("pay", given)

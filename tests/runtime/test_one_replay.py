@@ -15,7 +15,7 @@ from actors.provider.resolver import Resolver
 from actors.testing import Call, Say, Turn
 from tests.runtime.test_rebuild import crash
 from tests.runtime.test_resume import cut_off, has_events, running_server
-from tests.runtime_support import Gate, hosting, openai
+from tests.runtime_support import Gate, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -104,7 +104,7 @@ async def test_the_first_ask_of_an_opened_session_reads_no_log(
 
 
 async def test_the_target_follows_a_log_that_lost_its_last_event() -> None:
-    async with hosting(a=openai(), b=openai()) as runtime:
+    async with runtime_with(a=openai(), b=openai()) as runtime:
         session = await runtime.open("a")
         await session.history()  # activates the session
         await session.switch("b")

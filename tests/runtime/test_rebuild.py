@@ -28,10 +28,10 @@ from tests.runtime_support import (
     assert_prefixes,
     assert_rebuilds,
     bodies,
-    gathered,
-    hosting,
+    gather_events,
     log,
     openai,
+    runtime_with,
 )
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +79,7 @@ async def test_after_an_actor_crash_the_turn_is_interrupted_and_the_next_works(
     gate = Gate()
     gate.open("a")
     server = make_server(WORK)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as stream:
             await gate.started("a", "b")
@@ -107,7 +107,7 @@ async def test_a_crash_at_any_moment_leaves_the_session_equal_to_its_log(
         steps, is_late = 5 * number, (number + number // 4) % 2
         gate = Gate()
         server = anthropic(WORK, faults={1: Stall()} if is_late else {0: Stall(after_bytes=600)})
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
             async with session.stream("Do it.") as stream:
                 for _ in range(steps):
@@ -127,7 +127,7 @@ async def test_a_crash_at_any_moment_leaves_the_session_equal_to_its_log(
 async def test_queued_asks_run_after_a_crash() -> None:
     gate = Gate()
     server = openai(WORK)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("First.") as first, session.stream("Second.") as second:
             await gate.started("a", "b")
@@ -151,7 +151,7 @@ async def test_a_result_that_returns_after_a_crash_is_recorded() -> None:
         return f"{name} is done"
 
     server = openai(Turn(Call("work", {"name": "a"})))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[work])
         async with session.stream("Do it.") as stream:
             await begun.wait()
@@ -166,7 +166,7 @@ async def test_a_result_that_returns_after_a_crash_is_recorded() -> None:
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_crash_of_one_session_does_not_affect_another() -> None:
     gate = Gate()
-    async with hosting(a=openai(WORK), b=openai(WORK, Turn(Say("Done.")))) as runtime:
+    async with runtime_with(a=openai(WORK), b=openai(WORK, Turn(Say("Done.")))) as runtime:
         one = await runtime.open("a", tools=[gate.tool])
         two = await runtime.open("b", tools=[gate.tool])
         async with one.stream("Do it.") as first, two.stream("Do it.") as second:
@@ -182,7 +182,7 @@ async def test_a_session_with_many_switches_and_cancels_equals_its_log() -> None
     gate = Gate()
     gate.open("a", "b")
     one, two = openai(*[WORK, Turn(Say("one"))] * 6), anthropic(*[WORK, Turn(Think("x"), Say("two"))] * 6)
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a", tools=[gate.tool], system="Be brief.")
         for number in range(8):
             await session.switch("ab"[number % 2])
@@ -193,7 +193,7 @@ async def test_a_session_with_many_switches_and_cancels_equals_its_log() -> None
                     await crash(session, "session")
                 _ = [event async for event in events]
             await assert_rebuilds(runtime, session)
-        assert (await gathered(session, "Last."))[-1].type == "complete"
+        assert (await gather_events(session, "Last."))[-1].type == "complete"
     assert one.refusals == two.refusals == []
     assert_prefixes(one)
     assert_prefixes(two)
@@ -202,7 +202,7 @@ async def test_a_session_with_many_switches_and_cancels_equals_its_log() -> None
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_crash_of_a_provider_fails_only_the_running_requests() -> None:
     server = openai(Turn(Say("Here.")), faults={0: Stall()})
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         async with session.stream("Do it.") as events:
             while not server.received:
@@ -216,7 +216,7 @@ async def test_a_crash_of_a_provider_fails_only_the_running_requests() -> None:
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_provider_actor_that_ended_is_replaced() -> None:
     server = openai()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("Hello.")).status == "complete"
         ((binding, first),) = runtime._backends.providers.made.items()
@@ -241,7 +241,7 @@ async def test_a_tool_that_outlives_a_crash_is_quarantined_until_it_ends(which: 
             await release.wait()
         return name
 
-    async with hosting(a=anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
+    async with runtime_with(a=anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[work])
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:

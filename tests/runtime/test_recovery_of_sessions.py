@@ -46,7 +46,7 @@ from actors.runtime.handle import Session
 from actors.session.commands import EndWritten, Finished
 from actors.testing import Call, Say, Turn
 from tests.runtime.test_rebuild import UnknownCommand, crash
-from tests.runtime_support import Gate, anthropic, hosting, log, openai, recorded
+from tests.runtime_support import Gate, anthropic, log, openai, runtime_with, wait_for_result
 
 pytestmark = pytest.mark.anyio
 
@@ -158,7 +158,7 @@ async def crash_at_append(which: str, at: int, *, after: bool) -> None:
     gate.open("a", "b")
     storage = HookedStorage(at, after=after)
     server = openai(WORK, *[Turn(Say(word)) for word in ("one", "two", "three", "four")])
-    async with hosting(a=server, storage=storage) as runtime:
+    async with runtime_with(a=server, storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         storage.hook = crash_later(session, which)
         async with session.stream("First.") as first, session.stream("Second.") as second:
@@ -192,7 +192,7 @@ async def test_a_crash_at_any_append_ends_each_ask_and_each_turn_once(which: str
 
 async def test_an_ask_whose_end_was_written_before_a_crash_keeps_that_end() -> None:
     storage = HookedStorage(2)
-    async with hosting(a=openai(Turn(Say("Here."))), storage=storage) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Here."))), storage=storage) as runtime:
         session = await runtime.open("a")
         storage.hook = crash_later(session, "session")
         result = await session.ask("Hello.")
@@ -204,7 +204,7 @@ async def test_an_ask_whose_end_was_written_before_a_crash_keeps_that_end() -> N
 
 async def test_messages_of_a_crashed_ask_do_not_end_the_next() -> None:
     gate = Gate()
-    async with hosting(a=openai(WORK, Turn(Say("Done.")))) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
@@ -218,12 +218,12 @@ async def test_messages_of_a_crashed_ask_do_not_end_the_next() -> None:
 
 async def test_the_stream_of_a_crashed_ask_reports_the_end_of_every_call() -> None:
     gate = Gate()
-    async with hosting(a=openai(WORK)) as runtime:
+    async with runtime_with(a=openai(WORK)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as stream:
             await gate.started("a", "b")
             gate.open("a")
-            await recorded(session, "hist_tool_1")
+            await wait_for_result(session, "hist_tool_1")
             await crash(session, "scheduler")
             events = [event async for event in stream]
         replayed = Publisher()
@@ -240,7 +240,7 @@ async def test_the_stream_of_a_crashed_ask_reports_the_end_of_every_call() -> No
 async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:
     gate, storage = Gate(), HookedStorage(2)
     gate.open("a", "b")
-    async with hosting(a=openai(WORK, Turn(Say("Done."))), storage=storage) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("Done."))), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         storage.hook = crash_later(session, "ledger")
         assert (await session.ask("Do it.")).status == "interrupted"
@@ -255,7 +255,7 @@ async def test_a_rebuild_includes_the_write_in_progress(kind: type[LogEvent]) ->
     gate, storage = Gate(), HeldStorage(kind)
     gate.open("a", "b")
     server = openai(WORK, *[Turn(Say("Done."))] * 3)
-    async with hosting(a=server, storage=storage) as runtime:
+    async with runtime_with(a=server, storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await storage.begun.wait()
@@ -277,7 +277,7 @@ async def test_a_failed_write_of_a_crashed_actor_does_not_crash_the_next(
 ) -> None:
     gate, storage = Gate(), HeldStorage(kind, fails=True)
     server = openai(WORK, Turn(Say("Done.")))
-    async with hosting(a=server, b=anthropic(), storage=storage) as runtime:
+    async with runtime_with(a=server, b=anthropic(), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks, session.stream("Do it.") as events:
             await gate.started("a", "b")
@@ -300,7 +300,7 @@ async def test_a_failed_write_of_a_crashed_actor_does_not_crash_the_next(
 
 async def test_a_cancel_during_recovery_waits_for_its_end() -> None:
     gate, storage = Gate(), HeldStorage(Cancelled)
-    async with hosting(a=openai(WORK), storage=storage) as runtime:
+    async with runtime_with(a=openai(WORK), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
@@ -326,7 +326,7 @@ async def test_a_cancel_during_recovery_waits_for_its_end() -> None:
 async def test_a_close_that_meets_a_crash_closes_every_call(which: str) -> None:
     for steps in range(0, 12, 3):
         gate = Gate()
-        async with hosting(a=openai(WORK)) as runtime:
+        async with runtime_with(a=openai(WORK)) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
             async with session.stream("Do it.") as events, anyio.create_task_group() as tasks:
                 await gate.started("a", "b")
@@ -345,7 +345,7 @@ async def test_a_close_that_meets_a_crash_closes_every_call(which: str) -> None:
 
 async def test_a_switch_queued_before_a_crash_is_applied_and_reported() -> None:
     gate = Gate()
-    async with hosting(a=openai(WORK), b=anthropic(Turn(Say("Hi.")))) as runtime:
+    async with runtime_with(a=openai(WORK), b=anthropic(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")

@@ -14,7 +14,7 @@ from actors.runtime.runtime import Runtime
 from actors.testing import Call, Turn
 from actors.tools import Tool
 from tests.runtime.test_rebuild import assert_goes_on, crash
-from tests.runtime_support import bodies, hosting, log, openai, results
+from tests.runtime_support import bodies, log, openai, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ async def test_a_repeatable_call_runs_again_after_a_crash_with_the_same_key(
     effects: Effects,
 ) -> None:
     runs, server = Runs(2), openai(WORK)
-    async with hosting(a=server, seconds=30) as runtime:
+    async with runtime_with(a=server, seconds=30) as runtime:
         session = await _crash_during_call(runtime, runs, effects)
         [known] = (await session.ledger()).interactions()
         assert (known.status, known.reason) == ("complete", None)
@@ -80,7 +80,7 @@ async def test_a_repeatable_call_runs_again_after_a_crash_with_the_same_key(
 @pytest.mark.requirement("PROMISE-7")
 async def test_a_call_that_is_not_idempotent_is_not_run_again() -> None:
     runs, server = Runs(2), openai(WORK)
-    async with hosting(a=server, seconds=30) as runtime:
+    async with runtime_with(a=server, seconds=30) as runtime:
         session = await _crash_during_call(runtime, runs, "once")
         [known] = (await session.ledger()).interactions()
         assert (known.status, known.reason) == ("unknown", "outcome_unknown")
@@ -89,7 +89,7 @@ async def test_a_call_that_is_not_idempotent_is_not_run_again() -> None:
 
 async def test_a_call_that_always_crashes_is_started_three_times_at_most() -> None:
     runs, server = Runs(9), openai(WORK)
-    async with hosting(a=server, seconds=30) as runtime:
+    async with runtime_with(a=server, seconds=30) as runtime:
         session = await _crash_during_call(runtime, runs, "idempotent", crashes=3)
         [known] = (await session.ledger()).interactions()
         assert known.reason == "outcome_unknown"
@@ -110,7 +110,7 @@ async def test_a_cancel_or_close_stops_a_call_that_runs_again(
     ends: Callable[[Session], Awaitable[None]],
 ) -> None:
     runs, server = Runs(9), openai(WORK)
-    async with hosting(a=server, seconds=30) as runtime:
+    async with runtime_with(a=server, seconds=30) as runtime:
         session = await runtime.open("a", tools=[runs.tool("idempotent")])
         async with session.stream("Do it.") as stream:
             await runs.begun(1)

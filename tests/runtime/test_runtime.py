@@ -43,12 +43,12 @@ from tests.runtime_support import (
     blocks,
     bodies,
     calls,
-    gathered,
-    hosting,
+    gather_events,
     log,
     openai,
-    restarted,
+    restarted_actors,
     results,
+    runtime_with,
 )
 from tests.session.test_cancel import ONE, cancel_when, shielded_tool
 
@@ -59,7 +59,7 @@ WORK = Turn(Call("work", {"name": "a"}))
 
 async def test_two_runtimes_in_one_process_are_independent() -> None:
     one, two = openai(Turn(Say("one"))), openai(Turn(Say("two")))
-    async with hosting(a=one) as first, hosting(a=two) as second:
+    async with runtime_with(a=one) as first, runtime_with(a=two) as second:
         mine, yours = await first.open("a", id="same"), await second.open("a", id="same")
         assert (await mine.ask("Who?")).text == "one"
         assert (await yours.ask("Who?")).text == "two"
@@ -67,7 +67,7 @@ async def test_two_runtimes_in_one_process_are_independent() -> None:
 
 
 async def test_session_ids_are_validated_generated_and_never_reused() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         for bad in ("", "../x", "a b", "x" * 65, "-x"):
             with pytest.raises(ConfigError, match="not usable"):
                 await runtime.open("a", id=bad)
@@ -88,15 +88,15 @@ async def test_session_ids_are_validated_generated_and_never_reused() -> None:
 
 async def test_generated_ids_skip_those_in_the_storage() -> None:
     storage = MemoryStorage()
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         first = await runtime.open("a")
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         assert (await runtime.open("a")).id != first.id
 
 
 @pytest.mark.requirement("PROMISE-9")
 async def test_calls_of_a_closed_session_raise_session_closed() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello.")
         await session.close()
@@ -121,7 +121,7 @@ async def test_calls_of_a_closed_session_raise_session_closed() -> None:
 @pytest.mark.requirement("PROMISE-10")
 async def test_closing_cancels_the_running_ask_and_drops_the_queued_ones() -> None:
     gate = Gate()
-    async with hosting(a=openai(WORK)) as runtime:
+    async with runtime_with(a=openai(WORK)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("First.") as first, session.stream("Second.") as second:
             await gate.started("a")
@@ -140,7 +140,7 @@ async def test_closing_cancels_the_running_ask_and_drops_the_queued_ones() -> No
 async def test_a_result_during_a_close_is_not_written_after_the_end() -> None:
     begun, released = anyio.Event(), anyio.Event()
     storage = HeldStorage(Closed)
-    async with hosting(a=openai(ONE), storage=storage) as runtime:
+    async with runtime_with(a=openai(ONE), storage=storage) as runtime:
         session = await runtime.open("a", tools=[shielded_tool(begun, released)])
         await cancel_when(session, begun.wait)
         async with anyio.create_task_group() as tasks:
@@ -168,7 +168,7 @@ async def test_leaving_a_runtime_ends_all_running_turns() -> None:
     async def ask(session: Session) -> None:
         ends.append((await session.ask("Do it.")).status)
 
-    async with anyio.create_task_group() as tasks, hosting(work=work, silent=silent) as runtime:
+    async with anyio.create_task_group() as tasks, runtime_with(work=work, silent=silent) as runtime:
         for session in await open_two_sessions(runtime, gate):
             tasks.start_soon(ask, session)
         await gate.started("a")
@@ -197,7 +197,7 @@ async def test_a_cancelled_or_failed_host_leaves_in_order_with_its_own_error() -
 
     async def host(end: Callable[[], object]) -> None:
         gate = Gate()
-        async with hosting(work=openai(WORK)) as runtime:
+        async with runtime_with(work=openai(WORK)) as runtime:
             session = await runtime.open("work", tools=[gate.tool])
             async with session.stream("Do it."):
                 await gate.started("a")
@@ -222,7 +222,7 @@ async def test_leaving_a_runtime_does_not_wait_for_a_blocked_thread() -> None:
         return name
 
     try:
-        async with hosting(work=openai(WORK)) as runtime:
+        async with runtime_with(work=openai(WORK)) as runtime:
             session = await runtime.open("work", tools=[work])
             async with session.stream("Do it."):
                 while not begun.is_set():
@@ -243,7 +243,7 @@ async def test_a_session_continues_from_an_imported_history() -> None:
     gate = Gate()
     gate.open("a")
     one, two = openai(WORK, Turn(Say("Yes."))), anthropic()
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a", tools=[gate.tool], messages=imported)
         assert (await session.ask("And?")).text == "Yes."
         assert (await session.ledger()).interactions()[-1].call_id == "hist_tool_8"
@@ -265,7 +265,7 @@ async def test_results_without_a_call_are_sent_as_text_and_reported() -> None:
         Message("tool", (ToolResult(CallId("nobody"), "orphan"), ToolResult(call, "z is done"))),
     ]
     server = anthropic()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", messages=imported)
         assert [finding.code for finding in History(imported).report.findings] == ["orphan_result"]
         assert (await session.ask("And?")).status == "complete"
@@ -277,7 +277,7 @@ async def test_results_without_a_call_are_sent_as_text_and_reported() -> None:
 
 async def test_an_ask_accepts_only_user_messages() -> None:
     server = openai()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask(Message("user", (Text("one"), Text("two"))))).status == "complete"
         with pytest.raises(SessionError, match="assistant"):
@@ -304,7 +304,7 @@ NO_MESSAGES: list[Any] = [  # Any: as above
 @pytest.mark.parametrize("value", NO_MESSAGES, ids=lambda value: str(value)[:40])
 async def test_an_invalid_message_is_rejected_before_it_reaches_an_actor(value: Any) -> None:  # Any: as above
     server = openai()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         error, match = (
             (ConfigError, "this has neither")
@@ -316,12 +316,12 @@ async def test_an_invalid_message_is_rejected_before_it_reaches_an_actor(value: 
         with pytest.raises(TranscriptError, match=r"messages\[0\]: .*from_wire"):
             await runtime.open("a", messages=[value])
         assert (await session.ask("Hello.")).status == "complete"
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
 
 
 async def test_a_target_or_system_prompt_of_the_wrong_type_is_rejected() -> None:
     nothing: Any = 5  # Any: an argument of the wrong type
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         for refused in (session.switch, session.preview, runtime.open):
             with pytest.raises(UnknownTarget, match="A target is named by a text"):
@@ -329,13 +329,13 @@ async def test_a_target_or_system_prompt_of_the_wrong_type_is_rejected() -> None
         with pytest.raises(ConfigError, match="system= takes a text, not int"):
             await runtime.open("a", system=nothing)
         assert (await session.ask("Hello.")).status == "complete"
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
 
 
 @pytest.mark.long
 async def test_many_sessions_can_open_and_ask_at_the_same_time() -> None:
     server, count = openai(), extent(25, 50)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
 
         async def talk() -> None:
             session = await runtime.open("a")
@@ -355,7 +355,7 @@ async def test_many_sessions_can_open_and_ask_at_the_same_time() -> None:
 async def test_cancelling_hundreds_of_asks_at_once_overflows_no_mailbox() -> None:
     server = openai(faults=lambda number, request: Stall())
     count = extent(300, 600)  # more than a mailbox can hold
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         sessions = [await runtime.open("a") for _ in range(count)]
         ends: list[str] = []
 
@@ -402,7 +402,7 @@ class Failing(MemoryStorage):
 @pytest.mark.requirement("PROMISE-6")
 async def test_a_session_whose_first_event_cannot_be_written_is_not_open() -> None:
     storage = Failing()
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), storage=storage) as runtime:
         storage.failures = 1
         with pytest.raises(JournalError, match="no space left"):
             await runtime.open("a", id="x")
@@ -419,11 +419,11 @@ async def test_an_ask_fails_if_its_event_cannot_be_written(
         storage, gate = Failing(), Gate()
         gate.open("a")
         server, calm = openai(WORK, Turn(Say("Done."))), openai()
-        async with hosting(a=server, calm=calm, storage=storage) as runtime:
+        async with runtime_with(a=server, calm=calm, storage=storage) as runtime:
             session, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("calm")
             storage.after, storage.failures = after, 1
             with suppress(JournalError):
-                events: list[SessionEvent] = await gathered(session, "Do it.")
+                events: list[SessionEvent] = await gather_events(session, "Do it.")
                 assert events[-1].type in ("complete", "error")
             storage.failures = 0
             assert (await session.ask("And now?")).status == "complete"
@@ -435,7 +435,7 @@ async def test_an_ask_fails_if_its_event_cannot_be_written(
 @pytest.mark.requirement("PROMISE-6")
 async def test_a_switch_that_cannot_be_written_does_not_happen() -> None:
     storage = Failing()
-    async with hosting(a=openai(), b=anthropic(), storage=storage) as runtime:
+    async with runtime_with(a=openai(), b=anthropic(), storage=storage) as runtime:
         session = await runtime.open("a")
         storage.failures = 1
         with pytest.raises(JournalError, match="no space left"):
@@ -446,7 +446,7 @@ async def test_a_switch_that_cannot_be_written_does_not_happen() -> None:
 @pytest.mark.requirement("PROMISE-6", "REQ-915-050")
 async def test_a_queued_switch_that_cannot_be_written_applies_after_a_restart() -> None:
     storage, gate = Failing(), Gate()
-    async with hosting(a=openai(WORK, Turn(Say("Done."))), b=anthropic(), storage=storage) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("Done."))), b=anthropic(), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a")
@@ -462,7 +462,7 @@ async def test_a_queued_switch_that_cannot_be_written_applies_after_a_restart() 
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_session_that_crashes_too_often_ends_with_a_typed_error() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session, other = await runtime.open("a"), await runtime.open("a")
         assert (await session.ask("Hello.")).status == "complete"
         for _ in range(9):  # more often than the limit
@@ -485,7 +485,7 @@ async def test_a_runtime_needs_no_configuration() -> None:
 
 async def test_system_prompt_and_tools_are_in_every_request() -> None:
     one, two = openai(), anthropic()
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a", system="Be brief.", tools=[Gate().tool])
         await session.ask("Hello.")
         await session.switch("b")
@@ -540,7 +540,7 @@ async def test_a_slow_handler_is_logged_by_name_without_its_content(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", logger="actors")
-    async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         runtime._system.slow = 0.0  # from now on, every handler counts as slow
         assert (await session.ask("A secret.")).text == "Here."

@@ -22,7 +22,7 @@ from actors.strict.server import LoopbackServer
 from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
 from tests.runtime.test_rebuild import crash
-from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
+from tests.runtime_support import Gate, anthropic, gather_events, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -78,11 +78,11 @@ async def test_the_counters_equal_recounts_of_the_logs_and_of_the_events() -> No
     here = openai(*[CALLING, ENDING] * 12, faults=faults)
     there = anthropic(*[CALLING, CALLING, CALLING, ENDING] * 8)
     limits, shown = RuntimeLimits(max_rounds=3), list[Fields]()
-    async with hosting(pools=pools, limits=limits, a=here, b=there) as runtime:
+    async with runtime_with(pools=pools, limits=limits, a=here, b=there) as runtime:
         for target in ("a", "b", "pool", "a", "pool"):
             session = await runtime.open(target, tools=[look])
             for words in ("Do it.", "And?", "And again?"):
-                shown += map(event_json, await gathered(session, words))
+                shown += map(event_json, await gather_events(session, words))
         assert (
             counters(runtime)
             == recount_logs(runtime)
@@ -107,9 +107,9 @@ async def test_a_call_of_an_undeclared_tool_counts_as_invalid(
         Turn(*unknown, Call("look", {"name": "c"})), Turn(Call("LOOK", {"name": "d"})), ENDING
     )
     shown = list[Fields]()
-    async with hosting(a=server, b=openai(ENDING)) as runtime:
+    async with runtime_with(a=server, b=openai(ENDING)) as runtime:
         session = await runtime.open("a", tools=[look])
-        shown += map(event_json, await gathered(session, "Do it."))
+        shown += map(event_json, await gather_events(session, "Do it."))
         await session.switch("b")
         await session.ask("And?")
         assert counters(runtime) == {"a": ToolCounts(tool_calls_total=5, tool_calls_invalid_args=4)}
@@ -137,9 +137,9 @@ async def test_repeated_calls_are_counted_and_found_by_a_recount(repeats: Repeat
     one, other = Call("look", {"name": "a"}), Call("other", {"name": "b"})
     server = openai(Turn(one), Turn(one), Turn(one, other), Turn(one), Turn(one), ENDING)
     shown = list[Fields]()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[look, waits], on_repeat=repeats)
-        shown += map(event_json, await gathered(session, "Do it."))
+        shown += map(event_json, await gather_events(session, "Do it."))
         ((waiting, *_),) = [session.pending]
         async with session.stream(approvals={waiting.call.id: ApprovalDecision("allow")}) as events:
             shown += [event_json(event) async for event in events]
@@ -158,7 +158,7 @@ async def test_calls_ended_by_a_crash_are_counted_as_in_the_log() -> None:
     """One call of the batch was rejected, which is recorded; the other runs when the session crashes."""
     gate = Gate()
     batch = Turn(Call("work", {"nam": "b"}), Call("work", {"name": "a"}))
-    async with hosting(a=openai(batch, ENDING)) as runtime:
+    async with runtime_with(a=openai(batch, ENDING)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
@@ -171,7 +171,7 @@ async def test_calls_ended_by_a_crash_are_counted_as_in_the_log() -> None:
 @pytest.mark.requirement("U-08")
 async def test_stats_are_a_snapshot_of_the_current_state() -> None:
     long = Turn(Say("word " * 200))
-    async with hosting(a=openai(long, faults={0: Stall(after_bytes=6000)})) as runtime:
+    async with runtime_with(a=openai(long, faults={0: Stall(after_bytes=6000)})) as runtime:
         session = await runtime.open("a")
         async with session.stream("Do it.") as events:
             async for event in events:
@@ -189,9 +189,9 @@ async def test_stats_are_a_snapshot_of_the_current_state() -> None:
 async def test_prometheus_shows_the_stats_by_backend_and_name() -> None:
     gate = Gate()
     gate.open("a")
-    async with hosting(a=openai(Turn(Call("work", {"name": "a"})), ENDING)) as runtime:
+    async with runtime_with(a=openai(Turn(Call("work", {"name": "a"})), ENDING)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        await gathered(session, "Do it.")
+        await gather_events(session, "Do it.")
         registry = CollectorRegistry()
         registry.register(PrometheusCollector(runtime.stats))
         text = generate_latest(registry).decode()
@@ -218,7 +218,7 @@ async def test_quarantined_calls_and_stalls_are_in_the_stats() -> None:
             await release.wait()
         return "late"
 
-    async with hosting(a=openai(Turn(Call("ignore_cancellation")), ENDING)) as runtime:
+    async with runtime_with(a=openai(Turn(Call("ignore_cancellation")), ENDING)) as runtime:
         session = await runtime.open("a", tools=[ignore_cancellation])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
@@ -241,9 +241,9 @@ async def test_calls_of_subagents_are_counted_with_their_own_backend() -> None:
     helper = subagent("helper", "Helps.", target="b", tools=[look])
     wrong = Turn(Call("helper", {"tusk": "c"}))
     above = openai(Turn(Call("helper", {"task": "a"}), Call("helper", {"task": "b"})), wrong, ENDING)
-    async with hosting(a=above, b=anthropic(CALLING, CALLING, ENDING, ENDING)) as runtime:
+    async with runtime_with(a=above, b=anthropic(CALLING, CALLING, ENDING, ENDING)) as runtime:
         session = await runtime.open("a", tools=[helper])
-        shown = map(event_json, await gathered(session, "Have it done."))
+        shown = map(event_json, await gather_events(session, "Have it done."))
         assert recount_events(shown) == counters(runtime)
         assert counters(runtime)["a"] == ToolCounts(tool_calls_total=3, tool_calls_invalid_args=1)
         assert counters(runtime)["b"] == ToolCounts(tool_calls_total=4, tool_calls_invalid_args=2)

@@ -32,7 +32,7 @@ from actors.testing import Call, OpenAIServer, Say, Stall, Status, Turn
 from actors.testing.in_thread import serve_in_thread
 from actors.tools import Tool, tool
 from tests.cli.command import script
-from tests.runtime_support import Gate, hosting, openai
+from tests.runtime_support import Gate, openai, runtime_with
 
 TARGET = "openai:gpt-5.2"
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
@@ -200,7 +200,7 @@ def test_an_interrupt_cancels_the_ask_and_closes_its_calls(backend: Any, way: An
 @pytest.mark.anyio
 async def test_an_interrupted_queued_ask_is_cancelled_when_it_begins() -> None:
     gate, turn = Gate(), Turn(Call("work", {"name": "a"}))
-    async with hosting(a=openai(turn, Turn(Say("Done.")), Turn(Call("work", {"name": "b"})))) as runtime:
+    async with runtime_with(a=openai(turn, Turn(Say("Done.")), Turn(Call("work", {"name": "b"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         first, second = sync.InterruptibleAsk(session), sync.InterruptibleAsk(session)
         results = dict[str, str]()

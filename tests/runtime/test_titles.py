@@ -33,7 +33,7 @@ from actors.telemetry import PrometheusCollector
 from actors.testing import OpenAIServer, Say, Status, Turn
 from tests.journal.postgres import Server
 from tests.journal.storages import STORAGES, begin, open_storage, to
-from tests.runtime_support import bodies, hosting, openai
+from tests.runtime_support import bodies, openai, runtime_with
 
 TITLE = "Über 100 % Regen_in Oslo"
 NOTES: dict[str, str | int | float | bool] = {
@@ -114,7 +114,7 @@ def test_title_and_metadata_persist_until_the_log_is_deleted(
 
 @pytest.mark.anyio
 async def test_a_session_keeps_its_title_and_metadata_when_it_is_resumed(storage: Storage) -> None:
-    async with hosting(a=openai(Turn(Say("Hi."))), storage=storage) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi."))), storage=storage) as runtime:
         session = await runtime.open("a", id="one", title=TITLE, metadata=NOTES)
         await session.ask("Hello.")
         same = await runtime.open("a", id="one", title="Another", metadata={"user": "8"}, resume=True)
@@ -133,7 +133,7 @@ async def test_a_session_keeps_its_title_and_metadata_when_it_is_resumed(storage
         [plain] = [each for each in await runtime.journal.list() if each not in found]
         assert (plain.id, plain.title, plain.metadata) == ("plain", "", {})
     if not isinstance(storage, MemoryStorage):
-        async with hosting(a=openai(), storage=storage) as runtime:
+        async with runtime_with(a=openai(), storage=storage) as runtime:
             for each in (
                 await runtime.resume("one"),
                 await runtime.open("a", id="imported", title="Another", resume=True),
@@ -175,7 +175,7 @@ async def test_an_invalid_title_or_metadata_is_a_config_error(
     given: Any,  # Any: as a caller may
     says: str,
 ) -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         for refuse in (lambda: runtime.open("a", id="one", **given), lambda: runtime.journal.list(**given)):
             with pytest.raises(ConfigError, match=f"^{says}") as refused:
                 await refuse()
@@ -191,7 +191,7 @@ async def test_title_and_metadata_appear_in_no_request_log_or_metric(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server = OpenAIServer([Turn(Say("Hi."))], faults={1: Status(401)})
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", title="marked title", metadata={"marked key": "marked value"})
         await session.ask("Hello.")
         await session.ask("Hello.", check=False)

@@ -25,11 +25,11 @@ from tests.runtime_support import (
     anthropic,
     assert_paired,
     bodies,
-    gathered,
-    hosting,
+    gather_events,
     log,
     openai,
     results,
+    runtime_with,
     synthetic,
 )
 
@@ -56,7 +56,7 @@ async def test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_t
     gate.open("x", "y")
     batch = Turn(Call("work", {"name": "x"}), Call("work", {"name": "y"}))
     one, two = first(batch, faults={1: fault}), second(Turn(Say("Both are done.")))
-    async with hosting(a=one, b=two, pools=POOL) as runtime:
+    async with runtime_with(a=one, b=two, pools=POOL) as runtime:
         session = await runtime.open("pool", tools=[gate.tool])
         answer = await session.ask("Do both.")
         assert (answer.status, answer.binding.backend) == ("complete", "b")
@@ -72,7 +72,7 @@ async def test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_t
 
 async def test_a_request_too_large_for_the_bucket_is_never_waited_for() -> None:
     one, two = openai(faults={0: TOO_LARGE}), anthropic(Turn(Say("Here.")))
-    async with hosting(a=one, b=two, pools=POOL, backend=BackendLimits(attempts=4)) as runtime:
+    async with runtime_with(a=one, b=two, pools=POOL, backend=BackendLimits(attempts=4)) as runtime:
         session = await runtime.open("pool")
         answer = await session.ask("A long story.")
         assert (answer.status, answer.binding.backend) == ("complete", "b")
@@ -84,7 +84,7 @@ async def test_a_call_that_its_own_provider_cannot_read_is_asked_for_again_and_n
     gate = Gate()
     gate.open("x")
     one = openai(Turn(Call("work", {"name": "x"})), Turn(Say("Done.")), faults={0: UNREADABLE})
-    async with hosting(a=one, backend=BackendLimits(attempts=3)) as runtime:
+    async with runtime_with(a=one, backend=BackendLimits(attempts=3)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text) == ("complete", "Done.")
@@ -105,7 +105,7 @@ async def test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_s
         Turn(Say("Bye.")),
     ]
     one = OpenRouterServer(turns, upstreams=["Anthropic", "Google"])
-    async with hosting(a=one) as runtime:
+    async with runtime_with(a=one) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
         assert (await session.ask("And?")).text == "Bye."
@@ -118,9 +118,9 @@ async def test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_s
 @pytest.mark.usefixtures("short_waits")
 async def test_a_model_that_never_writes_a_readable_call_is_given_up_after_a_few_tries() -> None:
     one = openai(faults=dict.fromkeys(range(20), UNREADABLE))
-    async with hosting(a=one, backend=BackendLimits(attempts=3)) as runtime:
+    async with runtime_with(a=one, backend=BackendLimits(attempts=3)) as runtime:
         session = await runtime.open("a")
-        events = await gathered(session, "Do it.")
+        events = await gather_events(session, "Do it.")
         assert isinstance(events[-1], ErrorEvent)
         assert [message.role for message in await session.history()] == ["user"]
     assert one.received == 3

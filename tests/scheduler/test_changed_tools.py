@@ -11,7 +11,7 @@ from actors import LiveTools, ToolSource, tool
 from actors.events import ApprovalDecision
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
-from tests.runtime_support import bodies, hosting, openai, results
+from tests.runtime_support import bodies, openai, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +99,7 @@ async def test_a_call_of_a_tool_that_changed_meanwhile_does_not_run(
     """Case tool-changed-under-a-call."""
     bench = SwappableToolset(blocks=blocks)
     server = openai(FIND, Turn(Call("swap")), FIND, Turn(Say("done")), Turn(Say("again")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         swap = swapping_tool(bench, bench.make_tool(**other))
         session = await runtime.open("a", tools=[swap, bench.source()])
         assert (await session.ask("Find.")).status == "complete"
@@ -116,7 +116,7 @@ async def test_a_pending_call_does_not_run_after_its_tool_changed() -> None:
     bench = SwappableToolset()
     bench.find = bench.make_tool(QUERY, approval="ask")
     server = openai(FIND, Turn(Say("done")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         assert (await session.ask("Find.")).status == "awaiting"
         (waiting,) = session.pending
@@ -138,7 +138,7 @@ async def test_a_tool_that_was_only_redefined_with_equal_rules_runs() -> None:
     bench = SwappableToolset()
     bench.find = redefine(bench)
     server = openai(Turn(Call("swap")), FIND, Turn(Say("done")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[swapping_tool(bench, redefine(bench)), bench.source()])
         assert (await session.ask("Find.")).status == "complete"
     assert bench.ran == [{"q": "x"}]

@@ -14,7 +14,7 @@ from actors.errors import ReentrantCall
 from actors.kernel.loop_thread import Backend
 from actors.testing import Call, Say, Turn
 from tests.runtime.hosting_cases import case
-from tests.runtime_support import bodies, hosting, openai, results
+from tests.runtime_support import bodies, openai, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 CALLER: ContextVar[str] = ContextVar("who", default="nobody")
@@ -46,7 +46,7 @@ async def test_a_blocking_tool_can_run_functions_of_both_kinds_on_the_loop() -> 
         return told
 
     server = openai(Turn(Call("lookup", {"q": "!"})), Turn(Call("lookup", {"q": "?"})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         CALLER.set("me")
         session = await runtime.open("a", tools=[lookup])
         await session.ask("Look it up.")
@@ -69,7 +69,7 @@ async def test_an_exception_on_the_event_loop_reaches_the_blocking_tool() -> Non
         return "nothing"
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         await (await runtime.open("a", tools=[lookup])).ask("Look it up.")
     (told,) = results(bodies(server)[-1]).values()
     assert "caught not there" in told
@@ -96,7 +96,7 @@ async def test_an_exit_exception_on_the_loop_fails_only_its_tools_call(
         return "nothing"
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         assert (await (await runtime.open("a", tools=[lookup])).ask("Look it up.")).text == "Done."
     (told,) = results(bodies(server)[-1]).values()
     assert told == f"ERROR: {exit_exception.__name__}: of the tool"
@@ -110,7 +110,7 @@ async def test_a_blocking_tool_may_run_its_own_event_loop(backend: Backend) -> N
         return anyio.run(query, backend=backend)
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         CALLER.set("me")
         await (await runtime.open("a", tools=[lookup])).ask("Look it up.")
     (told,) = results(bodies(server)[-1]).values()
@@ -128,7 +128,7 @@ async def test_a_blocking_tool_that_asks_its_own_session_gets_an_error() -> None
         return "told"
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         opened.append(await runtime.open("a", tools=[lookup]))
         await opened[0].ask("Look it up.")
     (said,) = results(bodies(server)[-1]).values()

@@ -20,11 +20,11 @@ from tests.runtime_support import (
     anthropic,
     assert_paired,
     bodies,
-    hosting,
     openai,
-    recorded,
-    restarted,
+    restarted_actors,
     results,
+    runtime_with,
+    wait_for_result,
 )
 
 pytestmark = pytest.mark.anyio
@@ -256,7 +256,7 @@ async def test_whatever_a_tool_does_affects_only_the_result_of_its_call(make_ser
         Turn(Call("work", {"name": "a"}), *HOSTILE, Call("work", {"name": "a"})), Turn(Say("Well."))
     )
     calm = openai(*[Turn(Call("work", {"name": "a"})), Turn(Say("calm"))] * 5)
-    async with hosting(a=server, calm=calm) as runtime:
+    async with runtime_with(a=server, calm=calm) as runtime:
         other = await runtime.open("calm", tools=[gate.tool])
         others: list[str] = []
         on_asyncio = isinstance(stray_cancellation(), asyncio.CancelledError)
@@ -279,7 +279,7 @@ async def test_whatever_a_tool_does_affects_only_the_result_of_its_call(make_ser
         (spoiled,) = [item for item in ledger.interactions() if item.tool == "spoils"]
         assert spoiled.arguments == b'{"items":[1,2]}'
         assert (await session.ask("And now?")).status == "complete"
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []
     assert server.refusals == calm.refusals == []
     body = bodies(server)[-1]
     assert_paired(body)
@@ -304,7 +304,7 @@ async def test_a_tool_that_hangs_blocks_only_its_own_session() -> None:
     gate.open("a")
     deaf = openai(Turn(Call("hangs", {"name": "a"})))
     calm = openai(*[Turn(Call("work", {"name": "a"})), Turn(Say("calm"))] * 3)
-    async with hosting(deaf=deaf, calm=calm) as runtime:
+    async with runtime_with(deaf=deaf, calm=calm) as runtime:
         stuck = await runtime.open("deaf", tools=[hangs])
         other = await runtime.open("calm", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
@@ -315,14 +315,14 @@ async def test_a_tool_that_hangs_blocks_only_its_own_session() -> None:
             assert await stuck.cancel()
         assert (await stuck.ask("And now?")).status == "complete"
         released.set()
-        await recorded(stuck, "hist_tool_1")
+        await wait_for_result(stuck, "hist_tool_1")
 
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_tool_may_open_a_child_session_and_ask_it() -> None:
     outer = openai(Turn(Call("delegate", {"words": "hello"})), Turn(Say("done")))
     middle = openai(Turn(Call("delegate", {"words": "deeper"})), Turn(Say("from the middle")))
-    async with hosting(outer=outer, middle=middle, inner=openai(Turn(Say("from inside")))) as runtime:
+    async with runtime_with(outer=outer, middle=middle, inner=openai(Turn(Say("from inside")))) as runtime:
 
         @tool
         async def delegate(words: str) -> str:
@@ -343,7 +343,7 @@ async def test_a_tool_may_open_a_child_session_and_ask_it() -> None:
 async def test_a_tool_that_uses_its_own_session_gets_an_error_without_details() -> None:
     server = openai(Turn(Call("reflect", {"words": "hello"})), Turn(Say("done")))
     refused: list[str] = []
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
 
         @tool
         async def reflect(words: str) -> str:
@@ -369,7 +369,7 @@ async def test_a_tool_cannot_close_a_parent_session_or_ask_a_sibling() -> None:
     outer = openai(Turn(Call("delegate", {"words": "hello"})), Turn(Say("done")))
     inner = openai(Turn(Call("meddle", {"words": "x"})), Turn(Say("from inside")))
     refused: list[str] = []
-    async with hosting(outer=outer, inner=inner, beside=openai()) as runtime:
+    async with runtime_with(outer=outer, inner=inner, beside=openai()) as runtime:
         beside = await runtime.open("beside")
 
         @tool
@@ -396,7 +396,7 @@ async def test_a_tool_cannot_close_a_parent_session_or_ask_a_sibling() -> None:
 async def test_a_tool_may_ask_a_session_of_another_runtime() -> None:
     inner = openai(Turn(Say("from inside")))
     outer = openai(Turn(Call("delegate", {"words": "hello"})), Turn(Say("done")))
-    async with hosting(inner=inner) as below, hosting(outer=outer) as above:
+    async with runtime_with(inner=inner) as below, runtime_with(outer=outer) as above:
         helper = await below.open("inner")
 
         @tool

@@ -16,7 +16,7 @@ from actors.scheduler import calls
 from actors.testing import Call, Say, Turn
 from actors.testing.images import png_base64
 from actors.tools import tool
-from tests.runtime_support import bodies, hosting, openai, results
+from tests.runtime_support import bodies, openai, results, runtime_with
 
 ROWS = [{"id": number, "name": f"row {number}"} for number in range(20_000)]
 ONE = Turn(Call("work", {}))
@@ -101,7 +101,7 @@ async def _result(value: object, limits: RuntimeLimits | None = None) -> str:
         return value
 
     server = openai(ONE)
-    async with hosting(a=server, limits=limits) as runtime:
+    async with runtime_with(a=server, limits=limits) as runtime:
         session = await runtime.open("a", tools=[work])
         await session.ask("Go.")
     (told,) = results(bodies(server)[-1]).values()
@@ -138,7 +138,7 @@ async def test_other_sessions_continue_while_a_large_result_is_converted(
         """Return a large value."""
         return ROWS
 
-    async with hosting(a=openai(ONE), b=openai(Turn(Say("Hello.")))) as runtime:
+    async with runtime_with(a=openai(ONE), b=openai(Turn(Say("Hello.")))) as runtime:
         one = await runtime.open("a", tools=[work])
         two = await runtime.open("b")
         async with anyio.create_task_group() as tasks:
@@ -193,7 +193,7 @@ async def test_a_cancel_during_the_conversion_of_a_result_loses_nothing(
         """Return a large value."""
         return "x" * (LARGE_TEXT + 1)
 
-    async with hosting(a=openai(ONE)) as runtime:
+    async with runtime_with(a=openai(ONE)) as runtime:
         session = await runtime.open("a", tools=[work])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -217,7 +217,7 @@ async def test_a_large_result_is_kept_even_if_its_task_is_in_a_cancelled_scope()
         return "x" * (LARGE_TEXT + 1)
 
     server = openai(ONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[work])
         await session.ask("Go.")
     (told,) = results(bodies(server)[-1]).values()

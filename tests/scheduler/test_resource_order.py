@@ -14,7 +14,7 @@ from actors.scheduler.executor import ToolFailure
 from actors.scheduler.ordering import ResourceOrder
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, bodies, hosting, openai, results
+from tests.runtime_support import Gate, bodies, openai, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ def batch(*names: str) -> Turn:
 
 async def test_writes_to_one_resource_keep_their_order_and_others_run_at_once() -> None:
     gate, server = Gate(), openai(batch("a1", "b1", "a2", "b2", "a3"))
-    async with hosting(seconds=30, a=server) as runtime:
+    async with runtime_with(seconds=30, a=server) as runtime:
         session = await runtime.open("a", tools=[with_resource(gate.tool)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -77,7 +77,7 @@ async def test_ordered_calls_of_blocking_tools_hold_no_thread_while_they_wait() 
     server = openai(
         Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}), Call("other", {"name": "c"}))
     )
-    async with hosting(seconds=30, a=server, limits=RuntimeLimits(tool_threads=2)) as runtime:
+    async with runtime_with(seconds=30, a=server, limits=RuntimeLimits(tool_threads=2)) as runtime:
         session = await runtime.open("a", tools=[work, other])
         assert (await session.ask("Go.")).status == "complete"
     assert runs == ["a begins", "a ends", "b begins", "b ends"]
@@ -97,7 +97,7 @@ async def test_a_call_that_fails_or_times_out_lets_the_next_one_run() -> None:
         return name
 
     server = openai(batch("fails", "hangs", "works"))
-    async with hosting(seconds=30, a=server) as runtime:
+    async with runtime_with(seconds=30, a=server) as runtime:
         session = await runtime.open("a", tools=[work])
         await session.ask("Go.")
     assert runs == ["fails", "hangs", "works"]
@@ -120,7 +120,7 @@ async def test_a_resource_stays_locked_while_an_abandoned_tool_still_runs() -> N
 
     script = batch("hangs", "second", "third"), batch("fourth"), Turn(Say("So be it."))
     server = openai(*script, batch("fifth"), Turn(Say("Done.")))
-    async with hosting(seconds=30, a=server, on_tool_error=failures.append) as runtime:
+    async with runtime_with(seconds=30, a=server, on_tool_error=failures.append) as runtime:
         session = await runtime.open("a", tools=[work])
         try:
             await session.ask("Go.")
@@ -139,7 +139,9 @@ async def test_a_resource_stays_locked_while_an_abandoned_tool_still_runs() -> N
 
 async def test_a_call_cancelled_while_it_waits_for_its_resource_never_starts() -> None:
     gate = Gate()
-    async with hosting(seconds=30, a=openai(batch("a1", "a2"), batch("a3"), Turn(Say("Done.")))) as runtime:
+    async with runtime_with(
+        seconds=30, a=openai(batch("a1", "a2"), batch("a3"), Turn(Say("Done.")))
+    ) as runtime:
         session = await runtime.open("a", tools=[with_resource(gate.tool)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -162,7 +164,7 @@ async def test_a_failing_resource_rule_fails_only_its_own_call() -> None:
         return "disk"
 
     server = openai(batch("a", "b"))
-    async with hosting(seconds=30, a=server, on_tool_error=failures.append) as runtime:
+    async with runtime_with(seconds=30, a=server, on_tool_error=failures.append) as runtime:
         session = await runtime.open("a", tools=[replace(gate.tool, resources=rule)])
         await session.ask("Go.")
     assert gate.runs == ["b"]
@@ -172,7 +174,7 @@ async def test_a_failing_resource_rule_fails_only_its_own_call() -> None:
 
 async def test_sessions_do_not_share_resources() -> None:
     gate = Gate()
-    async with hosting(seconds=30, a=openai(batch("a1")), b=openai(batch("a2"))) as runtime:
+    async with runtime_with(seconds=30, a=openai(batch("a1")), b=openai(batch("a2"))) as runtime:
         one, two = [await runtime.open(name, tools=[with_resource(gate.tool)]) for name in "ab"]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.ask, "Go.")

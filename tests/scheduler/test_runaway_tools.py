@@ -17,7 +17,7 @@ from actors.runtime.runtime import Runtime
 from actors.scheduler.watchdog import LOOK, STALL, LoopWatch
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
-from tests.runtime_support import bodies, hosting, openai, results
+from tests.runtime_support import bodies, openai, results, runtime_with
 from tests.tools.test_toolsets import Bench
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +52,7 @@ async def test_a_tool_that_blocks_the_loop_is_named_with_its_code_location(
 
     server = openai(Turn(Call("blocks")), Turn(Say("Done.")))
     with caplog.at_level(logging.WARNING, "actors.tools"):
-        async with hosting(gpt=server) as runtime:
+        async with runtime_with(gpt=server) as runtime:
             session = await runtime.open("gpt", tools=[blocks], id="slow")
             assert runtime._watch.seen.count == 0
             assert (await session.ask("Go.")).status == "complete"
@@ -81,7 +81,7 @@ async def test_a_tool_that_waits_is_no_stall_and_the_watchdog_ends_by_itself() -
         thread.join(PATIENCE)
     before = len(watchdogs())
     server = openai(Turn(Call("waits")), Turn(Say("Done.")))
-    async with hosting(gpt=server) as runtime:
+    async with runtime_with(gpt=server) as runtime:
         session = await runtime.open("gpt", tools=[waits])
         assert (await session.ask("Go.")).status == "complete"
         assert looked.is_set()
@@ -100,7 +100,7 @@ async def test_no_watchdog_runs_while_a_toolset_is_open_without_calls() -> None:
     for thread in watchdogs():  # from another test
         thread.join(PATIENCE)
     bench = Bench()
-    async with hosting(gpt=openai(Turn(Call("work")), Turn(Say("Done.")))) as runtime:
+    async with runtime_with(gpt=openai(Turn(Call("work")), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("gpt", tools=[bench.source()])
         assert bench.notes == ["bench opened"]
         assert watchdogs() == []
@@ -142,7 +142,7 @@ async def test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end(
     call = Turn(Call("ignore_cancellation"))
     server = openai(call, call, call, Turn(Say("So I go on.")), call, Turn(Say("Done.")))
     with caplog.at_level(logging.WARNING, "actors.tools"):
-        async with hosting(gpt=server, limits=RuntimeLimits(max_abandoned_calls=2)) as runtime:
+        async with runtime_with(gpt=server, limits=RuntimeLimits(max_abandoned_calls=2)) as runtime:
             session = await runtime.open("gpt", tools=[ignore_cancellation])
             for count in (1, 2):
                 await _ask_and_cancel(runtime, session.id, lambda: len(running) == count)  # noqa: B023

@@ -19,11 +19,11 @@ from tests.runtime_support import (
     anthropic,
     assert_paired,
     bodies,
-    hosting,
     log,
     openai,
-    recorded,
     results,
+    runtime_with,
+    wait_for_result,
 )
 
 pytestmark = pytest.mark.anyio
@@ -38,14 +38,14 @@ FIVE = Turn(*[Call("work", {"name": name}) for name in "abcde"])
 async def test_calls_of_a_message_run_concurrently_and_are_answered_in_order(make_server: MakeServer) -> None:
     gate = Gate()
     server = make_server(FIVE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
             await gate.started(*"abcde")
             for number, name in reversed(list(enumerate("abcde", 1))):
                 gate.open(name)
-                await recorded(session, f"hist_tool_{number}")
+                await wait_for_result(session, f"hist_tool_{number}")
         history = await session.history()
         assert [message.role for message in history] == ["user", "assistant", "tool", "assistant"]
         kinds = [type(event) for event in log(runtime, session)]
@@ -58,7 +58,7 @@ async def test_calls_of_a_message_run_concurrently_and_are_answered_in_order(mak
 async def test_the_batch_of_one_session_does_not_delay_another() -> None:
     one, two = Gate(), Gate()
     two.open(*"abcde")
-    async with hosting(a=openai(FIVE), b=openai(FIVE)) as runtime:
+    async with runtime_with(a=openai(FIVE), b=openai(FIVE)) as runtime:
         first = await runtime.open("a", tools=[one.tool])
         second = await runtime.open("b", tools=[two.tool])
         async with anyio.create_task_group() as tasks:
@@ -84,7 +84,7 @@ async def test_invalid_arguments_are_rejected_with_the_missing_fields(
         Call("nothing_like_it", {}),
     )
     server = make_server(turn, Turn(Say("I see.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         assert gate.runs == ["a"]
@@ -103,7 +103,7 @@ async def test_invalid_arguments_are_rejected_with_the_missing_fields(
 @pytest.mark.requirement("U-05")
 async def test_a_call_of_an_unknown_tool_is_answered_with_the_known_tools() -> None:
     server = openai(Turn(Call("nothing_like_it", {})), Turn(Say("I see.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         tools = [Tool.from_schema(name, "", {"type": "object"}, Gate().tool) for name in ("first", "second")]
         session = await runtime.open("a", tools=tools)
         assert (await session.ask("Do it.")).status == "complete"
@@ -125,7 +125,7 @@ async def test_a_model_that_never_corrects_itself_is_asked_for_a_final_text(
 
     server = OpenAIServer(stubborn) if make_server is openai else anthropic()
     server.script = OpenAIServer(stubborn).script
-    async with hosting(a=server, limits=RuntimeLimits(max_corrections=3)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(max_corrections=3)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "I give up.", 4)
@@ -141,7 +141,7 @@ async def test_at_the_round_limit_the_model_is_asked_once_more_without_tools(mak
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
     server = make_server(*turns, Turn(Say("That is all.")))
-    async with hosting(a=server, limits=RuntimeLimits(max_rounds=3)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(max_rounds=3)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "That is all.", 3)
@@ -158,7 +158,7 @@ async def test_calls_after_tools_are_off_are_closed_and_not_run(make_server: Mak
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
     server = make_server(*turns)
-    async with hosting(a=server, limits=RuntimeLimits(max_rounds=2)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(max_rounds=2)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         assert gate.runs == ["a"]
@@ -185,7 +185,7 @@ async def test_a_call_that_is_not_approved_is_denied_and_the_model_sees_it() -> 
 
     names = Turn(*[Call("remove", {"name": name}) for name in "abx"])
     server, unasked = openai(names), openai(names)
-    async with hosting(a=server, b=unasked) as runtime:
+    async with runtime_with(a=server, b=unasked) as runtime:
         asked = await runtime.open("a", tools=[remove], approve=approve)
         assert (await asked.ask("Do it.")).status == "complete"
         assert runs == ["b"]
@@ -208,7 +208,7 @@ async def test_calls_beyond_the_limit_are_all_answered(limits: RuntimeLimits, ra
     gate = Gate()
     gate.open("a")
     server = openai(Turn(*[Call("work", {"name": "a"})] * (ran + 6)))
-    async with hosting(a=server, limits=limits) as runtime:
+    async with runtime_with(a=server, limits=limits) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         assert len(gate.runs) == ran
@@ -240,7 +240,7 @@ async def test_a_tool_that_exceeds_its_timeout_fails(is_async: bool) -> None:
 
     server = openai(Turn(Call("work", {"name": "a"})))
     slow: Tool[..., Any] = waits if is_async else blocks  # Any: any function
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[slow])
         try:
             assert (await session.ask("Do it.")).status == "complete"
@@ -263,7 +263,7 @@ async def test_a_cancelled_call_that_waits_for_a_thread_never_starts() -> None:
         return name
 
     server = openai(FIVE)
-    async with hosting(a=server, limits=RuntimeLimits(tool_threads=1)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(tool_threads=1)) as runtime:
         session = await runtime.open("a", tools=[work])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
@@ -273,7 +273,7 @@ async def test_a_cancelled_call_that_waits_for_a_thread_never_starts() -> None:
                 assert await session.cancel()
             finally:
                 released.set()
-        await recorded(session, f"hist_tool_{1 + 'abcde'.index(runs[0])}")
+        await wait_for_result(session, f"hist_tool_{1 + 'abcde'.index(runs[0])}")
         assert (await session.ask("And?")).status == "complete"
         assert len(runs) == 1
     assert server.refusals == []
@@ -286,7 +286,7 @@ async def test_canonical_ids_are_never_reused() -> None:
     gate.open(*"abcde")
     restart = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}), ids="restart")
     server = openai(restart, Turn(Say("one")), restart, Turn(Say("two")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         await session.ask("Do it.")
         await session.ask("Again.")

@@ -16,7 +16,7 @@ from actors.kernel.event_loop import Waiter, wake
 from actors.scheduler import calls
 from actors.scheduler.threads import SlotRequest, Threads, ThreadSlot
 from actors.testing import Call, OpenAIServer, Say, Turn
-from tests.runtime_support import Json, hosting
+from tests.runtime_support import Json, runtime_with
 
 LIMITS = RuntimeLimits(tool_threads=1, thread_wait_timeout=3600)
 
@@ -68,7 +68,7 @@ class QueueingTool:
 async def test_tenants_and_their_sessions_take_turns_with_the_threads(pool: Threads) -> None:
     line = QueueingTool()
     tenants = {"a1": "a", "a2": "a", "a3": "a", "b1": "b"}
-    async with hosting(a=line.server(3), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=line.server(3), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
         with_one = 0
         for name, tenant in tenants.items():  # the very first call runs, and all others wait
             session = await runtime.open("a", tools=[line.tool], id=name, tenant=tenant)
@@ -95,7 +95,7 @@ async def test_a_thread_that_becomes_free_wakes_one_call(
         wake(waiter, value)
 
     monkeypatch.setattr(calls, "wake", counting)
-    async with hosting(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
         for _ in range(sessions):
             session = await runtime.open("a", tools=[line.tool])
             tasks.start_soon(session.ask, "Go.")
@@ -108,7 +108,7 @@ async def test_a_thread_that_becomes_free_wakes_one_call(
 @pytest.mark.anyio
 async def test_a_call_cancelled_while_it_waits_leaves_its_turn_to_the_next(pool: Threads) -> None:
     line = QueueingTool()
-    async with hosting(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
         sessions = [await runtime.open("a", tools=[line.tool], id=name) for name in ("s1", "s2", "s3")]
         for number, session in enumerate(sessions):
             tasks.start_soon(session.ask, "Go.")

@@ -26,7 +26,7 @@ from actors.scheduler.executor import ToolFailure
 from actors.scheduler.threads import THREADS, Threads
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
-from tests.runtime_support import Gate, bodies, hosting, log, openai, recorded, results
+from tests.runtime_support import Gate, bodies, log, openai, results, runtime_with, wait_for_result
 from tests.scheduler.test_isolation import stray_cancellation
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ AnyTool = Tool[..., Any]  # Any: any function
 async def results_of(*tools: AnyTool, **options: Any) -> list[str]:  # Any: of `open`
     """Return the results that the model sees for one call of each tool."""
     server = openai(Turn(*[Call(item.name, {}) for item in tools]), Turn(Say("done")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=tools, **options)
         assert (await session.ask("Do it.")).status == "complete"
     return list(results(bodies(server)[-1]).values())
@@ -70,7 +70,7 @@ async def test_a_tool_that_leaves_a_task_group_open_affects_no_other_session() -
     gate = Gate()
     calm = openai(Turn(Call("work", {"name": "a"})), Turn(Say("calm")))
     server = openai(ONE, Turn(Say("done")), ONE, Turn(Say("again")))
-    async with hosting(a=server, calm=calm) as runtime:
+    async with runtime_with(a=server, calm=calm) as runtime:
         other = await runtime.open("calm", tools=[gate.tool])
         session = await runtime.open("a", tools=[work])
         async with other.stream("Go on.") as events:
@@ -102,7 +102,7 @@ async def test_a_tool_that_swallows_cancellation_is_not_woken_after_its_close() 
                 wakes.append(1)
 
     server = openai(ONE, Turn(Say("again")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[work])
         async with session.stream("Do it."):
             await begun.wait()
@@ -171,7 +171,7 @@ async def test_an_awaitable_returned_by_a_function_is_subject_to_its_timeout() -
 
     made = Tool.from_schema("work", "Work.", {"type": "object"}, lambda: forever(), timeout=0.05)
     server = openai(ONE, Turn(Say("done")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[made])
         assert (await session.ask("Do it.")).status == "complete"
         assert ended == [""]  # cancelled at its timeout, not when the runtime is left
@@ -196,7 +196,7 @@ def reads_in_a_thread() -> str:
 async def test_tools_see_the_context_variables_of_the_asks_caller() -> None:
     seen: list[list[str]] = []
     server = OpenAIServer(_both_then_done)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[reads, reads_in_a_thread])
 
         async def ask(value: str) -> None:
@@ -249,7 +249,9 @@ async def test_a_call_is_rejected_if_closed_calls_hold_every_thread() -> None:
         server = openai(ONE, ONE, Turn(Say("done")))
         failures: list[ToolFailure] = []
         limits = RuntimeLimits(tool_threads=1 + THREADS.taken, thread_wait_timeout=3600)
-        async with hosting(a=server, limits=limits, on_tool_error=failures.append, seconds=30) as runtime:
+        async with runtime_with(
+            a=server, limits=limits, on_tool_error=failures.append, seconds=30
+        ) as runtime:
             stuck = await runtime.open("a", tools=[work])
             async with stuck.stream("Do it."):
                 await wait_until(lambda: begun)
@@ -269,7 +271,7 @@ async def test_a_call_is_rejected_if_closed_calls_hold_every_thread() -> None:
 async def test_a_closed_call_keeps_its_place_until_its_thread_returns() -> None:
     with blocking_tool() as (work, begun, released):
         slow = Tool.from_schema("work", "Work.", {"type": "object"}, work.function, timeout=0.05)
-        async with hosting(a=openai(ONE, Turn(Say("done")))) as runtime:
+        async with runtime_with(a=openai(ONE, Turn(Say("done")))) as runtime:
             taken = THREADS.taken
             session = await runtime.open("a", tools=[slow])
             assert (await session.ask("Do it.")).status == "complete"
@@ -283,7 +285,7 @@ async def test_a_closed_call_keeps_its_place_until_its_thread_returns() -> None:
 async def test_a_call_that_waits_for_a_thread_is_not_logged_as_started() -> None:
     with blocking_tool() as (work, begun, released):
         server = openai(Turn(Call("work", {}), Call("work", {})), Turn(Say("done")))
-        async with hosting(a=server, limits=RuntimeLimits(tool_threads=1 + THREADS.taken)) as runtime:
+        async with runtime_with(a=server, limits=RuntimeLimits(tool_threads=1 + THREADS.taken)) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it.") as events:
                 await wait_until(lambda: begun)
@@ -300,10 +302,10 @@ async def test_a_call_that_finds_no_thread_in_time_is_rejected() -> None:
     with blocking_tool() as (work, begun, released):
         limits = RuntimeLimits(tool_threads=1 + THREADS.taken, thread_wait_timeout=0.05)
         server = openai(Turn(Call("work", {}), Call("work", {})), Turn(Say("done")))
-        async with hosting(a=server, limits=limits) as runtime:
+        async with runtime_with(a=server, limits=limits) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it.") as events:
-                await recorded(session, "hist_tool_2")
+                await wait_for_result(session, "hist_tool_2")
                 released.set()
                 assert [event async for event in events][-1].type == "complete"
         assert len(begun) == 1
@@ -315,7 +317,10 @@ async def test_the_sessions_of_a_process_share_its_threads() -> None:
     with blocking_tool() as (work, begun, released):
         limits = RuntimeLimits(tool_threads=3 + THREADS.taken)
         both = [openai(*[Turn(Call("work", {}), Call("work", {})), Turn(Say("done"))]) for _ in range(2)]
-        async with hosting(a=both[0], limits=limits) as one, hosting(a=both[1], limits=limits) as two:
+        async with (
+            runtime_with(a=both[0], limits=limits) as one,
+            runtime_with(a=both[1], limits=limits) as two,
+        ):
             sessions = [await runtime.open("a", tools=[work]) for runtime in (one, two)]
             async with sessions[0].stream("Do it.") as first, sessions[1].stream("Do it.") as second:
                 await wait_until(lambda: len(begun) == 3)
@@ -351,7 +356,7 @@ def late_coroutine_tool() -> Iterator[
 async def test_a_coroutine_returned_after_the_runtime_was_left_is_closed() -> None:
     taken = THREADS.taken
     with late_coroutine_tool() as (work, begun, released, made):
-        async with hosting(a=openai(ONE)) as runtime:
+        async with runtime_with(a=openai(ONE)) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it."):
                 await wait_until(lambda: begun)
@@ -365,7 +370,7 @@ async def test_a_coroutine_returned_after_the_runtime_was_left_is_closed() -> No
 @pytest.mark.usefixtures("short_graces")
 def test_a_coroutine_returned_after_the_loop_has_ended_is_closed(anyio_backend: str) -> None:
     async def program(work: AnyTool, begun: list[str]) -> None:
-        async with hosting(a=openai(ONE)) as runtime:
+        async with runtime_with(a=openai(ONE)) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it."):
                 await wait_until(lambda: begun)
@@ -396,7 +401,7 @@ async def test_a_coroutine_returned_together_with_a_cancellation_is_closed() -> 
         loop.call_soon(cancel)
 
     with late_coroutine_tool() as (work, begun, released, made):
-        async with hosting(a=openai(ONE, Turn(Say("done")))) as runtime:
+        async with runtime_with(a=openai(ONE, Turn(Say("done")))) as runtime:
             session = await runtime.open("a", tools=[work])
             async with session.stream("Do it.") as events:
                 await wait_until(lambda: begun)
@@ -444,7 +449,7 @@ async def test_an_exception_of_a_tool_is_logged_and_passed_to_the_hook(
         failures.append(failure)
         raise ZeroDivisionError  # an exception of the hook is ignored
 
-    async with hosting(a=server, on_tool_error=hook) as runtime:
+    async with runtime_with(a=server, on_tool_error=hook) as runtime:
         session = await runtime.open("a", tools=[breaks], id="mine")
         assert (await session.ask("Do it.")).status == "complete"
     (failure,) = failures
@@ -531,13 +536,13 @@ async def test_a_slow_approval_delays_no_other_session() -> None:
 
     server = openai(Turn(Call("erases", {}), Call("reads", {})), Turn(Say("done")))
     calm = openai(Turn(Say("calm")))
-    async with hosting(a=server, calm=calm) as runtime:
+    async with runtime_with(a=server, calm=calm) as runtime:
         session = await runtime.open("a", tools=[erases, reads], approve=approve)
         other = await runtime.open("calm")
         try:
             async with session.stream("Do it.") as events:
                 await wait_until(asked.is_set)
-                await recorded(session, "hist_tool_2")
+                await wait_for_result(session, "hist_tool_2")
                 assert (await other.ask("Go on.")).text == "calm"
                 answer.set()
                 assert [event async for event in events][-1].type == "complete"
@@ -555,7 +560,7 @@ async def test_a_cancel_while_an_approval_is_awaited_closes_the_call() -> None:
         await anyio.sleep_forever()
         return True
 
-    async with hosting(a=openai(Turn(Call("erases", {})))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("erases", {})))) as runtime:
         session = await runtime.open("a", tools=[erases], approve=approve)
         async with session.stream("Do it."):
             await asked.wait()
@@ -576,7 +581,7 @@ async def test_an_exit_exception_of_the_failure_hook_ends_nothing() -> None:
         return "never"
 
     server = openai(ONE, Turn(Say("done")), Turn(Say("again")))
-    async with hosting(a=server, on_tool_error=hook) as runtime:
+    async with runtime_with(a=server, on_tool_error=hook) as runtime:
         session = await runtime.open("a", tools=[work])
         assert (await session.ask("Do it.")).status == "complete"
         assert (await session.ask("And?")).status == "complete"
@@ -611,7 +616,7 @@ async def test_a_failure_to_start_threads_loses_no_place_and_no_session(
     server = openai(Turn(Call("work"), Call("other")), Turn(Say("done")))
     taken = THREADS.taken
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[work, other])
         assert (await session.ask("Do it.")).status == "complete"
     with anyio.fail_after(3 * PATIENCE):
@@ -644,7 +649,7 @@ async def test_threads_and_processes_left_by_a_tool_are_not_waited_for() -> None
 
     server = openai(Turn(Call("leave", {})), Turn(Say("Done.")), Turn(Say("Still here.")))
     try:
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             session = await runtime.open("a", tools=[leave])
             assert (await session.ask("Go.")).text == "Done."
             assert list(results(bodies(server)[1]).values()) == ['["first"]']

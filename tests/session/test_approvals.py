@@ -34,7 +34,7 @@ from actors.scheduler.threads import THREADS
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime.test_rebuild import crash
-from tests.runtime_support import bodies, hosting, log, openai, restarted, results
+from tests.runtime_support import bodies, log, openai, restarted_actors, results, runtime_with
 from tests.session.test_external_calls import PUT_AWAY, leave
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ def delete_calls(*paths: str) -> Turn:
 @PUT_AWAY
 async def test_a_call_that_needs_approval_runs_once_after_it_was_allowed(put_away: str) -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         asked = await session.ask("Delete a.")
         assert (asked.status, [call.id for call in asked.pending_calls], files.deleted) == (
@@ -90,7 +90,7 @@ async def test_a_call_that_needs_approval_runs_once_after_it_was_allowed(put_awa
 
 async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("I see.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
         half = await session.ask(approvals={ONE: ApprovalDecision("deny", reason="it is the only copy")})
@@ -105,7 +105,7 @@ async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> 
 
 async def test_edited_arguments_are_validated_and_passed_to_the_call() -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete a.")
         for wrong in WRONG:
@@ -121,7 +121,7 @@ async def test_edited_arguments_are_validated_and_passed_to_the_call() -> None:
 async def test_decisions_about_other_arguments_or_unknown_calls_are_rejected() -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
     look = Tool.external("look", "", {"type": "object"})
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool, look])
         with pytest.raises(NotAwaited, match="awaited are: none"):
             await session.ask(approvals={ONE: ApprovalDecision("allow")})
@@ -140,7 +140,7 @@ async def test_decisions_about_other_arguments_or_unknown_calls_are_rejected() -
 
 async def test_another_task_can_answer_an_approval_request_of_a_stream() -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         answers: list[AskResult] = []
 
@@ -160,7 +160,7 @@ async def test_another_task_can_answer_an_approval_request_of_a_stream() -> None
 async def test_an_external_call_is_approved_by_passing_its_result() -> None:
     send = Tool.external("send", "Sends a letter.", {"type": "object"})
     server = openai(Turn(Call("send", {}), Call("send", {"to": "B"})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[send])
         assert len((await session.ask("Send them.")).pending_calls) == 2
         with pytest.raises(NotAwaited, match="pass it in results="):
@@ -190,7 +190,7 @@ async def test_results_and_decisions_passed_together_are_recorded_together(
         appends.extend(tuple([type(event) for event in entry.events]) for entry in entries)
         return append(self, entries)
 
-    async with hosting(a=openai(turn, DONE)) as runtime:
+    async with runtime_with(a=openai(turn, DONE)) as runtime:
         session = await runtime.open("a", tools=[files.tool, send])
         await session.ask("Do it.")
         monkeypatch.setattr(MemoryStorage, "append", append_and_note)
@@ -204,7 +204,7 @@ async def test_results_and_decisions_passed_together_are_recorded_together(
 
 async def test_decisions_that_only_allow_are_recorded_together_and_streamed() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), DONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
         allowed = {call.call.id: ApprovalDecision("allow", digest=call.digest) for call in session.pending}
@@ -233,7 +233,7 @@ async def test_if_one_of_several_decisions_is_rejected_none_is_recorded(
     wrong: dict[str, Any], says: str, verdict: Any
 ) -> None:  # Any: any argument that a caller may pass
     files, send, turn = calls_of_every_kind()
-    async with hosting(a=openai(turn, DONE)) as runtime:
+    async with runtime_with(a=openai(turn, DONE)) as runtime:
         session = await runtime.open("a", tools=[files.tool, send])
         await session.ask("Do it.")
         before = log(runtime, session)
@@ -255,7 +255,7 @@ async def test_if_one_of_several_decisions_is_rejected_none_is_recorded(
 
 async def test_cancel_closes_allowed_calls_that_have_not_run() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("Next.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
         await session.ask(approvals={ONE: ApprovalDecision("allow")})
@@ -271,7 +271,7 @@ async def test_cancel_closes_allowed_calls_that_have_not_run() -> None:
 @pytest.mark.parametrize("which", ["session", "scheduler"])
 async def test_a_crash_keeps_recorded_decisions(which: str) -> None:
     files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete them.")
         await session.ask(approvals={ONE: ApprovalDecision("allow", arguments={"path": "c"})})
@@ -295,7 +295,7 @@ async def test_an_approval_rule_decides_from_the_arguments() -> None:
     server = openai(
         Turn(*[Call("move", {"path": path}) for path in ("tmp", "etc", "home")]), Turn(Say("Done."))
     )
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[move])
         asked = await session.ask("Move them.")
         assert [json.loads(call.json)["path"] for call in asked.pending_calls] == ["home"]
@@ -322,7 +322,10 @@ async def test_an_approved_call_runs_when_a_thread_becomes_free() -> None:
 
     blocking, sending = openai(Turn(Call("block", {})), DONE), openai(Turn(Call("send", {"to": "Ann"})), DONE)
     limits = RuntimeLimits(tool_threads=1 + THREADS.taken)
-    async with hosting(a=blocking, b=sending, limits=limits) as runtime, anyio.create_task_group() as tasks:
+    async with (
+        runtime_with(a=blocking, b=sending, limits=limits) as runtime,
+        anyio.create_task_group() as tasks,
+    ):
         session = await runtime.open("b", tools=[send])
         assert (await session.ask("Send it.")).status == "awaiting"
         tasks.start_soon((await runtime.open("a", tools=[block])).ask, "Block.")
@@ -335,4 +338,4 @@ async def test_an_approved_call_runs_when_a_thread_becomes_free() -> None:
         release.set()
         while not sent:
             await anyio.lowlevel.checkpoint()
-        assert restarted(runtime) == []
+        assert restarted_actors(runtime) == []

@@ -21,7 +21,7 @@ from actors.runtime.runtime import Runtime
 from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve
 from actors.tools import Tool, ToolContext, tool
 from tests.runtime.test_rebuild import crash
-from tests.runtime_support import Gate, hosting, log, openai
+from tests.runtime_support import Gate, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ def failing_server(*turns: Turn, at: int = 0, fault: Status = REFUSED) -> OpenAI
 
 
 async def test_a_failed_ask_raises_and_its_session_continues() -> None:
-    async with hosting(a=failing_server(Turn(Say("Yes.")))) as runtime:
+    async with runtime_with(a=failing_server(Turn(Say("Yes.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed, match="a:gpt gave no answer: Incorrect API key provided") as raised:
             await session.ask("Is it?")
@@ -49,7 +49,7 @@ async def test_a_failed_ask_raises_and_its_session_continues() -> None:
 
 
 async def test_without_check_a_failed_ask_returns_its_result() -> None:
-    async with hosting(a=failing_server(), b=failing_server()) as runtime:
+    async with runtime_with(a=failing_server(), b=failing_server()) as runtime:
         left, right = await runtime.open("a"), await runtime.open("b")
         result = await left.ask("Is it?", check=False)
         with pytest.raises(AskFailed) as raised:
@@ -60,7 +60,7 @@ async def test_without_check_a_failed_ask_returns_its_result() -> None:
 
 async def test_an_ask_can_be_repeated_after_a_transient_failure() -> None:
     overloaded = Status(529, message="Overloaded.")
-    async with hosting(a=failing_server(Turn(Say("Yes.")), fault=overloaded)) as runtime:
+    async with runtime_with(a=failing_server(Turn(Say("Yes.")), fault=overloaded)) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed) as raised:
             await session.ask("Is it?")
@@ -70,7 +70,7 @@ async def test_an_ask_can_be_repeated_after_a_transient_failure() -> None:
 
 async def test_an_ask_that_exceeds_its_timeout_fails() -> None:
     gate = Gate()
-    async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         with pytest.raises(AskFailed, match=r"^stopped: ") as raised:
             await session.ask("Do it.", timeout=0.05)
@@ -89,7 +89,7 @@ async def _with_approvals(session: Session, check: bool) -> AskResult:
 async def test_a_continuation_that_fails_raises_as_its_ask_would(go_on: object) -> None:
     assert callable(go_on)
     for check in (True, False):
-        async with hosting(a=failing_server(Turn(Call("look", {})), at=1)) as runtime:
+        async with runtime_with(a=failing_server(Turn(Call("look", {})), at=1)) as runtime:
             session = await runtime.open("a", tools=[LOOK])
             assert (await session.ask("Look.")).status == "awaiting"
             if not check:
@@ -103,7 +103,7 @@ async def test_a_continuation_that_fails_raises_as_its_ask_would(go_on: object) 
 async def test_a_cancelled_ask_returns_a_result() -> None:
     gate = Gate()
     results: list[AskResult] = []
-    async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
 
         async def ask() -> None:
@@ -119,7 +119,7 @@ async def test_a_cancelled_ask_returns_a_result() -> None:
 async def test_an_ask_interrupted_by_a_restart_returns_a_result() -> None:
     gate = Gate()
     results: list[AskResult] = []
-    async with hosting(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
 
         async def ask() -> None:
@@ -135,7 +135,7 @@ async def test_an_ask_interrupted_by_a_restart_returns_a_result() -> None:
 
 
 async def test_a_stream_ends_with_an_error_event_and_raises_nothing() -> None:
-    async with hosting(a=failing_server()) as runtime:
+    async with runtime_with(a=failing_server()) as runtime:
         session = await runtime.open("a")
         async with session.stream("Is it?") as events:
             seen = [event async for event in events]
@@ -144,7 +144,7 @@ async def test_a_stream_ends_with_an_error_event_and_raises_nothing() -> None:
 
 
 async def test_a_rejected_ask_does_not_raise_ask_failed() -> None:
-    async with hosting(a=openai(Turn(Say("Yes.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Yes.")))) as runtime:
         session = await runtime.open("a", budget=actors.Budget(tokens=1))
         with pytest.raises(ConfigError):
             await session.ask("Is it?", max_rounds=0)
@@ -156,7 +156,7 @@ async def test_a_rejected_ask_does_not_raise_ask_failed() -> None:
 async def test_a_caller_of_a_failed_subagent_sees_its_error() -> None:
     helper = actors.subagent("helper", "Helps.", target="b")
     server = openai(Turn(Call("helper", {"task": "Find out."})), Turn(Say("No luck.")))
-    async with hosting(a=server, b=failing_server()) as runtime:
+    async with runtime_with(a=server, b=failing_server()) as runtime:
         session = await runtime.open("a", tools=[helper])
         assert (await session.ask("Do it.")).text == "No luck."
         (end,) = [event.error for event in log(runtime, session) if isinstance(event, Failed)]
@@ -176,7 +176,7 @@ async def test_a_tool_that_asks_a_child_session_receives_ask_failed() -> None:
                 seen.append(error)
                 return "it failed"
 
-    async with hosting(
+    async with runtime_with(
         a=openai(Turn(Call("delegate", {})), Turn(Say("Well."))), b=failing_server()
     ) as runtime:
         session = await runtime.open("a", tools=[delegate])
@@ -212,7 +212,7 @@ async def test_an_error_about_a_bad_key_names_its_variable(tmp_path: Path) -> No
 
 
 async def test_the_error_can_be_copied_pickled_and_mapped_to_an_exit_code() -> None:
-    async with hosting(a=failing_server()) as runtime:
+    async with runtime_with(a=failing_server()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed) as raised:
             await session.ask("Is it?")

@@ -20,7 +20,7 @@ from actors.session.deadline import Deadline
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime.test_rebuild import UnknownCommand
-from tests.runtime_support import Gate, assert_paired, bodies, hosting, log, openai
+from tests.runtime_support import Gate, assert_paired, bodies, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +43,9 @@ async def test_no_timer_runs_while_a_turn_waits(monkeypatch: pytest.MonkeyPatch)
     expire: Any = Deadline._expire  # Any: a private method
     monkeypatch.setattr(Deadline, "_expire", expires)
     gate = Gate()
-    async with hosting(a=openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))) as runtime:
+    async with runtime_with(
+        a=openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))
+    ) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
         assert (await session.ask("Look.", timeout=1000)).status == "awaiting"
         await wait_all_tasks_blocked()
@@ -68,7 +70,7 @@ async def test_a_resumed_turn_has_the_rest_of_its_time_limit(
 
     expire: Any = Deadline._expire  # Any: a private method
     monkeypatch.setattr(Deadline, "_expire", expires)
-    async with hosting(a=openai(ASKING, ASKING, Turn(Say("Found.")))) as runtime:
+    async with runtime_with(a=openai(ASKING, ASKING, Turn(Say("Found.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.", timeout=1000)
         assert (await session.ask(results={ONE: "found"})).status == "awaiting"
@@ -82,7 +84,7 @@ async def test_a_resumed_turn_has_the_rest_of_its_time_limit(
 async def test_a_resumed_turn_ends_when_its_time_is_up() -> None:
     gate = Gate()
     server = openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
         await session.ask("Look.", timeout=0.5)
         answer = await session.ask(results={ONE: "found"}, check=False)
@@ -94,7 +96,7 @@ async def test_a_resumed_turn_ends_when_its_time_is_up() -> None:
 
 async def test_leaving_the_runtime_keeps_a_waiting_turn_open_in_its_log() -> None:
     storage = MemoryStorage()
-    async with hosting(a=openai(ASKING), storage=storage) as runtime:
+    async with runtime_with(a=openai(ASKING), storage=storage) as runtime:
         session = await runtime.open("a", tools=[LOOK], id="waits")
         assert (await session.ask("Look.")).status == "awaiting"
     *_, last = storage.read("waits")
@@ -137,7 +139,7 @@ async def test_a_crash_after_a_result_was_recorded_loses_and_repeats_nothing(
     which: str,
 ) -> None:
     storage, server = CrashingStorage(), openai(ASKING, Turn(Say("Found.")))
-    async with hosting(a=server, storage=storage) as runtime:
+    async with runtime_with(a=server, storage=storage) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         storage.session, storage.which = session, which
@@ -158,7 +160,7 @@ async def test_a_crash_after_a_result_was_recorded_loses_and_repeats_nothing(
 async def test_a_resumed_turn_whose_key_is_missing_fails_and_closes_every_call(put_away: bool) -> None:
     environ = {"KEY": "secret"}
     server = openai(ASKING, Turn(Say("Found.")), Turn(Say("Next.")))
-    async with hosting(a=server, auth={"a": "KEY"}, environ=environ) as runtime:
+    async with runtime_with(a=server, auth={"a": "KEY"}, environ=environ) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         if put_away:

@@ -8,7 +8,7 @@ from actors.core.log.events import EpochBegan
 from actors.strict.script import TurnPart
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
-from tests.runtime_support import Gate, bodies, hosting, log
+from tests.runtime_support import Gate, bodies, log, runtime_with
 from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ async def test_bound_reasoning_is_accepted_after_any_content(name: str, between:
     server = host(
         name, first, Turn(Think("three"), WORK), Turn(Think("four"), Say("Done.")), Turn(Say("Yes."))
     )
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
         assert (await session.ask("Really?")).text == "Yes."
@@ -66,7 +66,7 @@ async def test_interleaved_reasoning_is_sent_back_at_its_position(name: str) -> 
     gate.open("a")
     first = Turn(Think("one"), Say("So."), Think("two"), WORK, Think("three"), WORK)
     server = host(name, first, Turn(Say("Done.")))
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
     assert server.refusals == []

@@ -9,7 +9,7 @@ from actors.core.turn.broken_answer import INTERRUPTED, interrupted_message
 from actors.core.values.content import Message, Text, Thinking
 from actors.strict.server import LoopbackServer
 from actors.testing import Disconnect, Say, Turn
-from tests.runtime_support import anthropic, gathered, hosting, openai
+from tests.runtime_support import anthropic, gather_events, openai, runtime_with
 
 MakeServer = Callable[..., LoopbackServer]
 
@@ -32,9 +32,9 @@ async def test_text_that_is_cut_off_is_separated_from_the_note(make_server: Make
         Turn(Say("A long answer that is cut. " * 20)),
         faults={0: Disconnect(after_bytes=1500)},
     )
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
-        events = await gathered(session, "Tell me.")
+        events = await gather_events(session, "Tell me.")
         shown = "".join(event.text for event in events if isinstance(event, TextEvent))
         last = events[-1]
         assert isinstance(last, ErrorEvent)

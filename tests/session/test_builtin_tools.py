@@ -20,7 +20,7 @@ from actors.testing import (
     Think,
     Turn,
 )
-from tests.runtime_support import Gate, Json, anthropic, bodies, hosting, openai
+from tests.runtime_support import Gate, Json, anthropic, bodies, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -90,7 +90,7 @@ async def test_builtin_tool_output_returns_to_its_provider_and_others_get_a_note
         Turn(Say("Again.")),
     )
     there = other(Turn(Call("work", {"name": "b"})), Turn(Say("Done there.")))
-    async with hosting(here=here, there=there) as runtime:
+    async with runtime_with(here=here, there=there) as runtime:
         session = await runtime.open("here", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
         await session.switch("there")

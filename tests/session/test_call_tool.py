@@ -24,7 +24,7 @@ from actors.testing import (
     serve,
 )
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, backend_at, bodies, hosting, log, openai, results
+from tests.runtime_support import Gate, backend_at, bodies, log, openai, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ async def test_a_call_by_the_program_is_recorded_and_accepted_by_every_provider(
     make_server: Callable[..., LoopbackServer], first: bool
 ) -> None:
     server = make_server([Turn(Say("Hello."), usage=(1, 1)), Turn(Say("Warm."))][first:])
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[weather])
         if not first:
             await session.ask("Hello.")
@@ -71,7 +71,7 @@ async def test_a_denied_tool_is_denied_to_the_program_too() -> None:
         runs.append("wiped")
         return "wiped"
 
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[wipe])
         assert "not approved" in str((await session.call_tool("wipe")).error)
     assert runs == []
@@ -89,7 +89,7 @@ async def test_a_call_by_the_program_uses_no_budget_for_requests(budget: Budget)
 
 
 async def test_arguments_from_the_program_are_validated() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[weather])
         wrong = await session.call_tool("weather", {"town": "Oslo"})
         assert wrong.error is not None
@@ -98,7 +98,7 @@ async def test_arguments_from_the_program_are_validated() -> None:
 
 async def test_calling_an_unknown_or_external_tool_raises_a_short_error() -> None:
     look = Tool.external("look", "", {"type": "object"})
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[weather, look])
         with pytest.raises(SessionError, match="'wether': it is not among weather, look"):
             await session.call_tool("wether")
@@ -109,7 +109,7 @@ async def test_calling_an_unknown_or_external_tool_raises_a_short_error() -> Non
 
 async def test_a_call_by_the_program_queues_with_asks_and_can_be_cancelled() -> None:
     gate, other = Gate(), openai(Turn(Say("Hello.")), Turn(Say("Next.")))
-    async with hosting(a=other) as runtime:
+    async with runtime_with(a=other) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.call_tool, "work", {"name": "a"})
@@ -126,7 +126,7 @@ async def test_a_call_by_the_program_queues_with_asks_and_can_be_cancelled() -> 
 
 async def test_a_model_call_after_one_by_the_program_has_a_new_id() -> None:
     server = openai(Turn(Call("weather", {"city": "Rome"})), Turn(Say("Warm.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[weather], approve=lambda call: True)
         await session.call_tool("weather", {"city": "Oslo"})
         assert (await session.ask("And in Rome?")).text == "Warm."
@@ -147,7 +147,7 @@ async def test_a_call_by_the_program_reports_progress_and_sees_the_history() -> 
             await heard.wait()
         return "done"
 
-    async with hosting(a=openai(Turn(Say("Hello.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hello.")))) as runtime:
         session = await runtime.open("a", tools=[work])
         await session.ask("Hi.")
 

@@ -45,12 +45,12 @@ from tests.runtime_support import (
     assert_prefixes,
     blocks,
     bodies,
-    hosting,
     log,
     openai,
-    recorded,
     results,
+    runtime_with,
     synthetic,
+    wait_for_result,
 )
 
 pytestmark = pytest.mark.anyio
@@ -101,7 +101,7 @@ async def test_an_ask_cancelled_at_any_moment_ends_and_the_next_is_accepted(
         steps, is_late = 3 * number, (number + number // 4) % 2
         gate = Gate()
         server = make_server(WORK, faults={1: Stall()} if is_late else {0: Stall(after_bytes=40)})
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
             async with session.stream("Do it.") as events:
                 for _ in range(steps):
@@ -118,7 +118,7 @@ async def test_an_ask_cancelled_at_any_moment_ends_and_the_next_is_accepted(
 async def test_cancel_ends_the_running_ask_and_the_queued_one_continues() -> None:
     gate = Gate()
     server = openai(WORK)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("First.") as first, session.stream("Second.") as second:
             await gate.started("a", "b")
@@ -129,7 +129,7 @@ async def test_cancel_ends_the_running_ask_and_the_queued_one_continues() -> Non
 
 
 async def test_cancel_of_an_idle_session_returns_false() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         assert not await session.cancel()
 
@@ -138,7 +138,7 @@ async def test_cancel_of_an_idle_session_returns_false() -> None:
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
 async def test_cancel_before_the_connection_is_open(make_server: MakeServer) -> None:
     server, tap = make_server(Turn(Say("never"))), Tap(held=anyio.Event())
-    async with hosting(a=server, transport=tap) as runtime:
+    async with runtime_with(a=server, transport=tap) as runtime:
         session = await runtime.open("a")
         await cancel_when(session, tap.begun.wait)
         assert tap.held is not None
@@ -156,7 +156,7 @@ async def test_cancel_before_the_first_byte_of_the_response(make_server: MakeSer
         return Stall() if number == 0 else None
 
     server = make_server(Turn(Say("never")), faults=stall)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         await cancel_when(session, arrived.wait)
         await assert_goes_on(session, server)
@@ -167,7 +167,7 @@ async def test_cancel_before_the_first_byte_of_the_response(make_server: MakeSer
 async def test_cancel_in_mid_text_keeps_and_marks_the_shown_text(make_server: MakeServer) -> None:
     text = "A long answer that is cut. " * 20
     server = make_server(Turn(Say(text)), faults={0: Stall(after_bytes=2000)})
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         async with session.stream("Tell me.") as events:
             shown = ""
@@ -189,7 +189,7 @@ async def test_cancel_in_mid_arguments_drops_the_unfinished_call(make_server: Ma
     turn, gate = Turn(Say("Wait."), Call("work", {"name": "x" * 4000})), Gate()
     tap = Tap(count=3500)
     server = make_server(turn, faults={0: Stall(after_bytes=4000)})
-    async with hosting(a=server, transport=tap) as runtime:
+    async with runtime_with(a=server, transport=tap) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         await cancel_when(session, tap.received.wait)
         assert not any(message.calls for message in await session.history())
@@ -203,12 +203,12 @@ async def test_cancel_closes_running_tools_and_keeps_returned_results(make_serve
     gate = Gate()
     gate.open("a")
     server = make_server(WORK)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
 
         async def ready() -> None:
             await gate.started("b")
-            await recorded(session, "hist_tool_1")
+            await wait_for_result(session, "hist_tool_1")
 
         await cancel_when(session, ready)
         await assert_goes_on(session, server)
@@ -223,7 +223,7 @@ async def test_cancel_between_the_tools_and_the_next_request(make_server: MakeSe
     gate = Gate()
     gate.open("a", "b")
     server = make_server(WORK, faults={1: Stall()})
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             async for event in events:
@@ -277,13 +277,13 @@ async def test_a_late_result_replaces_an_unsealed_synthetic_one(
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = make_server(ONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[stubborn(begun, released)])
         await cancel_when(session, begun.wait)
         known = (await session.ledger()).interactions()[0]
         assert (known.status, known.completion) == ("cancelled", None)
         released.set()
-        await recorded(session, "hist_tool_1")
+        await wait_for_result(session, "hist_tool_1")
         await assert_goes_on(session, server)
         assert list(results(bodies(server)[-1]).values()) == ["a came late"]
 
@@ -297,12 +297,12 @@ async def test_a_result_after_its_seal_precedes_the_next_user_message(
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = make_server(ONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[stubborn(begun, released)])
         await cancel_when(session, begun.wait)
         assert (await session.ask("Go on.")).status == "complete"
         released.set()
-        assert (await recorded(session, "hist_tool_1")).late is not None
+        assert (await wait_for_result(session, "hist_tool_1")).late is not None
         await assert_goes_on(session, server)
         last = [block for _, block in blocks(bodies(server)[-1])]
         assert len(synthetic(bodies(server)[-1])) == 1
@@ -332,14 +332,14 @@ async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period(
             await anyio.lowlevel.checkpoint()
 
     server = make_server(ONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[work])
         try:
             await cancel_when(session, ready)
             assert (await session.ask("Go on.")).status == "complete"
         finally:
             released.set()
-        assert (await recorded(session, "hist_tool_1")).late is not None
+        assert (await wait_for_result(session, "hist_tool_1")).late is not None
         await assert_goes_on(session, server)
 
 
@@ -347,7 +347,7 @@ async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period(
 async def test_a_second_cancel_changes_nothing_and_both_return_true() -> None:
     gate = Gate()
     server = openai(WORK)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answers: list[bool] = []
 
@@ -366,7 +366,7 @@ async def test_a_second_cancel_changes_nothing_and_both_return_true() -> None:
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
 async def test_a_stop_never_overtakes_the_batch_that_it_stops() -> None:
     gate = Gate()
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         scheduler = session._refs.scheduler
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
@@ -385,7 +385,7 @@ async def test_a_stop_never_overtakes_the_batch_that_it_stops() -> None:
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-4")
 async def test_a_request_is_rendered_again_if_a_result_arrives_meanwhile() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         ledger, call = session._refs.ledger, CallId("hist_tool_1")
         seen = await ledger.ask(Snapshot())
@@ -415,7 +415,7 @@ class OvertakenRenderer(Ref[RendererCommand]):
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
 async def test_a_turn_renders_again_whenever_a_result_overtakes_its_request() -> None:
-    async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         session._lifecycle.activate()
         life = runtime._system.cells[f"{session.id}/session"].life
@@ -435,7 +435,7 @@ async def test_a_turn_renders_again_whenever_a_result_overtakes_its_request() ->
 async def test_a_result_after_its_session_was_closed_has_no_effect() -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[shielded_tool(begun, released)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")

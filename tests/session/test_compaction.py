@@ -32,9 +32,9 @@ from tests.runtime_support import (
     backend_at,
     blocks,
     bodies,
-    hosting,
     log,
     openai,
+    runtime_with,
 )
 from tests.strict_hosts import strict_host
 
@@ -104,7 +104,7 @@ async def runtime_with_windows(
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
 async def test_compact_shortens_the_history_and_the_next_request_is_accepted(name: str) -> None:
     server = host(name)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 4)
         before = blocks(bodies(server)[-1])
@@ -265,7 +265,7 @@ async def test_the_previous_backend_compacts_for_one_that_cannot(by: str | None)
 
 async def test_if_no_summary_can_be_written_results_are_marked() -> None:
     server = host("openai_chat")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 4)
         said = await session.history()
@@ -301,7 +301,7 @@ async def test_an_answer_that_is_no_summary_is_not_used_as_one(name: str, turn: 
         return turn if "hist_tool_1 was long" in str(usual) else usual
 
     server = strict_host(name, Script(answer_with_turn), host=name)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 3)
         made = await session.compact()
@@ -322,7 +322,7 @@ async def test_a_filtered_summary_is_discarded_and_a_cut_one_is_marked() -> None
         is_summary = "hist_tool_1 was long" in str(usual)
         return Turn(Say("The user had"), stop=next(cut)) if is_summary else usual
 
-    async with hosting(a=OpenAIServer(Script(answer_with_cut))) as runtime:
+    async with runtime_with(a=OpenAIServer(Script(answer_with_cut))) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 3)
         made = await session.compact()
@@ -344,9 +344,9 @@ async def test_a_history_with_little_to_summarise_is_not_compacted() -> None:
 
 async def test_the_current_backend_summarises_if_the_previous_one_is_gone() -> None:
     storage, one, two = MemoryStorage(), host("openai_chat"), host("anthropic")
-    async with hosting(one=one, storage=storage) as runtime:
+    async with runtime_with(one=one, storage=storage) as runtime:
         await talk(await runtime.open("one", tools=[read], id="trip"), 3)
-    async with hosting(two=two, storage=storage) as runtime:
+    async with runtime_with(two=two, storage=storage) as runtime:
         session = await runtime.resume("trip", tools=[read], target="two")
         assert (await session.compact()).messages == 3
     assert len(two.requests) == 1
@@ -389,7 +389,7 @@ async def test_a_pool_fails_over_if_a_shortened_request_is_still_too_long() -> N
         400, message="This model's maximum context length is 100 tokens.", code="context_length_exceeded"
     )
     one, two = host("openai_chat"), host("anthropic")
-    async with hosting(a=one, b=two, pools={"p": PoolSettings(members=("a", "b"))}) as runtime:
+    async with runtime_with(a=one, b=two, pools={"p": PoolSettings(members=("a", "b"))}) as runtime:
         session = await runtime.open("p", tools=[read])
         await talk(session, 3)
         one.faults = dict.fromkeys(range(one.received, one.received + 8), too_long)
@@ -409,7 +409,7 @@ async def test_a_compaction_waits_for_the_running_ask() -> None:
         await go.wait()
         return path
 
-    async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[slow])
         assert (await session.compact()).error == "nothing is left that could be made shorter"
         done: list[str] = []
@@ -453,7 +453,7 @@ async def test_a_summary_counts_in_the_usage_and_attempts_of_its_ask() -> None:
 async def test_a_compaction_can_be_cancelled_at_any_moment() -> None:
     for steps in range(0, 60, 5):
         server, came = host("openai_chat"), list[CompactionResult]()
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             session = await runtime.open("a", tools=[read])
             await talk(session, 3)
             server.faults = {server.received: Stall()}  # a request for a summary gets no answer
@@ -473,7 +473,7 @@ async def test_a_compaction_can_be_cancelled_at_any_moment() -> None:
 
 async def test_a_cancelled_compaction_leaves_the_history_unchanged() -> None:
     server = host("openai_chat")
-    async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[read])
         await talk(session, 3)
         asked, said = server.received, await session.history()

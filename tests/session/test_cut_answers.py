@@ -10,7 +10,7 @@ from actors.core.stream_events.events import CompleteEvent, MessageEvent
 from actors.provider.provider_actor import Counters
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
-from tests.runtime_support import gathered, log
+from tests.runtime_support import assert_rebuilds, gather_events, log
 from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +92,7 @@ async def test_only_the_result_of_a_cut_answer_reports_it_as_incomplete(
         _,
         session,
     ):
-        events = await gathered(session, "Go.")
+        events = await gather_events(session, "Go.")
         second = await session.ask("Go on.")
     (said,) = [event for event in events if isinstance(event, MessageEvent)]
     last = events[-1]
@@ -110,7 +110,7 @@ async def test_dropped_content_is_reported_logged_and_counted(
     caplog.set_level("INFO", logger="actors")
     cut = Turn(Say("I look."), Call("look", raw=""), stop="length")
     async with session_of_turn("openai_chat", cut, MORE) as (_, runtime, session):
-        events = await gathered(session, "Look it up.")
+        events = await gather_events(session, "Look it up.")
         quiet = await session.ask("Thanks.")
         (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]
         (provider,) = (

@@ -21,7 +21,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime.test_rebuild import crash
-from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai, results
+from tests.runtime_support import Gate, anthropic, assert_paired, bodies, log, openai, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
     gate = Gate()
     gate.open("a")
     server = make_server(Turn(Call("look", {"n": 1}), Call("work", {"name": "a"})), Turn(Say("21 C.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
         asked = await session.ask("How warm is it?")
         assert (asked.status, [call.name for call in asked.pending_calls]) == ("awaiting", ["look"])
@@ -78,7 +78,7 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
 @PUT_AWAY
 async def test_some_of_the_results_are_recorded_and_the_turn_waits_for_the_rest(put_away: str) -> None:
     server = openai(TWO, Turn(Say("Both.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         assert len((await session.ask("Look.")).pending_calls) == 2
         leave(session, put_away)
@@ -97,7 +97,7 @@ async def test_a_result_for_an_unknown_id_is_rejected_and_nothing_is_recorded(
     ids: list[str],
 ) -> None:
     server = openai(TWO, Turn(Say("Both.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         before = len(log(runtime, session))
@@ -111,7 +111,7 @@ async def test_a_result_for_a_tool_with_a_body_is_rejected() -> None:
     gate = Gate()
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         await session.ask("Do it.")
         with pytest.raises(NotAwaited, match="awaited are: none"):
@@ -123,7 +123,7 @@ async def test_a_result_for_a_tool_with_a_body_is_rejected() -> None:
 
 async def test_a_repeated_result_changes_nothing_and_a_different_one_is_not_sent() -> None:
     server = openai(TWO, Turn(Say("Both.")), Turn(Say("Next.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         assert (await session.ask(results={ONE: "first"})).status == "awaiting"
@@ -146,7 +146,7 @@ async def test_a_repeated_result_changes_nothing_and_a_different_one_is_not_sent
 async def test_of_two_racing_results_one_resumes_the_turn() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")))
     outcomes: list[AskResult] = []
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
 
@@ -173,7 +173,7 @@ async def test_a_result_after_cancel_is_recorded_as_late(
     put_away: str,
 ) -> None:
     server = openai(TWO, Turn(Say("Next.")), Turn(Say("Last.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         await session.ask(results={ONE: "one"})
@@ -198,7 +198,7 @@ async def test_a_late_result_is_recorded_even_if_the_read_queue_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Next.")))
-    async with hosting(a=server, storage=SqliteStorage(tmp_path / "sessions.db")) as runtime:
+    async with runtime_with(a=server, storage=SqliteStorage(tmp_path / "sessions.db")) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         await session.cancel()
@@ -209,7 +209,7 @@ async def test_a_late_result_is_recorded_even_if_the_read_queue_is_full(
 
 async def test_a_result_for_a_removed_tool_is_recorded_as_late() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Next.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         await session.cancel()
@@ -225,7 +225,7 @@ async def test_a_result_for_a_removed_tool_is_recorded_as_late() -> None:
 async def test_a_waiting_turn_queues_asks_and_switches() -> None:
     server, other = openai(TWO, Turn(Say("Both."))), openai(Turn(Say("Here.")), Turn(Say("Here too.")))
     said: list[str] = []
-    async with hosting(a=server, b=other) as runtime:
+    async with runtime_with(a=server, b=other) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         assert await session.switch("b") == SwitchOutcome("b", "queued", 1)
@@ -247,7 +247,7 @@ async def test_a_waiting_turn_queues_asks_and_switches() -> None:
 async def test_the_queue_behind_a_waiting_turn_is_bounded() -> None:
     server = openai(TWO, *(Turn(Say("x")) for _ in range(20)))
     refused = 0
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         async with anyio.create_task_group() as tasks:
@@ -269,7 +269,7 @@ async def test_the_queue_behind_a_waiting_turn_is_bounded() -> None:
 
 async def test_the_ask_stream_ends_awaiting_and_a_second_one_continues() -> None:
     server = openai(TWO, Turn(Say("Both.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         async with session.stream("Look.") as events:
             first = [event async for event in events]
@@ -295,7 +295,7 @@ async def test_the_ask_stream_ends_awaiting_and_a_second_one_continues() -> None
 @pytest.mark.parametrize("which", ["session", "ledger"])
 async def test_a_crash_while_a_turn_waits_loses_nothing(when: str, which: str) -> None:
     server = openai(TWO, Turn(Say("Both.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         if when == "half":
@@ -314,7 +314,7 @@ async def test_a_crash_while_a_turn_waits_loses_nothing(when: str, which: str) -
 @PUT_AWAY
 async def test_closing_a_session_cancels_its_pending_calls_first(put_away: str) -> None:
     server = openai(TWO)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         leave(session, put_away)
@@ -331,7 +331,7 @@ async def test_a_resumed_turn_stops_at_the_round_limit() -> None:
 
     server = openai()
     server.script = type(server)(asks).script
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         answer = await session.ask("Look, and look again.")
         resumed = 0

@@ -13,7 +13,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import Call, Garbage, Say, Script, Turn, strict_server
 from actors.tools import Tool, tool
 from tests.adapters.wire_streams import calls, chunk, fragment, openai_stream
-from tests.runtime_support import hosting, log, openai
+from tests.runtime_support import log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +76,7 @@ async def test_arguments_that_are_no_object_run_no_tool_and_are_corrected_once(n
     runs: list[str] = []
     turns = [Turn(Call("work", raw=BROKEN[how])), Turn(Call("work", {"name": "a"})), Turn(Say("Done."))]
     server = strict_server(name, turns)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[recording_tool(runs)])
         answer = await session.ask("Do it.")
         errors = tool_errors(runtime, session)
@@ -108,7 +108,7 @@ async def test_a_model_that_keeps_writing_bad_arguments_loses_its_tools(
 
     server = openai()
     server.script = Script(stubborn)
-    async with hosting(a=server, limits=RuntimeLimits(max_corrections=2)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(max_corrections=2)) as runtime:
         session = await runtime.open("a", tools=[recording_tool(runs)])
         answer = await session.ask("Do it.")
         ends = await assert_answered_once(session)
@@ -125,7 +125,7 @@ async def run_two_asks(
 ) -> tuple[list[str], list[str]]:
     """Ask twice; return the arguments that ran, and how the calls ended."""
     runs: list[str] = []
-    async with hosting(a=server, limits=limits) as runtime:
+    async with runtime_with(a=server, limits=limits) as runtime:
         session = await runtime.open("a", tools=[recording_tool(runs)])
         asks = [await session.ask("Do it."), await session.ask("And again.")]
         ends = await assert_answered_once(session)
@@ -163,7 +163,7 @@ async def test_calls_run_once_under_unique_ids_however_they_are_streamed(name: s
 async def test_arguments_without_a_tool_name_run_no_tool_and_are_reported(name: str) -> None:
     runs: list[str] = []
     server = strict_server(name, [Turn(A, Call("", {"name": "b"})), Turn(Say("Done."))])
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[recording_tool(runs)])
         answer = await session.ask("Do it.")
         ended, _ = (event for event in log(runtime, session) if isinstance(event, RoundEnded))

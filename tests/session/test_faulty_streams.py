@@ -22,7 +22,7 @@ from actors.testing import (
     Turn,
     strict_server,
 )
-from tests.runtime_support import NO_RETRIES, gathered, hosting, openai
+from tests.runtime_support import NO_RETRIES, gather_events, openai, runtime_with
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 
@@ -48,10 +48,10 @@ def result_of(events: list[SessionEvent]) -> AskResult:
 
 async def ask_twice(server: LoopbackServer, limits: BackendLimits = NO_RETRIES) -> AskResult:
     """Return the result of an ask whose response is faulty, after checking that the next ask is served."""
-    async with hosting(a=server, backend=limits) as runtime:
+    async with runtime_with(a=server, backend=limits) as runtime:
         session = await runtime.open("a")
-        result = result_of(await gathered(session, "How warm is it?"))
-        after = result_of(await gathered(session, "And now?"))
+        result = result_of(await gather_events(session, "How warm is it?"))
+        after = result_of(await gather_events(session, "And now?"))
     assert (after.status, after.text) == ("complete", TEXT)
     assert server.refusals == []
     return result
@@ -95,8 +95,8 @@ async def test_the_status_of_a_response_decides_whether_it_is_retried(name: str,
         row = Row("rate_limit", 1)
     fault = Status(status, message="something unheard of", type="unheard_of", code="unheard_of")
     server = strict_server(name, [Turn(Say(TEXT))], faults={0: fault})
-    async with hosting(a=server, backend=TWICE) as runtime:
-        result = result_of(await gathered(await runtime.open("a"), "How warm is it?"))
+    async with runtime_with(a=server, backend=TWICE) as runtime:
+        result = result_of(await gather_events(await runtime.open("a"), "How warm is it?"))
         counted = runtime.stats().backends["a"].tools.tool_api_400_total
     first = result.attempts[0]
     assert first.cause is not None
@@ -128,9 +128,9 @@ async def test_an_error_event_is_classified_like_its_status(name: str, status: i
 @over_families
 async def test_an_error_event_after_text_is_not_retried(name: str) -> None:
     server = strict_server(name, lambda request: Turn(Say(TEXT * 20)), faults={0: ErrorInStream(12, 500)})
-    async with hosting(a=server, backend=TWICE) as runtime:
+    async with runtime_with(a=server, backend=TWICE) as runtime:
         session = await runtime.open("a")
-        result = result_of(await gathered(session, "How warm is it?"))
+        result = result_of(await gather_events(session, "How warm is it?"))
         assert (result.status, server.received) == ("failed", 1)
         assert (await session.history())[-1].text.startswith(TEXT[:5])
         assert (await session.ask("And now?")).status == "complete"
@@ -228,9 +228,9 @@ async def test_an_endless_text_is_kept_up_to_the_limit_without_failover() -> Non
     word = b'data: {"choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}\n\n'
     talks, spare = openai(faults={0: Flood(1, word)}), openai()
     pools = {"both": PoolSettings(members=("a", "b"), policy="failover")}
-    async with hosting(pools=pools, a=talks, b=spare, backend=BOUNDED) as runtime:
+    async with runtime_with(pools=pools, a=talks, b=spare, backend=BOUNDED) as runtime:
         session = await runtime.open("both")
-        result = result_of(await gathered(session, "Tell me."))
+        result = result_of(await gather_events(session, "Tell me."))
         kept = (await session.history())[-1].text
         assert (result.status, talks.received, spare.received) == ("failed", 1, 0)
         assert kept.startswith("word word ")
@@ -241,7 +241,7 @@ async def test_an_endless_text_is_kept_up_to_the_limit_without_failover() -> Non
 async def test_an_endless_answer_without_output_fails_over() -> None:
     endless, spare = openai(faults={0: SAYS_NOTHING}), openai(Turn(Say(TEXT)))
     pools = {"both": PoolSettings(members=("a", "b"), policy="failover")}
-    async with hosting(pools=pools, a=endless, b=spare, backend=BOUNDED) as runtime:
+    async with runtime_with(pools=pools, a=endless, b=spare, backend=BOUNDED) as runtime:
         result = await (await runtime.open("both")).ask("Tell me.")
     assert (result.status, result.text, endless.received) == ("complete", TEXT, 1)
     assert result.attempts[0].cause is not None
@@ -250,6 +250,6 @@ async def test_an_endless_answer_without_output_fails_over() -> None:
 
 async def test_an_answer_of_exactly_the_size_limit_is_complete() -> None:
     long = openai(Turn(Say("x" * 600), fragment=600))
-    async with hosting(a=long, backend=BackendLimits(attempts=1, answer_bytes=2048)) as runtime:
+    async with runtime_with(a=long, backend=BackendLimits(attempts=1, answer_bytes=2048)) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("Tell me.")).text == "x" * 600

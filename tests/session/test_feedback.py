@@ -10,7 +10,7 @@ import pytest
 from actors.strict.server import LoopbackServer
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn
 from actors.tools import tool
-from tests.runtime_support import bodies, hosting, results
+from tests.runtime_support import bodies, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +75,7 @@ async def test_a_model_that_follows_the_error_corrects_a_fault_in_one_attempt(
 ) -> None:
     model = ObedientModel(FAULTS[fault])
     server = make_server(model)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[weather])
         answer = await session.ask("How will it be?")
         assert (answer.status, answer.text) == ("complete", "Oslo: 3 days, C")

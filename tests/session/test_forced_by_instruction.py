@@ -10,7 +10,7 @@ from actors.core.log.events import FormatRequested
 from actors.core.settings.asking import forced_instruction
 from actors.core.values.packed import unpack
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn
-from tests.runtime_support import hosting, log
+from tests.runtime_support import log, runtime_with
 
 pytestmark = pytest.mark.anyio
 MODEL = "claude-opus-5-5"
@@ -38,7 +38,7 @@ def instructions(runtime: Any, session: Any) -> list[str]:  # Any: a runtime and
 
 async def test_the_instruction_stays_in_the_lane_and_all_tools_stay_declared() -> None:
     server = AnthropicServer([Turn(Call("find", {})), Turn(Say("Done.")), Turn(Say("Yes."))])
-    async with hosting(models={"a": MODEL}, a=server) as runtime:
+    async with runtime_with(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
         answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.status, answer.text, answer.losses) == ("complete", "Done.", {"tool_choice": 1})
@@ -54,7 +54,7 @@ async def test_the_instruction_stays_in_the_lane_and_all_tools_stay_declared() -
 @pytest.mark.parametrize("choice", ["required", ToolChoice("find")], ids=["any", "by name"])
 async def test_a_model_that_answers_in_text_is_corrected_once(choice: Any) -> None:  # Any: a tool choice
     server = AnthropicServer([Turn(Say("No need.")), Turn(Call("find", {})), Turn(Say("Done."))])
-    async with hosting(models={"a": MODEL}, a=server) as runtime:
+    async with runtime_with(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
         answer = await session.ask("Find it.", tool_choice=choice)
         assert (answer.status, answer.text) == ("complete", "Done.")
@@ -64,7 +64,7 @@ async def test_a_model_that_answers_in_text_is_corrected_once(choice: Any) -> No
 
 async def test_a_model_that_never_calls_the_tool_answers_with_a_reported_loss() -> None:
     server = AnthropicServer([Turn(Say("No need.")), Turn(Say("Still no."))])
-    async with hosting(models={"a": MODEL}, a=server) as runtime:
+    async with runtime_with(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[find])
         answer = await session.ask("Find it.", tool_choice="required")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "Still no.", 2)
@@ -76,7 +76,7 @@ async def test_a_call_of_another_tool_does_not_satisfy_a_choice_by_name() -> Non
     server = AnthropicServer(
         [Turn(Call("look", {})), Turn(Say("Seen.")), Turn(Call("find", {})), Turn(Say("Done."))]
     )
-    async with hosting(models={"a": MODEL}, a=server) as runtime:
+    async with runtime_with(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
         answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.text, answer.rounds) == ("Done.", 4)
@@ -84,7 +84,7 @@ async def test_a_call_of_another_tool_does_not_satisfy_a_choice_by_name() -> Non
 
 async def test_a_model_that_supports_forced_tools_gets_no_instruction() -> None:
     server = OpenAIServer([Turn(Call("find", {})), Turn(Say("Done."))])
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[find])
         await session.ask("Find it.", tool_choice="required")
         assert instructions(runtime, session) == []

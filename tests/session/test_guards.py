@@ -14,7 +14,7 @@ from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import anthropic, assert_paired, bodies, hosting, openai, results
+from tests.runtime_support import anthropic, assert_paired, bodies, openai, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +73,7 @@ async def test_a_tool_called_wrongly_too_often_is_disabled_for_the_turn(make_ser
     script = [Turn(wrong, Call("progress", {"job": str(number)})) for number in range(3)]
     good = Turn(Call("weather", {"city": "Oslo"}), Call("progress", {"job": "last"}))
     server = make_server(*script, good, Turn(Say("Done.")), good, Turn(Say("Next.")))
-    async with hosting(a=server, limits=RuntimeLimits(max_tool_corrections=3)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(max_tool_corrections=3)) as runtime:
         session = await runtime.open("a", tools=desk.tools)
         assert (await session.ask("Do it.")).text == "Done."
         assert desk.runs == ["0", "1", "2", "last"]
@@ -92,7 +92,7 @@ async def test_ten_wrong_calls_in_one_message_count_as_one_fault() -> None:
         Turn(Call("weather", {"city": "Oslo"})),
         Turn(Say("Done.")),
     )
-    async with hosting(a=server, limits=RuntimeLimits(max_tool_corrections=2)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(max_tool_corrections=2)) as runtime:
         session = await runtime.open("a", tools=desk.tools)
         await session.ask("Do it.")
     assert desk.runs == ["Oslo"]
@@ -108,7 +108,7 @@ async def test_the_result_of_a_repeated_call_notes_the_repetition(make_server: M
         {"city": "Oslo", "unit": "F"},
     ]
     server = make_server(*[Turn(Call("weather", each)) for each in calls], Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=desk.tools)
         assert (await session.ask("How warm is it?")).text == "Done."
     assert server.refusals == []
@@ -121,7 +121,7 @@ async def test_notes_on_values_and_errors_keep_them_readable() -> None:
     server = openai(
         *repeat(Call("stock", {"part": "bolt"}), Call("stock", {"part": "none"}), times=3), Turn(Say("Done."))
     )
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=CountingTools().tools)
         await session.ask("How many?")
     value, error = last_results(server)[-2:]
@@ -138,7 +138,7 @@ async def test_changing_results_and_calls_of_one_message_are_no_repetition() -> 
         Turn(Call("weather", {"city": "Oslo"})),
         Turn(Say("Done.")),
     )
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=desk.tools, on_repeat="stop")
         assert (await session.ask("Do it.")).rounds == 7
     assert len(desk.runs) == 10
@@ -157,7 +157,7 @@ async def test_on_repeat_allows_warns_or_stops(
 
     server = make_server()
     server.script = OpenAIServer(stubborn).script
-    async with hosting(a=server, limits=RuntimeLimits(max_rounds=6)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(max_rounds=6)) as runtime:
         session = await runtime.open("a", tools=CountingTools().tools, on_repeat=repeats)
         answer = await session.ask("How warm is it?")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "That is all.", rounds)
@@ -167,7 +167,7 @@ async def test_on_repeat_allows_warns_or_stops(
 
 
 async def test_an_unknown_on_repeat_policy_is_a_config_error() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         wrong: Any = "never"
         with pytest.raises(ConfigError, match=r"^on_repeat= takes 'allow', 'warn' or 'stop', not 'never'$"):
             await runtime.open("a", on_repeat=wrong)
@@ -178,7 +178,7 @@ async def test_the_guards_of_a_resumed_turn_use_its_log(repeats: Repeats) -> Non
     desk = CountingTools()
     both = Turn(Call("weather", {"city": "Oslo"}), Call("look", {"n": 1}), Call("weather", {"town": "x"}))
     server = openai(both, both, both, Turn(Say("Done.")))
-    async with hosting(a=server, limits=RuntimeLimits(max_tool_corrections=2)) as runtime:
+    async with runtime_with(a=server, limits=RuntimeLimits(max_tool_corrections=2)) as runtime:
         session = await runtime.open("a", tools=[*desk.tools, LOOK], on_repeat=repeats)
         answer = await session.ask("Do it.")
         for number in (2, 5, 8):
@@ -194,7 +194,7 @@ async def test_the_guards_of_a_resumed_turn_use_its_log(repeats: Repeats) -> Non
 
 async def test_results_from_the_caller_count_as_repetitions() -> None:
     server = openai(*repeat(Call("look", {"n": 1}), times=3), Turn(Say("That is all.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK], on_repeat="stop")
         answer = await session.ask("Do it.")
         for number in (1, 2, 3):

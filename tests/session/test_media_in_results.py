@@ -23,9 +23,9 @@ from tests.runtime_support import (
     anthropic,
     assert_paired,
     bodies,
-    hosting,
     log,
     openai,
+    runtime_with,
 )
 
 PIXEL = png_base64()
@@ -109,7 +109,7 @@ async def test_an_image_in_a_result_is_shown_to_every_family(
     make_server: Callable[..., LoopbackServer], other: Callable[..., LoopbackServer]
 ) -> None:
     one, two = make_server(*WORK, Turn(Say("Still nice."))), other(Turn(Say("Yes.")))
-    async with hosting(one=one, two=two) as runtime:
+    async with runtime_with(one=one, two=two) as runtime:
         session = await runtime.open("one", tools=[camera, photos])
         for target, said in (("one", "Nice."), ("two", "Yes."), ("one", "Still nice.")):
             await session.switch(target)

@@ -16,7 +16,7 @@ from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Turn
 from actors.testing.images import png_base64
-from tests.runtime_support import bodies, hosting
+from tests.runtime_support import bodies, runtime_with
 from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
@@ -56,7 +56,7 @@ def host_calling(name: str, calls: str = "scan") -> LoopbackServer:
 
 def runtime_over(servers: dict[str, LoopbackServer]) -> AbstractAsyncContextManager[Runtime]:
     gemini, vertex, bedrock = (servers[name] for name in NAMES)
-    return hosting(seconds=SECONDS, gemini=gemini, vertex=vertex, bedrock=bedrock)
+    return runtime_with(seconds=SECONDS, gemini=gemini, vertex=vertex, bedrock=bedrock)
 
 
 def user_message(*blocks: Block) -> Message:

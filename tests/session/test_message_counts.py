@@ -20,7 +20,7 @@ from actors.runtime.runtime import Runtime
 from actors.session.held_changes import HeldChanges
 from actors.session.session_ledger import SessionLedger
 from actors.testing import Call, Say, Turn
-from tests.runtime_support import Gate, hosting, log, openai
+from tests.runtime_support import Gate, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +60,7 @@ def collect_messages(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> Itera
 
 
 async def test_a_plain_ask_takes_seven_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with hosting(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a")
         for text in ("One.", "Two."):
             with collect_messages(monkeypatch, runtime) as messages:
@@ -71,7 +71,7 @@ async def test_a_plain_ask_takes_seven_messages(monkeypatch: pytest.MonkeyPatch)
 
 async def test_an_ask_with_a_tool_takes_sixteen_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Turn(Say("Wait."), Call("look", {"name": "a"}))
-    async with hosting(a=openai(calls, Turn(Say("One.")), calls, Turn(Say("Two.")))) as runtime:
+    async with runtime_with(a=openai(calls, Turn(Say("One.")), calls, Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a", tools=[look])
         for text in ("One.", "Two."):
             with collect_messages(monkeypatch, runtime) as messages:
@@ -83,7 +83,7 @@ async def test_an_ask_with_a_tool_takes_sixteen_messages(monkeypatch: pytest.Mon
 async def test_a_result_between_asks_costs_one_more_render(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with hosting(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a")
         await session.ask("Go on.")
         await session._refs.ledger.ask(Record((Returned(CallId("late")),)))
@@ -93,7 +93,7 @@ async def test_a_result_between_asks_costs_one_more_render(
 
 
 async def test_the_session_keeps_the_newest_snapshot_of_its_ledger() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         ref = session._refs.ledger
         view = SessionLedger(ref, await session.ledger())
@@ -107,7 +107,7 @@ async def test_the_session_keeps_the_newest_snapshot_of_its_ledger() -> None:
 
 async def test_the_sessions_memory_use_includes_a_lane_once_it_is_sent() -> None:
     calls = Turn(Say("Wait."), Call("look", {"name": "a"}))
-    async with hosting(a=openai(calls, Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
+    async with runtime_with(a=openai(calls, Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a", tools=[look])
         for text in ("One.", "Two."):
             assert (await session.ask("Look.")).text == text
@@ -119,7 +119,7 @@ async def test_the_sessions_memory_use_includes_a_lane_once_it_is_sent() -> None
 async def test_an_ask_with_queued_changes_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate()
     working = Turn(Call("work", {"name": "a"}))
-    async with hosting(a=openai(working, Turn(Say("One."))), b=openai()) as runtime:
+    async with runtime_with(a=openai(working, Turn(Say("One."))), b=openai()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         with collect_messages(monkeypatch, runtime) as messages:
             async with anyio.create_task_group() as tasks:
@@ -152,7 +152,7 @@ async def test_a_switch_just_before_the_end_of_an_ask_is_applied(
         await until_queued(context, 1)
 
     monkeypatch.setattr(HeldChanges, "settle", hold_after_settling)
-    async with hosting(a=openai(Turn(Say("One."))), b=openai()) as runtime:
+    async with runtime_with(a=openai(Turn(Say("One."))), b=openai()) as runtime:
         session = await runtime.open("a")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go on.")

@@ -8,7 +8,7 @@ from actors import Media, Message, Text
 from actors.errors import SessionError
 from actors.testing import Say, Turn
 from actors.testing.images import png, png_base64
-from tests.runtime_support import anthropic, bodies, hosting, openai
+from tests.runtime_support import anthropic, bodies, openai, runtime_with
 
 PNG = Media.from_bytes(png(), "image/png")
 
@@ -22,7 +22,7 @@ def test_media_are_created_from_bytes_or_a_url() -> None:
 @pytest.mark.parametrize("make_server", [openai, anthropic])
 async def test_parts_are_sent_in_order(make_server: Any) -> None:  # Any: a server
     server = make_server(Turn(Say("a cat")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask(["What is this?", PNG, Text("Be brief.")])).text == "a cat"
         (body,) = bodies(server)
@@ -45,7 +45,7 @@ async def test_parts_are_sent_in_order(make_server: Any) -> None:  # Any: a serv
 async def test_an_invalid_part_raises_a_short_error(
     words: Any, says: str
 ) -> None:  # Any: any value that a caller may pass
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(SessionError) as refused:
             await session.ask(words)

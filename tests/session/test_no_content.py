@@ -27,11 +27,11 @@ from tests.runtime_support import (
     assert_paired,
     assert_rebuilds,
     bodies,
-    gathered,
-    hosting,
+    gather_events,
     log,
     openai,
     results,
+    runtime_with,
 )
 from tests.scripted import scripted
 from tests.strict_hosts import strict_host
@@ -128,7 +128,7 @@ async def test_an_empty_answer_is_retried_and_both_requests_are_counted(
 ) -> None:
     turns = Turn(*parts), Turn(Say("Hi.")), Turn(Say("More."))
     async with session_on(name, *turns, is_streamed=is_streamed) as (host, runtime, session):
-        events = await gathered(session, "Go.")
+        events = await gather_events(session, "Go.")
         assert_log_agrees(runtime, session, result_of(events))
         second = await session.ask("Go on.")
         history = await session.history()
@@ -155,7 +155,7 @@ async def test_an_answer_that_is_empty_twice_fails_the_ask(
 ) -> None:
     turns = Turn(*parts), Turn(*parts), Turn(Say("Hi."))
     async with session_on(name, *turns, is_streamed=is_streamed) as (_, runtime, session):
-        events = await gathered(session, "Go.")
+        events = await gather_events(session, "Go.")
         assert_log_agrees(runtime, session, result_of(events))
         second = await session.ask("Go on.")
     first = result_of(events)
@@ -167,7 +167,7 @@ async def test_an_answer_that_is_empty_twice_fails_the_ask(
 async def test_an_answer_that_is_empty_twice_fails_over_to_the_next_member() -> None:
     first, other = openai(Turn(Think("Hm.")), Turn()), anthropic(Turn(Say("Hi.")))
     pool = {"both": PoolSettings(members=("a", "b"), policy="failover")}
-    async with hosting(pools=pool, a=first, b=other) as runtime:
+    async with runtime_with(pools=pool, a=first, b=other) as runtime:
         session = await runtime.open("both")
         result = await session.ask("Go.")
         assert_log_agrees(runtime, session, result)
@@ -232,7 +232,7 @@ async def test_a_call_written_as_text_is_corrected_once_and_never_run(name: str,
         runtime,
         session,
     ):
-        events = await gathered(session, "Go.")
+        events = await gather_events(session, "Go.")
         assert_log_agrees(runtime, session, result_of(events))
         assert instructions(log(runtime, session)) == [UNPARSED]
         history = await session.history()
@@ -310,7 +310,7 @@ async def test_output_of_a_builtin_tool_counts_as_content() -> None:
 
 async def test_a_forced_tool_is_forced_again_after_an_empty_answer() -> None:
     server, reader = anthropic(Turn(), Turn(Call("read")), Turn(Say("Done."))), ReadTool()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[reader.tool])
         result = await session.ask("Go.", tool_choice="required")
     assert result.text == "Done."
@@ -321,7 +321,7 @@ async def test_a_forced_tool_is_forced_again_after_an_empty_answer() -> None:
 async def test_an_empty_answer_after_a_handoff_does_not_hand_off_again() -> None:
     to_b = handoff("to_b", "Hand over to B.", target="b")
     above, other = openai(Turn(Call("to_b"))), anthropic(Turn(), Turn(Say("Here is B.")))
-    async with hosting(a=above, b=other) as runtime:
+    async with runtime_with(a=above, b=other) as runtime:
         session = await runtime.open("a", tools=[to_b])
         result = await session.ask("Go.")
         bound = [event.binding.backend for event in log(runtime, session) if isinstance(event, TurnStarted)]
@@ -341,7 +341,7 @@ async def test_the_history_of_a_prompted_turn_still_begins_at_its_message() -> N
     server = anthropic(
         Turn(Call("count")), Turn(), Turn(Call("look")), Turn(Call("count")), Turn(Say("Done."))
     )
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[count, look])
         waits = await session.ask("Go.")
         assert [instructions(log(runtime, session)), waits.status] == [[NUDGE], "awaiting"]
@@ -354,7 +354,7 @@ async def test_a_subagent_without_an_answer_fails_its_call() -> None:
     research = subagent("research", "Find out.", target="b", tools=[reader.tool])
     above = openai(Turn(Call("research", {"task": "Look."})), Turn(Say("It failed.")))
     below = anthropic(Turn(Call("read")), Turn(), Turn())
-    async with hosting(a=above, b=below) as runtime:
+    async with runtime_with(a=above, b=below) as runtime:
         session = await runtime.open("a", tools=[research])
         result = await session.ask("Go.")
         (answer,) = results(bodies(above)[-1]).values()
@@ -365,7 +365,7 @@ async def test_a_subagent_without_an_answer_fails_its_call() -> None:
 
 async def test_an_empty_answer_with_an_output_type_is_retried() -> None:
     server = anthropic(Turn(), Turn(Say('{"value": 3}')))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         result = await session.ask("How many?", output=int)
         assert instructions(log(runtime, session)) == []
@@ -375,7 +375,7 @@ async def test_an_empty_answer_with_an_output_type_is_retried() -> None:
 async def test_no_output_value_is_read_from_a_call_written_as_text() -> None:
     raw = '<tool_call>{"value": 7}</tool_call>'
     server = anthropic(Turn(Say(raw)), Turn(Say('{"value": 3}')))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[ReadTool().tool])
         result = await session.ask("How many?", output=int)
     assert (result.status, result.output) == ("complete", 3)
@@ -383,7 +383,7 @@ async def test_no_output_value_is_read_from_a_call_written_as_text() -> None:
 
 async def test_the_correction_mentions_that_tools_are_off() -> None:
     server = anthropic(Turn(Say(RAW_CALLS["llama"])), Turn(Say("Hi.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[ReadTool().tool])
         result = await session.ask("Go.", tool_choice="none")
         assert instructions(log(runtime, session)) == [UNPARSED_TOOLS_OFF]
@@ -392,7 +392,7 @@ async def test_the_correction_mentions_that_tools_are_off() -> None:
 
 
 async def test_a_budget_can_end_an_ask_before_the_retry_of_an_empty_answer() -> None:
-    async with hosting(a=openai(Turn(), Turn(Say("Hi.")))) as runtime:
+    async with runtime_with(a=openai(Turn(), Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", budget=Budget(rounds=1))
         result = await session.ask("Go.", check=False)
         assert_log_agrees(runtime, session, result)
@@ -403,7 +403,7 @@ async def test_a_budget_can_end_an_ask_before_the_retry_of_an_empty_answer() -> 
 async def test_a_session_continues_after_a_kill_at_any_event_of_a_correction() -> None:
     reader = ReadTool()
     script = [Turn(), Turn(Say(RAW_CALLS["qwen"]))]
-    async with hosting(a=openai(*script)) as runtime:
+    async with runtime_with(a=openai(*script)) as runtime:
         session = await runtime.open("a", id="trip", tools=[reader.tool])
         whole = await session.ask("Go.")
         events = log(runtime, session)

@@ -25,7 +25,7 @@ from actors.testing import (
     Say,
     Turn,
 )
-from tests.runtime_support import gathered, hosting, openai
+from tests.runtime_support import gather_events, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -60,13 +60,13 @@ async def test_every_batch_of_a_session_runs_on_its_own_scheduler(
         """Run calls in every way that a session offers; return the only scheduler involved."""
         ran.clear()
         await session.ask("Prices?")
-        await gathered(session, "Prices?")
+        await gather_events(session, "Prices?")
         await session.call_tool("price", {"hotel": "Astoria"})
         assert [names for _, names in ran] == [("price", "price"), ("price", "price"), ("price",)]
         (scheduler,) = {id(each): each for each, _ in ran}.values()
         return scheduler
 
-    async with hosting(
+    async with runtime_with(
         a=openai(*[CALLING, DONE] * 4),
         b=openai(CALLING, DONE),
         c=openai(Turn(Call("helper", {"task": "Find the prices."})), DONE),
@@ -100,7 +100,7 @@ async def test_a_turn_of_five_calls_is_equal_in_a_session_and_a_subagent() -> No
     task, prompt, offered = "Price and book the hotels.", "Be brief.", [price, book]
     above = openai(Turn(Call("helper", {"task": task})), DONE)
     below = openai(five, DONE, five, DONE)
-    async with hosting(a=above, b=below) as runtime:
+    async with runtime_with(a=above, b=below) as runtime:
         session = await runtime.open("b", tools=offered, system=prompt)
         await session.ask(task)
         helper = subagent("helper", "Helps.", target="b", system=prompt, tools=offered)
@@ -137,7 +137,7 @@ async def test_only_results_are_sent_back_one_for_each_call(
 ) -> None:
     server = make_server([CALLING, DONE])
     with anyio.fail_after(30):
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             await (await runtime.open("a", tools=[price])).ask("Prices?")
     before, after = [_items(json.loads(exchange.body)) for exchange in server.requests]
     new = [_kinds(item) for item in after[len(before) :]]

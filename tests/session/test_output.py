@@ -22,7 +22,7 @@ from actors.errors import ConfigError
 from actors.session.output import output_of
 from actors.strict.dialects import SERVERS, strict_server
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn, validate
-from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai
+from tests.runtime_support import Gate, anthropic, assert_paired, bodies, log, openai, runtime_with
 from tests.session.test_settings import request_with
 
 
@@ -178,7 +178,7 @@ async def test_every_provider_returns_the_same_output(name: str) -> None:
     """A first answer of the wrong form is corrected within the turn, and the session continues afterwards."""
     last = Call(OUTPUT_TOOL, json.loads(OSLO)) if name == "groq" else Say(OSLO)
     server = strict_server(name, [Turn(Say("It is Oslo.")), Turn(last), Turn(Say("Yes."))])
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Which city?", output=City)
         assert (answer.status, answer.output, answer.rounds) == (
@@ -199,7 +199,7 @@ async def test_every_provider_returns_the_same_output(name: str) -> None:
 async def test_tools_run_before_the_answer_of_the_output_type(made: Any) -> None:  # Any: a server
     server, gate = made(Turn(Call("work", {"name": "a"})), Turn(Say(OSLO))), Gate()
     gate.open("a")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Which city?", output=City)
         assert answer.output == City(name="Oslo", people=700000)
@@ -210,7 +210,7 @@ async def test_tools_run_before_the_answer_of_the_output_type(made: Any) -> None
 @pytest.mark.anyio
 async def test_an_ask_fails_after_max_corrections_of_its_output() -> None:
     server = openai(*[Turn(Say("no"))] * 3, Turn(Say("free again")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert (answer.status, answer.output, answer.rounds) == ("failed", None, 3)
@@ -221,7 +221,7 @@ async def test_an_ask_fails_after_max_corrections_of_its_output() -> None:
 @pytest.mark.anyio
 async def test_the_error_names_missing_fields_but_no_values_of_the_answer() -> None:
     said = '{"name": ["canary"], "height": "canary"}'
-    async with hosting(a=openai(Turn(Say(said)))) as runtime:
+    async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
         answer = await session.ask("Which city?", output=City, max_corrections=0, check=False)
     assert answer.error == (
@@ -234,7 +234,7 @@ async def test_corrections_are_counted_across_a_failover() -> None:
     no = Turn(Say("no"))
     first, second = openai(no, faults={1: Status(401)}), openai(no, no, Turn(Say("never")))
     pools = {"both": PoolSettings(members=("a", "b"))}
-    async with hosting(pools=pools, a=first, b=second) as runtime:
+    async with runtime_with(pools=pools, a=first, b=second) as runtime:
         session = await runtime.open("both")
         answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert answer.status == "failed"
@@ -247,7 +247,7 @@ async def test_a_failover_backend_receives_the_output_type_too() -> None:
     """The first backend gets a schema in its request, the second an instruction, which is in the log."""
     first, second = openai(Turn(Say("never")), faults={0: SERVER_ERROR}), anthropic(Turn(Say(OSLO)))
     pools = {"both": PoolSettings(members=("a", "b"))}
-    async with hosting(pools=pools, a=first, b=second) as runtime:
+    async with runtime_with(pools=pools, a=first, b=second) as runtime:
         session = await runtime.open("both")
         answer = await session.ask("Which city?", output=City)
         assert (answer.output, len(answer.attempts)) == (City(name="Oslo", people=700000), 2)

@@ -13,7 +13,7 @@ from actors.runtime.handle import Session
 from actors.session.queue_limits import QueueLimits
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, bodies, hosting, openai
+from tests.runtime_support import Gate, bodies, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ def queued_timers(session: Session) -> int:
 
 async def test_an_ask_behind_a_pending_approval_is_bounded_by_its_timeout() -> None:
     server = openai(Turn(Call("pay")), Turn(Say("Paid.")), Turn(Say("Hi.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[pay])
         waits = await session.ask("Pay.")
         assert waits.status == "awaiting"
@@ -56,7 +56,7 @@ async def test_an_ask_queued_before_its_turn_waits_is_bounded_too() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"}), Call("look")), Turn(Say("Found.")))
     refused = list[QueueFull]()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool, LOOK])
 
         async def second() -> None:
@@ -86,7 +86,7 @@ async def test_time_in_the_queue_is_not_limited_once_the_turn_continues() -> Non
         Turn(Call("look")), Turn(Call("work", {"name": "a"})), Turn(Say("Found.")), Turn(Say("Hi."))
     )
     results = list[AskResult]()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool, LOOK])
         waits = await session.ask("Look.")
 

@@ -22,7 +22,15 @@ from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer, serve
 from actors.testing import Call, OpenAIServer, Say, Script, Turn
 from actors.tools import Tool
-from tests.runtime_support import Gate, anthropic, backend_at, gathered, hosting, openai, recorded
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    backend_at,
+    gather_events,
+    openai,
+    runtime_with,
+    wait_for_result,
+)
 from tests.session.test_cancel import shielded_tool
 from tests.strict_hosts import strict_host
 
@@ -62,9 +70,9 @@ async def test_a_refusal_by_a_provider_names_calls_and_synthetic_results(
             await session.cancel()
         await session.ask("Go on.")
         released.set()
-        await recorded(session, "hist_tool_1")
+        await wait_for_result(session, "hist_tool_1")
         await session.switch("almost")
-        events = await gathered(session, "And now?")
+        events = await gather_events(session, "And now?")
     (refused,) = strict.refusals
     (refusal,) = runtime.refusals
     (fault,) = refusal.report.faults
@@ -125,7 +133,7 @@ async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
     server = make_server(
         Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Rewritten."))
     )
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do both.")
         assert (answer.status, answer.text) == ("complete", "Rewritten.")

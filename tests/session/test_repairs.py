@@ -24,7 +24,7 @@ from actors.session.output import output_of
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime.hosting_cases import case
-from tests.runtime_support import anthropic, bodies, gathered, hosting, log, openai, results
+from tests.runtime_support import anthropic, bodies, gather_events, log, openai, results, runtime_with
 from tests.session.test_external_calls import PUT_AWAY, leave
 
 pytestmark = pytest.mark.anyio
@@ -89,9 +89,9 @@ async def test_arguments_with_one_reading_are_repaired_and_run(
     make_server: Any, arguments: dict[str, JsonValue]
 ) -> None:  # Any: a server
     orders, server = OrderTool(), make_server(order_turn(arguments), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
-        events = await gathered(session, "Order three.")
+        events = await gather_events(session, "Order three.")
         assert isinstance(events[-1], CompleteEvent)
         answer = events[-1].result
         assert (answer.text, answer.rounds) == ("Done.", 2)
@@ -120,7 +120,7 @@ async def test_strict_mode_rejects_arguments_that_could_be_repaired(where: str) 
         Turn(Say("Done.")),
     )
     limits = RuntimeLimits(repair="strict" if where == "limits" else "unambiguous")
-    async with hosting(a=server, limits=limits) as runtime:
+    async with runtime_with(a=server, limits=limits) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
         asked: dict[str, Any] = {"repair": "strict"} if where == "ask" else {}  # Any: settings
         answer = await session.ask("Order three.", **asked)
@@ -130,7 +130,7 @@ async def test_strict_mode_rejects_arguments_that_could_be_repaired(where: str) 
 
 
 async def test_an_unknown_repair_mode_is_a_config_error() -> None:
-    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="repair is 'loose'; it takes one of unambiguous, strict"):
             await session.ask("Hi.", repair="loose")  # type: ignore[call-overload]  # the mistake under test
@@ -146,7 +146,7 @@ async def test_a_string_that_a_union_accepts_is_not_repaired() -> None:
         return "noted"
 
     server = openai(Turn(Call("note", {"key": "3", "size": "4"})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[note])
         answer = await session.ask("Note it.")
         assert seen == [("3", 4)]
@@ -172,7 +172,7 @@ async def test_arguments_that_a_custom_validator_rejects_are_corrected() -> None
         return even.n // 2
 
     server = openai(Turn(Call("halve", {"even": '{"n": 3}'})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[halve])
         assert (await session.ask("Halve 3.")).repaired == ()
         assert repair_counts(runtime, session) == (0, 0)
@@ -184,7 +184,7 @@ async def test_arguments_that_a_custom_validator_rejects_are_corrected() -> None
 async def test_a_pending_call_shows_and_runs_with_its_repaired_arguments(put_away: str, raw: str) -> None:
     """The digest covers the repaired arguments: in the stream, in the result and after passivation."""
     orders, server = OrderTool("ask"), openai(Turn(Call("order", raw=raw)), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
         waiting = await session.ask("Order three.")
         assert [call.arguments for call in waiting.pending_calls] == [RIGHT]
@@ -205,7 +205,7 @@ async def test_a_pending_call_shows_and_runs_with_its_repaired_arguments(put_awa
 async def test_an_external_call_has_its_repaired_arguments() -> None:
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"n": {"type": "integer"}}}
     server = openai(Turn(Call("draw", {"n": "3"})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Tool.external("draw", "Draw.", schema)])
         waiting = await session.ask("Draw three.")
         assert [call.arguments for call in waiting.pending_calls] == [{"n": 3}]
@@ -215,7 +215,7 @@ async def test_an_external_call_has_its_repaired_arguments() -> None:
 
 async def test_a_call_by_the_program_is_repaired_too() -> None:
     orders = OrderTool()
-    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
         await session.call_tool("order", WORDS["calls"][0])
         assert orders.ran == [RIGHT]
@@ -235,7 +235,7 @@ ANSWERS: list[tuple[Any, str, object]] = [  # Any: a type
 async def test_an_answer_with_one_reading_is_accepted_at_once(
     asked: Any, said: str, value: object
 ) -> None:  # Any: a type
-    async with hosting(a=openai(Turn(Say(said)))) as runtime:
+    async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
         answer: AskResult[Any] = await session.ask("Which?", output=asked)
         assert (answer.output, answer.rounds, answer.text) == (value, 1, said)
@@ -249,7 +249,7 @@ async def test_an_answer_with_one_reading_is_accepted_at_once(
 async def test_strict_mode_rejects_an_answer_that_could_be_repaired(
     asked: Any, said: str, value: object
 ) -> None:  # Any: a type
-    async with hosting(a=openai(Turn(Say(said)))) as runtime:
+    async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed, match="the answer does not have the form asked for"):
             await session.ask("Which?", output=asked, repair="strict", max_corrections=0)

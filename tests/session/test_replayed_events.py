@@ -21,7 +21,7 @@ from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Think, Turn
 from actors.tools import Tool
-from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
+from tests.runtime_support import Gate, anthropic, gather_events, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -95,9 +95,9 @@ SCENES: dict[str, Callable[[], LoopbackServer]] = {
 @pytest.mark.requirement("U-03")
 async def test_the_log_yields_the_same_events_as_the_stream(scene: str) -> None:
     limits = RuntimeLimits(max_rounds=4)
-    async with hosting(a=SCENES[scene](), limits=limits) as runtime:
+    async with runtime_with(a=SCENES[scene](), limits=limits) as runtime:
         session = await runtime.open("a", tools=[look])
-        events = [await gathered(session, "Do it."), await gathered(session, "And?")]
+        events = [await gather_events(session, "Do it."), await gather_events(session, "And?")]
         live = [each for part in events for each in durable_json(part)]
         assert len(live) > 10
         assert ask_events(events_of_log(runtime, session)) == live
@@ -105,9 +105,9 @@ async def test_the_log_yields_the_same_events_as_the_stream(scene: str) -> None:
 
 async def test_calls_that_never_started_are_reported_when_their_turn_ends() -> None:
     limits = RuntimeLimits(max_rounds=4)
-    async with hosting(a=SCENES["too many rounds"](), limits=limits) as runtime:
+    async with runtime_with(a=SCENES["too many rounds"](), limits=limits) as runtime:
         session = await runtime.open("a", tools=[look])
-        events = await gathered(session, "Do it.")
+        events = await gather_events(session, "Do it.")
         closed = [event for event in log(runtime, session) if isinstance(event, Cancelled)]
     assert {event.reason for event in closed} == {"never_started"}
     ends = {
@@ -124,9 +124,9 @@ async def test_calls_that_never_started_are_reported_when_their_turn_ends() -> N
 async def test_the_log_yields_the_same_events_after_a_failover() -> None:
     pools = {"pool": PoolSettings(members=("a", "b"), policy="failover")}
     here, there = openai(ENDING, faults={0: SERVER_ERROR, 1: SERVER_ERROR}), anthropic(CALLING, ENDING)
-    async with hosting(pools=pools, a=here, b=there) as runtime:
+    async with runtime_with(pools=pools, a=here, b=there) as runtime:
         session = await runtime.open("pool", tools=[look])
-        live = durable_json(await gathered(session, "Do it."))
+        live = durable_json(await gather_events(session, "Do it."))
         assert [each["backend"] for each in live if each["type"] == "failover"] == ["b"]
         assert ask_events(events_of_log(runtime, session)) == live
 
@@ -141,7 +141,7 @@ async def test_the_log_yields_the_same_events_after_a_cancel(at: str) -> None:
         ENDING,
     )
     server = openai(*turns) if at == "message" else openai(*turns, faults={0: Stall(after_bytes=900)})
-    async with hosting(a=server, b=openai(ENDING)) as runtime:
+    async with runtime_with(a=server, b=openai(ENDING)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         events: list[SessionEvent] = []
         async with session.stream("Do it.") as stream, anyio.create_task_group() as tasks:
@@ -161,10 +161,10 @@ async def test_every_event_fits_its_schema_and_its_sse_frame() -> None:
     refusing = openai(
         Turn(Call("look", {"name": "a"})), ENDING, faults={1: REFUSED, 2: REFUSED, 3: SERVER_ERROR}
     )
-    async with hosting(a=anthropic(CALLING, ENDING), b=refusing) as runtime:
+    async with runtime_with(a=anthropic(CALLING, ENDING), b=refusing) as runtime:
         for target in ("a", "b"):
             session = await runtime.open(target, tools=[look])
-            live = await gathered(session, "Do it.")
+            live = await gather_events(session, "Do it.")
             publisher = Publisher()
             late = [live for event in log(runtime, session) for live in publisher.publish(event)]
             for event in [*live, *late]:
@@ -178,7 +178,7 @@ async def test_every_event_fits_its_schema_and_its_sse_frame() -> None:
 
 @pytest.mark.requirement("U-03")
 async def test_only_the_last_event_of_a_number_is_a_place_to_resume() -> None:
-    async with hosting(a=openai(CALLING, ENDING)) as runtime:
+    async with runtime_with(a=openai(CALLING, ENDING)) as runtime:
         session = await runtime.open("a", tools=[look])
         await session.ask("Do it.")
         groups = groupby(events_of_log(runtime, session), key=lambda each: int(each["seq"]))
@@ -194,9 +194,9 @@ async def test_the_log_yields_the_same_events_for_an_ask_that_waits(ends: str, r
     find = Tool.external("find", "Finds something, elsewhere.", {"type": "object"}, read_only=True)
     asking = Turn(Say("Wait."), Call("find", {"n": 1}), Call("look", {"name": "a"}), Call("find", {"n": 2}))
     server = openai(asking, ENDING, faults={0: Status(429, retry_after="0")} if retried else {})
-    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+    async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a", tools=[find, look])
-        live = durable_json(await gathered(session, "Do it."))
+        live = durable_json(await gather_events(session, "Do it."))
         assert [each["result"]["status"] for each in live if each["type"] == "complete"] == ["awaiting"]
         assert ask_events(events_of_log(runtime, session)) == live
         first, second = (each.call.id for each in session.pending)

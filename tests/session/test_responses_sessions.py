@@ -21,7 +21,7 @@ from actors.testing import (
     Think,
     Turn,
 )
-from tests.runtime_support import Gate, Json, anthropic, bodies, hosting, log, openai
+from tests.runtime_support import Gate, Json, anthropic, bodies, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -53,7 +53,7 @@ async def test_reasoning_stays_valid_across_a_switch_and_back(other: object) -> 
     )
     assert callable(other)
     there = other(Turn(Think("hm"), *CALLS), Turn(Say("Done there.")))
-    async with hosting(here=here, there=there) as runtime:
+    async with runtime_with(here=here, there=there) as runtime:
         session = await runtime.open("here", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
         await session.switch("there")
@@ -75,7 +75,7 @@ async def test_reasoning_without_item_ids_is_sent_back_unchanged() -> None:
     profile = ResponsesProfile(prefix_bound=True, names_items=False)
     turns = [Turn(Think("hm"), *CALLS), Turn(Think("so"), Say("Done.")), Turn(Say("Again."))]
     relay = ResponsesServer(turns, settings=ResponsesSettings(profile))
-    async with hosting(relay=relay) as runtime:
+    async with runtime_with(relay=relay) as runtime:
         session = await runtime.open("relay", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
         assert (await session.ask("Once more.")).text == "Again."
@@ -105,7 +105,7 @@ async def test_refused_reasoning_is_left_out_of_the_retry(code: str | None, mess
     gate.open("a", "b")
     refusal = Status(400, code=code, type="invalid_request_error", message=message)
     here = responses(Turn(Think("hm"), *CALLS), Turn(Say("Done.")), at_1=refusal)
-    async with hosting(here=here) as runtime:
+    async with runtime_with(here=here) as runtime:
         session = await runtime.open("here", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
         began = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
@@ -120,7 +120,7 @@ async def test_refused_reasoning_is_left_out_of_the_retry(code: str | None, mess
 async def test_a_cut_answer_keeps_its_text_and_no_cut_call() -> None:
     gate = Gate()
     here = responses(Turn(Say("So."), Call("work", raw='{"na'), stop="max_output_tokens"), Turn(Say("Fine.")))
-    async with hosting(here=here) as runtime:
+    async with runtime_with(here=here) as runtime:
         session = await runtime.open("here", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "So."
         assert (await session.ask("Go on.")).text == "Fine."
@@ -134,7 +134,7 @@ def image(size: int) -> Builtin:
 
 async def test_an_image_of_over_a_mebibyte_in_the_last_events_is_read() -> None:
     server = responses(Turn(image(1_200_000), Say("Here it is.")), Turn(Say("A cat.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("Draw a cat.")).text == "Here it is."
         (media,) = (
@@ -150,10 +150,10 @@ async def test_an_image_of_over_a_mebibyte_in_the_last_events_is_read() -> None:
 
 async def test_an_answer_over_the_size_limit_fails_and_names_the_limit() -> None:
     limits = BackendLimits(attempts=1, answer_bytes=1_000_000)
-    async with hosting(a=responses(Turn(image(300_000), Say("Here."))), backend=limits) as runtime:
+    async with runtime_with(a=responses(Turn(image(300_000), Say("Here."))), backend=limits) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("Draw a cat.")).text == "Here."
-    async with hosting(a=responses(Turn(image(600_000), Say("Here."))), backend=limits) as runtime:
+    async with runtime_with(a=responses(Turn(image(600_000), Say("Here."))), backend=limits) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed, match="the answer is larger than 1000000 bytes"):
             await session.ask("Draw a cat.")

@@ -25,7 +25,7 @@ from actors.runtime.handle import Session
 from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
 from actors.tools import tool
 from tests.runtime.test_rebuild import crash
-from tests.runtime_support import Gate, backend_at, bodies, hosting, log, openai
+from tests.runtime_support import Gate, backend_at, bodies, log, openai, runtime_with
 from tests.session.test_external_calls import LOOK, ONE, OTHER, PUT_AWAY, leave
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ async def delete() -> str:
 @PUT_AWAY
 async def test_an_ask_that_waited_returns_a_value_of_its_output_type(put_away: str) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say('{"name": "Oslo"}')))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Where?", output=City)
         leave(session, put_away)
@@ -56,7 +56,7 @@ async def test_an_ask_that_waited_returns_a_value_of_its_output_type(put_away: s
 async def test_the_corrections_of_an_answer_are_counted_across_a_wait(put_away: str) -> None:
     no = Turn(Say("no"))
     server = openai(no, no, Turn(Call("look", {})), no, Turn(Say("never")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         assert (await session.ask("Where?", output=City, max_corrections=2)).status == "awaiting"
         leave(session, put_away)
@@ -69,7 +69,7 @@ async def test_the_corrections_of_an_answer_are_counted_across_a_wait(put_away: 
 async def test_a_token_limit_counts_the_tokens_used_before_a_wait() -> None:
     looks = [Turn(Call("look", {}), usage=(11, 7)) for _ in range(2)]
     server = openai(*looks, Turn(Say("never")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look twice.", token_limit=30)
         assert (await session.ask(results={ONE: 1})).status == "awaiting"
@@ -101,7 +101,7 @@ async def test_the_cost_of_an_ask_includes_the_turns_before_a_wait(
 
 async def test_a_budget_of_seconds_does_not_count_the_time_spent_waiting() -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("one")), Turn(Say("two")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         began = anyio.current_time()
         session = await runtime.open("a", tools=[LOOK], budget=Budget(seconds=600.0))
         await session.ask("Look.")
@@ -118,7 +118,7 @@ async def test_a_budget_of_seconds_does_not_count_the_time_spent_waiting() -> No
 async def test_a_subscriber_receives_the_text_that_follows_a_wait() -> None:
     server = openai(Turn(Say("Before."), Call("look", {})), Turn(Say("After.")))
     seen: list[SessionEvent] = []
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
 
         async def read() -> None:
@@ -151,7 +151,7 @@ async def test_a_stream_contains_the_decisions_of_its_ask_as_the_log_does(
 ) -> None:
     assert verdict in ("allow", "deny")
     server = openai(Turn(Call("look", {}), Call("delete", {})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, delete])
         own = await durable_events(session.stream("Go."))
         if is_last:
@@ -170,7 +170,7 @@ async def test_a_stream_contains_the_decisions_of_its_ask_as_the_log_does(
 @pytest.mark.parametrize("which", ["session", "ledger", "scheduler"])
 async def test_a_turn_continues_if_actors_crash_after_its_last_decision(which: str) -> None:
     server = openai(Turn(Call("delete", {})), Turn(Say("I see.")), Turn(Say("Still here.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[delete])
         await session.ask("Delete it.")
 

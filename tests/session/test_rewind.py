@@ -27,7 +27,16 @@ from actors.tools import Tool
 from tests.journal.test_outages import Outage
 from tests.runtime.test_rebuild import crash
 from tests.runtime.test_recovery_of_sessions import HeldStorage
-from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai, recorded
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    bodies,
+    log,
+    openai,
+    runtime_with,
+    wait_for_result,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +78,7 @@ async def test_later_messages_leave_the_history_and_every_lane_begins_an_epoch()
     gate.open("a")
     work = Turn(Think("hm"), Call("work", {"name": "a"}))
     gpt, claude = openai(work, Turn(Say("Done."))), anthropic(work, Turn(Say("Done.")))
-    async with hosting(gpt=gpt, claude=claude) as runtime:
+    async with runtime_with(gpt=gpt, claude=claude) as runtime:
         session = await runtime.open("gpt", tools=[gate.tool], budget=Budget(tokens=1_000_000))
         first = (await talk(session, "First?"))[0]
         await session.switch("claude")
@@ -105,7 +114,7 @@ async def test_later_messages_leave_the_history_and_every_lane_begins_an_epoch()
 async def test_a_rewind_is_queued_like_an_ask_and_shown_to_subscribers() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 4)
-    async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[gate.tool])
         shown: list[RewoundEvent] = []
 
@@ -133,7 +142,7 @@ async def test_a_rewind_is_rejected_if_the_queue_is_full() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
     limits = RuntimeLimits(max_queued_asks=1)
-    async with hosting(a=server, limits=limits) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server, limits=limits) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[gate.tool])
         tasks.start_soon(session.ask, "First?")
         await gate.started("a")
@@ -145,7 +154,7 @@ async def test_a_rewind_is_rejected_if_the_queue_is_full() -> None:
 
 
 async def test_a_rewind_to_an_impossible_turn_raises_a_short_error() -> None:
-    async with hosting(a=numbered_answers()) as runtime:
+    async with runtime_with(a=numbered_answers()) as runtime:
         session = await runtime.open("a")
         await talk(session, "First?", "Second?", "Third?", "Fourth?")
         await session.rewind(to=3)
@@ -166,7 +175,7 @@ async def test_a_rewind_cannot_reach_summarised_turns_but_later_ones() -> None:
         return Turn(Say("In short." if "Write that summary now" in str(request) else "An answer. " * 30))
 
     server = OpenAIServer(Script(spoken))
-    async with hosting(a=server, compaction=Compaction(keep_turns=1)) as runtime:
+    async with runtime_with(a=server, compaction=Compaction(keep_turns=1)) as runtime:
         session = await runtime.open("a")
         await talk(session, "First?", "Second?", "Third?")
         assert (await session.compact()).messages == 4
@@ -186,7 +195,7 @@ async def test_a_rewind_cancels_a_waiting_turn_first() -> None:
     gate = Gate()
     both = Turn(Call("look", {"n": 1}), Call("work", {"name": "a"}))
     server = openai(both, Turn(Say("Done.")), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
         refused: list[str] = []
 
@@ -235,7 +244,7 @@ async def test_a_late_result_of_a_rewound_turn_is_kept_and_not_sent() -> None:
         return f"{name} came late"
 
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 3)
-    async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[work])
         tasks.start_soon(session.ask, "Work.")
         await begun.wait()
@@ -243,13 +252,13 @@ async def test_a_late_result_of_a_rewound_turn_is_kept_and_not_sent() -> None:
         await talk(session, "Go on.")  # seals the synthetic result
         assert await session.rewind(0) > 0
         released.set()
-        assert (await recorded(session, ONE)).late is not None
+        assert (await wait_for_result(session, ONE)).late is not None
         await talk(session, "And now?", "And then?")
     assert "came late" not in str(last_messages(server))
 
 
 async def test_a_rewind_works_when_the_budget_is_used_up() -> None:
-    async with hosting(a=numbered_answers()) as runtime:
+    async with runtime_with(a=numbered_answers()) as runtime:
         session = await runtime.open("a", budget=Budget(rounds=1))
         await talk(session, "First?")
         with pytest.raises(OverBudget):
@@ -263,7 +272,7 @@ async def test_a_rewind_works_when_the_budget_is_used_up() -> None:
 async def test_a_queued_rewind_survives_a_crash(which: str) -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 3)
-    async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[gate.tool])
         tasks.start_soon(session.ask, "First?")
         await gate.started("a")
@@ -288,7 +297,7 @@ async def test_a_queued_rewind_is_rejected_after_a_crash_into_a_waiting_turn(
 ) -> None:
     storage = HeldStorage(TurnPaused)
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")), Turn(Say("More.")))
-    async with hosting(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[LOOK])
         tasks.start_soon(session.ask, "How warm?")
         await storage.begun.wait()
@@ -329,7 +338,7 @@ async def test_a_rewound_session_is_resumed_forked_and_imported_unchanged(tmp_pa
     def stored_log() -> Storage:
         return SqliteStorage(tmp_path / "sessions.db")
 
-    async with hosting(a=server, storage=stored_log()) as runtime:
+    async with runtime_with(a=server, storage=stored_log()) as runtime:
         session = await runtime.open("a", id="trip")
         await talk(session, "First?", "Second?", "Third?")
         before = len(log(runtime, session))
@@ -338,19 +347,19 @@ async def test_a_rewound_session_is_resumed_forked_and_imported_unchanged(tmp_pa
     with closing(stored_log()) as storage:
         storage.open()
         assert storage.read("trip")[-1] == Rewound(1)
-    async with hosting(a=server, storage=stored_log()) as runtime:
+    async with runtime_with(a=server, storage=stored_log()) as runtime:
         file = await runtime.journal.export("trip")
         fork = await runtime.resume(await runtime.journal.fork("trip", before, id="whole"))
         assert len(await fork.history()) == 6
         await runtime.journal.fork("trip", id="fork")
-    async with hosting(a=server, storage=MemoryStorage()) as elsewhere:
+    async with runtime_with(a=server, storage=MemoryStorage()) as elsewhere:
         name = await elsewhere.journal.import_session(file, id="carried")
         moved = await elsewhere.resume(name)
         assert await texts(moved) == ["First?", "Answer 1."]
 
 
 async def test_a_rewind_without_effect_writes_nothing_even_if_tools_changed() -> None:
-    async with hosting(a=numbered_answers()) as runtime:
+    async with runtime_with(a=numbered_answers()) as runtime:
         session = await runtime.open("a", id="trip", tools=[LOOK])
         await talk(session, "First?")
         resumed = await runtime.resume(await runtime.journal.fork("trip", id="other"))  # without tools
@@ -368,7 +377,7 @@ async def test_a_rewind_can_be_repeated_after_a_journal_failure(
     in_doubt: bool,
 ) -> None:
     server, storage = numbered_answers(), Outage(in_doubt=in_doubt)
-    async with hosting(a=server, storage=storage) as runtime:
+    async with runtime_with(a=server, storage=storage) as runtime:
         session = await runtime.open("a")
         await talk(session, "First?", "Second?")
         storage.at = 0
@@ -391,7 +400,7 @@ REFUSAL = Status(
 
 async def test_an_error_caused_by_the_history_suggests_a_rewind() -> None:
     server = openai(Turn(Say("Fine.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         (first,) = await talk(session, "First?")
         server.faults = lambda number, request: REFUSAL
@@ -405,7 +414,7 @@ async def test_an_error_caused_by_the_history_suggests_a_rewind() -> None:
 
 async def test_a_suggested_rewind_skips_turns_that_were_rewound() -> None:
     server = openai(Turn(Say("Fine.")), Turn(Say("Fine.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         first, _second = await talk(session, "First?", "Second?")
         await session.rewind(to=first.turn)

@@ -14,7 +14,7 @@ from actors.events import event_json
 from actors.journal import readers
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Stall, Think, Turn
-from tests.runtime_support import Gate, anthropic, gathered, hosting, openai
+from tests.runtime_support import Gate, anthropic, gather_events, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ def assert_no_subscriber(runtime: Runtime) -> None:
 @pytest.mark.requirement("U-03", "PROMISE-8")
 async def test_early_and_late_subscribers_receive_the_same_events() -> None:
     seen: dict[str, list[SessionEvent]] = {"one": [], "two": []}
-    async with hosting(a=anthropic(*TURNS, *TURNS)) as runtime:
+    async with runtime_with(a=anthropic(*TURNS, *TURNS)) as runtime:
         session = await runtime.open("a", tools=[look])
 
         async def read(name: str) -> None:
@@ -56,7 +56,7 @@ async def test_early_and_late_subscribers_receive_the_same_events() -> None:
             for name in seen:
                 tasks.start_soon(read, name)
             await anyio.wait_all_tasks_blocked()
-            stream = await gathered(session, "Do it.")
+            stream = await gather_events(session, "Do it.")
             await session.ask("And?")
             late = await events_so_far(session)
             await session.close()
@@ -73,7 +73,7 @@ async def test_early_and_late_subscribers_receive_the_same_events() -> None:
 
 @pytest.mark.requirement("U-03")
 async def test_a_subscriber_resumes_at_any_event_without_a_gap() -> None:
-    async with hosting(a=openai(*TURNS)) as runtime:
+    async with runtime_with(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[look])
         await session.ask("Do it.")
         whole = await events_so_far(session)
@@ -91,7 +91,7 @@ async def test_a_slow_subscriber_receives_resync_and_misses_only_deltas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(readers, "BUFFER", 8)
-    async with hosting(a=openai(*TURNS)) as runtime:
+    async with runtime_with(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[look])
         events = session.events()
         first = await anext(events)
@@ -108,7 +108,7 @@ async def test_a_slow_subscriber_receives_resync_and_misses_only_deltas(
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_subscriber_that_joins_mid_answer_receives_the_rest_live() -> None:
     words = Turn(Say("word " * 900))
-    async with hosting(a=openai(words, faults={0: Stall(after_bytes=60_000)})) as runtime:
+    async with runtime_with(a=openai(words, faults={0: Stall(after_bytes=60_000)})) as runtime:
         session = await runtime.open("a")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
@@ -125,7 +125,7 @@ async def test_a_subscriber_that_joins_mid_answer_receives_the_rest_live() -> No
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_reading_an_idle_or_closed_session_does_not_activate_it() -> None:
-    async with hosting(a=openai(*TURNS)) as runtime:
+    async with runtime_with(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[look])
         await session.ask("Do it.")
         assert session._lifecycle.passivate()  # as if other sessions needed its place
@@ -139,7 +139,7 @@ async def test_reading_an_idle_or_closed_session_does_not_activate_it() -> None:
 @pytest.mark.parametrize("after", [-1, 99, "3"])
 @pytest.mark.requirement("U-03")
 async def test_an_unknown_sequence_number_raises_unknown_seq(after: int) -> None:
-    async with hosting(a=openai(Turn(Say("ok")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("ok")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(UnknownSeq, match=f"{after}"):
             await events_so_far(session, after=after)
@@ -151,7 +151,7 @@ async def test_an_unknown_sequence_number_raises_unknown_seq(after: int) -> None
 async def test_leaving_the_runtime_ends_subscriptions() -> None:
     ends: list[str] = []
     server = openai(Turn(Say("ok")))
-    async with anyio.create_task_group() as tasks, hosting(a=server) as runtime:
+    async with anyio.create_task_group() as tasks, runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         async for _ in session.events():
             break
@@ -176,7 +176,7 @@ async def test_leaving_the_runtime_ends_subscriptions() -> None:
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_subscriber_may_wait_again_after_a_timeout() -> None:
-    async with hosting(a=openai(Turn(Say("ok")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("ok")))) as runtime:
         session = await runtime.open("a")
         events = session.events(after=1)
         with anyio.move_on_after(0):
@@ -188,7 +188,7 @@ async def test_a_subscriber_may_wait_again_after_a_timeout() -> None:
 @pytest.mark.requirement("PROMISE-12")
 async def test_a_tool_may_not_read_the_events_of_its_own_session() -> None:
     refused: list[str] = []
-    async with hosting(a=openai(Turn(Call("peek", {})), Turn(Say("ok")))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("peek", {})), Turn(Say("ok")))) as runtime:
 
         @tool
         async def peek() -> str:
@@ -208,7 +208,7 @@ async def test_a_tool_may_not_read_the_events_of_its_own_session() -> None:
 async def test_a_session_without_subscribers_has_no_subscriber_state() -> None:
     gate = Gate()
     gate.open("a")
-    async with hosting(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("ok")))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("ok")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         unused = session.events()
         assert (await session.ask("Do it.")).status == "complete"

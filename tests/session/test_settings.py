@@ -23,7 +23,16 @@ from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Stall, Turn, serve, validate
 from actors.tools import tool
-from tests.runtime_support import Gate, anthropic, assert_paired, backend_at, bodies, hosting, log, openai
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    backend_at,
+    bodies,
+    log,
+    openai,
+    runtime_with,
+)
 
 NOT_TAKEN = {
     "openai_responses": {"stop"},
@@ -146,7 +155,7 @@ async def test_settings_apply_to_one_ask_and_are_logged(
     make_server: Any,
 ) -> None:  # Any: a type of server
     server = make_server(Turn(Say("short")), Turn(Say("long")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         await session.ask("Briefly?", max_tokens=50, top_p=0.5, stop=("END",))
         await session.ask("At length?")
@@ -176,7 +185,7 @@ async def test_settings_of_an_ask_override_those_of_its_backend_one_by_one() -> 
 async def test_a_forced_tool_is_forced_only_in_the_first_request() -> None:
     server, gate = anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("done"))), Gate()
     gate.open("a")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Work!", tool_choice="required")
         assert (answer.status, answer.text) == ("complete", "done")
@@ -193,7 +202,7 @@ async def test_tool_choice_none_declares_the_tools_and_runs_none() -> None:
     async def work() -> None:
         ran.append(1)
 
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[work])
         answer = await session.ask("Do not look it up.", tool_choice="none")
         (body,) = bodies(server)
@@ -207,7 +216,7 @@ async def test_tool_choice_none_declares_the_tools_and_runs_none() -> None:
 async def test_max_rounds_limits_the_rounds_of_an_ask() -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"})), Turn(Say("final"))), Gate()
     gate.open("a")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Work!", max_rounds=2)
         assert (answer.rounds, answer.text) == (2, "final")
@@ -218,7 +227,7 @@ async def test_max_rounds_limits_the_rounds_of_an_ask() -> None:
 async def test_an_ask_that_exceeds_its_timeout_fails_and_closes_every_call() -> None:
     """The tool never returns, so only the deadline can end the ask."""
     server, gate = openai(Turn(Call("work", {"name": "a"})), Turn(Say("next"))), Gate()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Work!", timeout=0.2, check=False)
         assert (answer.status, answer.error) == (
@@ -234,7 +243,7 @@ async def test_an_ask_that_exceeds_its_timeout_fails_and_closes_every_call() -> 
 @pytest.mark.anyio
 async def test_a_cancel_before_the_deadline_ends_the_ask_as_cancelled() -> None:
     gate = Gate()
-    async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         ends = []
         async with anyio.create_task_group() as tasks:
@@ -253,7 +262,7 @@ async def test_a_cancel_before_the_deadline_ends_the_ask_as_cancelled() -> None:
 async def test_the_timeouts_of_an_ask_override_those_of_its_backend(setting: str) -> None:
     """The timeouts of the backend are a minute or longer."""
     silent = Stall() if setting == "first_byte" else Stall(after_bytes=40)
-    async with hosting(a=openai(Turn(Say("never heard")), faults={0: silent})) as runtime:
+    async with runtime_with(a=openai(Turn(Say("never heard")), faults={0: silent})) as runtime:
         session = await runtime.open("a")
         wanted: AskSettings = (
             {"first_byte_timeout": 0.2} if setting == "first_byte" else {"idle_timeout": 0.2}
@@ -265,7 +274,7 @@ async def test_the_timeouts_of_an_ask_override_those_of_its_backend(setting: str
 
 @pytest.mark.anyio
 async def test_a_preview_reports_the_settings_that_would_be_lost() -> None:
-    async with hosting(a=anthropic()) as runtime:
+    async with runtime_with(a=anthropic()) as runtime:
         session = await runtime.open("a")
         preview = await session.preview("a", temperature=0.5, top_p=0.9, thinking="adaptive")
         assert set(preview.losses) == {"temperature", "top_p"}

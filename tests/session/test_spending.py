@@ -11,7 +11,7 @@ from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError, OverBudget
 from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
-from tests.runtime_support import Gate, assert_paired, backend_at, bodies, hosting, log, openai
+from tests.runtime_support import Gate, assert_paired, backend_at, bodies, log, openai, runtime_with
 
 GPT = Binding("a", "openai_chat", model="gpt-5")
 PRICES = {"gpt*": Price(2.0, 10.0, 0.5), "gpt-5": Price(1.0, 4.0, 0.1, 1.5)}
@@ -120,7 +120,7 @@ async def test_a_cost_is_summed_over_a_failover_or_unknown(
 async def test_a_budget_ends_a_turn_at_a_boundary_and_rejects_later_asks(budget: Budget, why: str) -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("never"))), Gate()
     gate.open("a")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool], budget=budget, tenant="blue")
         answer = await session.ask("Work!", check=False)
         assert (answer.status, answer.error) == ("failed", why)
@@ -137,7 +137,7 @@ async def test_a_budget_ends_a_turn_at_a_boundary_and_rejects_later_asks(budget:
 async def test_a_budget_of_seconds_ends_the_ask_that_exceeds_it() -> None:
     """The tool never returns, so only the budget can end the ask."""
     gate = Gate()
-    async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool], budget=Budget(seconds=0.2))
         answer = await session.ask("Work!", check=False)
         assert (answer.status, answer.error) == ("failed", "the session's budget of 0.2 seconds is used up")
@@ -149,7 +149,7 @@ async def test_a_budget_of_seconds_ends_the_ask_that_exceeds_it() -> None:
 async def test_token_limit_limits_the_tokens_of_an_ask() -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("next"))), Gate()
     gate.open("a")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Work!", token_limit=10, check=False)
         assert answer.error == "the ask used 18 tokens of the 10 that its token_limit allows"
@@ -210,7 +210,7 @@ async def test_a_missing_cache_price_is_named_unless_the_backend_has_it(
 
 @pytest.mark.anyio
 async def test_an_invalid_tenant_name_is_a_config_error() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="at most 64"):
             await runtime.open("a", tenant="x" * 65)
 

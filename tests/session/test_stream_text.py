@@ -15,7 +15,7 @@ from actors.runtime.handle import Session
 from actors.session import streams
 from actors.testing import Call, Disconnect, OpenAIServer, Say, Stall, Status, Think, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, anthropic, hosting, openai
+from tests.runtime_support import Gate, anthropic, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ async def gather_into(pieces: list[str], text: AsyncIterator[str]) -> None:
 async def test_the_text_of_all_rounds_arrives_in_pieces_without_thinking(make_server: type) -> None:
     gate = Gate()
     gate.open("a")
-    async with hosting(a=make_server(WORK, Turn(Say("It is done. " * 4)))) as runtime:
+    async with runtime_with(a=make_server(WORK, Turn(Say("It is done. " * 4)))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         text = session.stream_text("Do it.")
         pieces = await gather(text)
@@ -49,7 +49,7 @@ async def test_the_text_of_all_rounds_arrives_in_pieces_without_thinking(make_se
 async def test_the_stream_of_a_continuation_contains_only_its_own_text() -> None:
     look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
     turns = Turn(Say("One moment. " * 4), Call("look", {})), Turn(Say("It is there. " * 4))
-    async with hosting(a=openai(*turns)) as runtime:
+    async with runtime_with(a=openai(*turns)) as runtime:
         session = await runtime.open("a", tools=[look])
         asked = session.stream_text("Where is it?")
         assert "".join(await gather(asked)) == "One moment. " * 4
@@ -64,7 +64,7 @@ async def test_the_stream_of_a_continuation_contains_only_its_own_text() -> None
 
 async def test_a_slow_reader_misses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BUFFER", 2)
-    async with hosting(a=openai(Turn(Say("word " * 200)))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("word " * 200)))) as runtime:
         session = await runtime.open("a")
         text = session.stream_text("Talk.")
         pieces = [await anext(text)]
@@ -78,7 +78,7 @@ async def test_a_failed_ask_raises_after_the_text_that_preceded_it() -> None:
     server = OpenAIServer([WORK], faults={1: Status(401, message="Incorrect API key provided.")})
     gate, pieces = Gate(), list[str]()
     gate.open("a")
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         text = session.stream_text("Do it.")
         with pytest.raises(AskFailed, match="Incorrect API key") as raised:
@@ -91,7 +91,7 @@ async def test_a_failed_ask_raises_after_the_text_that_preceded_it() -> None:
 async def test_the_text_of_a_second_backend_follows_a_blank_line() -> None:
     broken = OpenAIServer([Turn(Say("Half of it. " * 90))], faults={0: Disconnect(after_bytes=1500)})
     pool = PoolSettings(members=("a", "b"), failover_after_output=True)
-    async with hosting(a=broken, b=openai(Turn(Say("All of it."))), pools={"both": pool}) as runtime:
+    async with runtime_with(a=broken, b=openai(Turn(Say("All of it."))), pools={"both": pool}) as runtime:
         session = await runtime.open("both")
         told = "".join(await gather(session.stream_text("Say it.")))
     half, _, whole = told.rpartition("\n\n")
@@ -122,7 +122,7 @@ async def cancel_reading(session: Session) -> None:
 async def test_closing_the_text_stream_does_not_stop_the_turn(leave: object) -> None:
     assert callable(leave)
     gate = Gate()
-    async with hosting(a=openai(WORK, Turn(Say("Done.")))) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         await leave(session)
         await gate.started("a")
@@ -136,7 +136,7 @@ async def test_closing_the_text_stream_does_not_stop_the_turn(leave: object) -> 
 
 async def test_a_cancelled_turn_ends_the_text_with_a_cancelled_result() -> None:
     gate = Gate()
-    async with hosting(a=openai(WORK)) as runtime:
+    async with runtime_with(a=openai(WORK)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         text, pieces = session.stream_text("Do it."), list[str]()
 
@@ -154,7 +154,7 @@ async def test_a_cancelled_turn_ends_the_text_with_a_cancelled_result() -> None:
 
 async def test_a_text_stream_closed_before_it_starts_asks_nothing() -> None:
     server = openai(Turn(Say("Hi.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         text = session.stream_text("Hello.")
         await text.aclose()
@@ -164,7 +164,7 @@ async def test_a_text_stream_closed_before_it_starts_asks_nothing() -> None:
 
 
 async def test_bad_settings_raise_at_once_and_rejected_asks_in_the_loop() -> None:
-    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="rounds"):
             session.stream_text("Hello.", max_rounds=0)
@@ -178,7 +178,7 @@ async def test_bad_settings_raise_at_once_and_rejected_asks_in_the_loop() -> Non
 
 async def test_a_text_stream_beyond_the_queue_limit_raises_queue_full() -> None:
     gate = Gate()
-    async with hosting(a=openai(WORK, *[Turn(Say("Done."))] * 9)) as runtime:
+    async with runtime_with(a=openai(WORK, *[Turn(Say("Done."))] * 9)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             for _ in range(9):
@@ -198,7 +198,7 @@ async def test_tools_see_the_context_variables_of_the_caller() -> None:
         seen.append(CALLER.get())
         return CALLER.get()
 
-    async with hosting(a=openai(Turn(Call("who")), Turn(Say("You.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("who")), Turn(Say("You.")))) as runtime:
         session = await runtime.open("a", tools=[who])
         token = CALLER.set("me")
         text = session.stream_text("Who am I?")
@@ -208,7 +208,7 @@ async def test_tools_see_the_context_variables_of_the_caller() -> None:
 
 
 async def test_a_text_stream_from_another_thread_is_rejected_at_once() -> None:
-    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
 
         def elsewhere() -> None:
@@ -220,7 +220,7 @@ async def test_a_text_stream_from_another_thread_is_rejected_at_once() -> None:
 
 async def test_closing_the_session_ends_the_text() -> None:
     stalled = OpenAIServer([Turn(Say("One moment. " * 90))], faults={0: Stall(after_bytes=1500)})
-    async with hosting(a=stalled) as runtime:
+    async with runtime_with(a=stalled) as runtime:
         session = await runtime.open("a")
         text = session.stream_text("Talk.")
         pieces = [await anext(text)]

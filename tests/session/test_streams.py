@@ -21,7 +21,7 @@ from actors.core.stream_events.events import (
 from actors.errors import QueueFull
 from actors.session import streams
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Think, Turn
-from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
+from tests.runtime_support import Gate, anthropic, bodies, gather_events, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -56,9 +56,9 @@ def assert_sound(events: list[SessionEvent]) -> None:
 async def test_a_stream_yields_all_events_in_order_and_ends_once(make_server: type) -> None:
     gate = Gate()
     gate.open("a", "b")
-    async with hosting(a=make_server(*TURNS)) as runtime:
+    async with runtime_with(a=make_server(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        events = await gathered(session, "Do it.")
+        events = await gather_events(session, "Do it.")
         assert_sound(events)
         text = [event for event in events if isinstance(event, TextEvent) and event.round == 1]
         assert "".join(event.text for event in text) == "One moment. " * 4
@@ -99,7 +99,7 @@ async def test_a_durable_event_is_in_the_log_before_it_is_shown() -> None:
         "tool_results": Returned,
         "turn_ended": TurnEnded,
     }
-    async with hosting(a=openai(*TURNS)) as runtime:
+    async with runtime_with(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         seen = 0
         async with session.stream("Do it.") as events:
@@ -121,9 +121,9 @@ async def test_a_durable_event_is_in_the_log_before_it_is_shown() -> None:
 async def test_a_failed_stream_ends_with_one_error_event(faults: dict[int, object]) -> None:
     gate = Gate()
     gate.open("a", "b")
-    async with hosting(a=openai(*TURNS, faults=faults)) as runtime:
+    async with runtime_with(a=openai(*TURNS, faults=faults)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        events = await gathered(session, "Do it.")
+        events = await gather_events(session, "Do it.")
         assert_sound(events)
         assert isinstance(events[-1], ErrorEvent)
         assert events[-1].result.error
@@ -132,7 +132,7 @@ async def test_a_failed_stream_ends_with_one_error_event(faults: dict[int, objec
 
 @pytest.mark.requirement("U-02")
 async def test_a_cancelled_stream_ends_with_one_complete_event() -> None:
-    async with hosting(a=openai(*TURNS, faults={0: Stall(after_bytes=900)})) as runtime:
+    async with runtime_with(a=openai(*TURNS, faults={0: Stall(after_bytes=900)})) as runtime:
         session = await runtime.open("a")
         events: list[SessionEvent] = []
         async with session.stream("Do it.") as stream:
@@ -147,7 +147,7 @@ async def test_a_cancelled_stream_ends_with_one_complete_event() -> None:
 
 @pytest.mark.requirement("U-01")
 async def test_text_arrives_before_the_answer_is_complete() -> None:
-    async with hosting(a=openai(Turn(Say("x" * 4000)), faults={0: Stall(after_bytes=6000)})) as runtime:
+    async with runtime_with(a=openai(Turn(Say("x" * 4000)), faults={0: Stall(after_bytes=6000)})) as runtime:
         session = await runtime.open("a")
         async with session.stream("Do it.") as events:
             async for event in events:
@@ -163,7 +163,7 @@ async def test_a_stalled_subscriber_receives_resync_and_delays_no_ask(
     monkeypatch.setattr(streams, "BUFFER", 4)
     gate = Gate()
     gate.open("a", "b")
-    async with hosting(a=openai(*TURNS, *TURNS)) as runtime:
+    async with runtime_with(a=openai(*TURNS, *TURNS)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as slow:
             assert (await session.ask("And again.")).status == "complete"
@@ -181,7 +181,7 @@ async def test_a_slow_subscriber_may_miss_deltas_but_not_the_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams, "BUFFER", 16)
-    async with hosting(a=openai(Turn(Say("word " * 400)))) as runtime:
+    async with runtime_with(a=openai(Turn(Say("word " * 400)))) as runtime:
         session = await runtime.open("a")
         async with session.stream("Do it.") as slow:
             assert (await session.ask("And?")).status == "complete"
@@ -195,7 +195,7 @@ async def test_a_slow_subscriber_may_miss_deltas_but_not_the_message(
 async def test_leaving_a_stream_early_does_not_stop_the_turn() -> None:
     gate = Gate()
     server = openai(*TURNS)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             async for _ in events:
@@ -211,7 +211,7 @@ async def test_leaving_a_stream_early_does_not_stop_the_turn() -> None:
 async def test_an_ask_continues_after_its_caller_is_cancelled() -> None:
     gate = Gate()
     server = openai(*TURNS)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
@@ -226,7 +226,7 @@ async def test_an_ask_continues_after_its_caller_is_cancelled() -> None:
 async def test_an_ask_beyond_the_queue_limit_is_rejected_and_none_is_lost() -> None:
     gate = Gate()
     server = openai(TURNS[0])
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         ends: list[str] = []
 
@@ -257,13 +257,13 @@ async def test_the_streams_of_different_sessions_do_not_mix() -> None:
 
     from actors.testing import OpenAIServer
 
-    async with hosting(a=OpenAIServer(echo)) as runtime:
+    async with runtime_with(a=OpenAIServer(echo)) as runtime:
         texts: dict[str, str] = {}
 
         async def talk(name: str) -> None:
             session = await runtime.open("a", id=name)
             for _ in range(5):
-                events = await gathered(session, name)
+                events = await gather_events(session, name)
                 shown = "".join(event.text for event in events if isinstance(event, TextEvent))
                 texts[name] = texts.get(name, "") + shown
 
@@ -277,7 +277,7 @@ async def test_the_streams_of_different_sessions_do_not_mix() -> None:
 
 async def test_an_empty_message_is_accepted_by_every_family() -> None:
     one, two = openai(), anthropic()
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("")).status == "complete"
         await session.switch("b")
@@ -289,7 +289,7 @@ async def test_an_empty_message_is_accepted_by_every_family() -> None:
 @pytest.mark.requirement("U-14")
 async def test_text_and_calls_are_shown_while_the_tools_still_run() -> None:
     gate, seen = Gate(), list[str]()
-    async with hosting(a=openai(*TURNS)) as runtime:
+    async with runtime_with(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             async for event in events:

@@ -25,11 +25,11 @@ from tests.runtime_support import (
     assert_prefixes,
     blocks,
     bodies,
-    gathered,
-    hosting,
+    gather_events,
     log,
     openai,
     results,
+    runtime_with,
 )
 from tests.sampling import LOOPS
 
@@ -65,7 +65,7 @@ async def test_a_switch_between_turns_applies_to_the_next_request(old: MakeServe
     gate = Gate()
     gate.open("a", "b")
     one, two = old(*WORK), new(Turn(Say("Here.")))
-    async with hosting(old=one, new=two) as runtime:
+    async with runtime_with(old=one, new=two) as runtime:
         session = await runtime.open("old", tools=[gate.tool])
         assert (await session.ask("Do it.")).binding.backend == "old"
         assert await session.switch("new") == SwitchOutcome("new", "applied")
@@ -83,7 +83,7 @@ async def test_a_switch_between_turns_applies_to_the_next_request(old: MakeServe
 async def test_a_switch_during_a_turn_is_queued_until_its_end(old: MakeServer, new: MakeServer) -> None:
     gate = Gate()
     one, two = old(*WORK), new(Turn(Say("Here.")))
-    async with hosting(old=one, new=two) as runtime:
+    async with runtime_with(old=one, new=two) as runtime:
         session = await runtime.open("old", tools=[gate.tool])
         events, outcomes = await ask_and_switch(session, gate, "new")
         assert outcomes == [SwitchOutcome("new", "queued", 1)]
@@ -104,7 +104,7 @@ async def test_a_switch_during_a_turn_is_queued_until_its_end(old: MakeServer, n
 async def test_the_latest_of_several_queued_switches_wins() -> None:
     gate = Gate()
     one, two, three = openai(*WORK), anthropic(), openai()
-    async with hosting(a=one, b=two, c=three) as runtime:
+    async with runtime_with(a=one, b=two, c=three) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         events, outcomes = await ask_and_switch(session, gate, "b", "c")
         assert outcomes == [SwitchOutcome("b", "queued", 1), SwitchOutcome("c", "queued", 1)]
@@ -124,7 +124,7 @@ async def test_the_latest_of_several_queued_switches_wins() -> None:
 async def test_a_switch_after_a_crash_supersedes_the_queued_one() -> None:
     gate = Gate()
     one, two, three = openai(*WORK), anthropic(), openai()
-    async with hosting(a=one, b=two, c=three) as runtime:
+    async with runtime_with(a=one, b=two, c=three) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it."):
             await gate.started("a", "b")
@@ -141,7 +141,7 @@ async def test_a_switch_after_a_crash_supersedes_the_queued_one() -> None:
 async def test_a_switch_to_an_unknown_target_fails_and_changes_nothing() -> None:
     gate = Gate()
     one, two = openai(*WORK), anthropic()
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         before = len(log(runtime, session))
         with pytest.raises(UnknownTarget, match="nowhere"):
@@ -167,7 +167,7 @@ async def test_a_switch_at_any_moment_never_splits_a_turn(
         gate = Gate()
         gate.open("a", "b")
         one, two = openai(*WORK), anthropic(*WORK)
-        async with hosting(a=one, b=two) as runtime:
+        async with runtime_with(a=one, b=two) as runtime:
             session = await runtime.open("a", tools=[gate.tool])
             async with session.stream("Do it.") as events:
                 for _ in range(steps):
@@ -185,7 +185,7 @@ async def test_a_switch_at_any_moment_never_splits_a_turn(
 async def test_a_switch_applies_to_an_ask_that_was_already_queued() -> None:
     gate = Gate()
     one, two = openai(*WORK), anthropic(Turn(Say("Here.")))
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("First.") as first, session.stream("Second.") as second:
             await gate.started("a", "b")
@@ -200,7 +200,7 @@ async def test_switching_back_to_a_backend_extends_its_earlier_requests() -> Non
     gate = Gate()
     gate.open("a", "b")
     one, two = openai(*WORK, Turn(Say("again"))), anthropic(*WORK, Turn(Think("yes"), Say("again")))
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         for target in ("a", "b", "a", "b"):
             await session.switch(target)
@@ -214,7 +214,7 @@ async def test_a_preview_sends_and_records_nothing() -> None:
     gate = Gate()
     gate.open("a", "b")
     one, two = openai(*WORK), anthropic(Turn(Say("Here.")))
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         await session.ask("Do it.")
         before = len(log(runtime, session))
@@ -233,7 +233,7 @@ async def test_a_preview_reports_how_many_sent_bytes_are_kept(
     make_server: Callable[..., LoopbackServer],
 ) -> None:
     server = make_server(Turn(Say("Hello.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.preview("a")).kept == 0
         await session.ask("Hi.")
@@ -252,7 +252,7 @@ async def test_closing_a_session_while_a_queued_switch_settles_does_not_crash(
     crashes: list[object] = []
     monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, error: crashes.append((name, error)))
     gate = Gate()
-    async with hosting(a=openai(*WORK), b=anthropic()) as runtime:
+    async with runtime_with(a=openai(*WORK), b=anthropic()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
@@ -268,17 +268,19 @@ async def test_closing_a_session_while_a_queued_switch_settles_does_not_crash(
 
 async def test_a_switch_is_shown_only_in_the_stream_of_its_ask() -> None:
     gate = Gate()
-    async with hosting(a=openai(*WORK), b=anthropic()) as runtime:
+    async with runtime_with(a=openai(*WORK), b=anthropic()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         await ask_and_switch(session, gate, "b")
-        assert not [status for status in event_types(await gathered(session, "And?")) if "switch" in status]
+        assert not [
+            status for status in event_types(await gather_events(session, "And?")) if "switch" in status
+        ]
 
 
 @pytest.mark.requirement("REQ-915-050", "PROMISE-5")
 async def test_a_queued_switch_to_a_lost_target_fails_and_keeps_the_backend() -> None:
     gate, environ = Gate(), {"KEY": "secret"}
     one, two = openai(*WORK, Turn(Say("Here."))), anthropic()
-    async with hosting(a=one, b=two, environ=environ, auth={"b": "KEY"}) as runtime:
+    async with runtime_with(a=one, b=two, environ=environ, auth={"b": "KEY"}) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
@@ -301,7 +303,9 @@ async def test_a_failed_queued_switch_leaves_the_failover_to_the_pool() -> None:
     gate, environ = Gate(), {"KEY": "secret"}
     one, two, three = openai(WORK[0], faults={1: Status(500)}), anthropic(), anthropic(Turn(Say("Here.")))
     pools = {"p": PoolSettings(members=("a", "c"))}
-    async with hosting(a=one, b=two, c=three, pools=pools, environ=environ, auth={"b": "KEY"}) as runtime:
+    async with runtime_with(
+        a=one, b=two, c=three, pools=pools, environ=environ, auth={"b": "KEY"}
+    ) as runtime:
         session = await runtime.open("p", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
@@ -327,7 +331,7 @@ TOO_MANY = r"The session has 129 tools and backend 'a' takes at most 128 \(opena
 async def test_a_session_with_too_many_tools_for_a_backend_is_not_opened() -> None:
     one, two = openai(Turn(Say("Here."))), anthropic()
     pools = {"p": PoolSettings(members=("b", "a"))}
-    async with hosting(a=one, b=two, pools=pools) as runtime:
+    async with runtime_with(a=one, b=two, pools=pools) as runtime:
         for target in ("a", "p"):
             with pytest.raises(ToolDefinitionError, match=TOO_MANY):
                 await runtime.open(target, tools=many_tools(129), id="s")
@@ -340,7 +344,7 @@ async def test_a_session_with_too_many_tools_for_a_backend_is_not_opened() -> No
 async def test_a_switch_to_a_backend_that_accepts_fewer_tools_is_rejected() -> None:
     one, two = openai(), anthropic(Turn(Say("Here.")))
     pools = {"p": PoolSettings(members=("b", "a"))}
-    async with hosting(a=one, b=two, pools=pools) as runtime:
+    async with runtime_with(a=one, b=two, pools=pools) as runtime:
         session = await runtime.open("b", tools=many_tools(129))
         before = len(log(runtime, session))
         for target in ("a", "p"):

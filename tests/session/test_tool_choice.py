@@ -19,7 +19,7 @@ from actors.errors import ConfigError
 from actors.testing import SERVERS, Call, Say, Think, Turn, strict_server, validate
 from actors.transcripts import History, Ledger, dialect, encode, render
 from tests.runtime.test_configure import find, look
-from tests.runtime_support import Gate, anthropic, bodies, hosting, log, openai
+from tests.runtime_support import Gate, anthropic, bodies, log, openai, runtime_with
 from tests.session.test_settings import request_with
 from tests.tools.test_toolsets import Bench
 
@@ -153,7 +153,7 @@ async def test_the_tool_is_forced_once_and_the_next_request_is_free(
 ) -> None:
     turns = [Turn(Think("Hm."), Call("find", {})), Turn(Think("So."), Say("Done."))]
     server = strict_server(name, turns, api_key="secret")
-    async with hosting(a=server, environ={"KEY": "secret"}, auth={"a": "KEY"}) as runtime:
+    async with runtime_with(a=server, environ={"KEY": "secret"}, auth={"a": "KEY"}) as runtime:
         session = await runtime.open("a", tools=[look, find])
         answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
         assert (answer.status, answer.text) == ("complete", "Done.")
@@ -168,7 +168,7 @@ async def test_the_tool_is_forced_once_and_the_next_request_is_free(
 @pytest.mark.anyio
 async def test_a_lost_choice_is_reported_by_the_answer_and_the_preview() -> None:
     server = anthropic(Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[find])
         preview = await session.preview("a", tool_choice=ToolChoice("find"), thinking="adaptive")
         assert preview.losses == {"thinking": 1}
@@ -181,7 +181,7 @@ async def test_a_lost_choice_is_reported_by_the_answer_and_the_preview() -> None
 async def test_an_ask_that_forces_an_unknown_tool_is_rejected() -> None:
     server = openai(Turn(Say("Hi.")))
     says = "tool_choice forces 'fund', which is no tool here; did you mean 'find'?"
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
         before = log(runtime, session)
         with pytest.raises(ConfigError) as refused:
@@ -200,7 +200,7 @@ async def test_an_ask_that_forces_an_unknown_tool_is_rejected() -> None:
 async def test_a_forced_tool_is_looked_up_in_the_tools_of_its_own_ask() -> None:
     gate, work = Gate(), Turn(Call("work", {"name": "a"}))
     server = openai(work, Turn(Say("Done.")), Turn(Call("find", {})), Turn(Say("Found.")))
-    async with hosting(a=server, seconds=60) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server, seconds=60) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[gate.tool])
         tasks.start_soon(session.ask, "Work!")
         await gate.started("a")
@@ -221,7 +221,7 @@ async def test_a_forced_tool_removed_while_the_ask_is_queued_is_a_loss() -> None
     async def wait() -> None:
         answers.append(await session.ask("Find it.", tool_choice=ToolChoice("find")))
 
-    async with hosting(a=server, seconds=60) as runtime, anyio.create_task_group() as tasks:
+    async with runtime_with(a=server, seconds=60) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[gate.tool, find])
         tasks.start_soon(session.ask, "Work!")
         await gate.started("a")
@@ -238,7 +238,7 @@ async def test_a_forced_tool_removed_while_the_ask_is_queued_is_a_loss() -> None
 async def test_a_tool_added_by_a_toolset_can_be_forced_by_the_next_ask() -> None:
     bench = Bench()
     server = openai(Turn(Call("more", {})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         bench.change("work", "more")
         await anyio.wait_all_tasks_blocked()

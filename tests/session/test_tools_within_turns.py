@@ -32,7 +32,7 @@ from actors.testing import (
 )
 from actors.tools import Tool
 from actors.tools.mcp.configured import configured_toolset
-from tests.runtime_support import anthropic, backend_at, bodies, hosting, log, openai, results
+from tests.runtime_support import anthropic, backend_at, bodies, log, openai, results, runtime_with
 from tests.tools.mcp_servers.forking import command
 
 pytestmark = pytest.mark.anyio
@@ -116,7 +116,7 @@ async def test_changed_tools_are_declared_by_the_next_request_of_the_turn(wire: 
     """Case new-tools-in-the-turn."""
     thought = [] if wire == "chat" else [Think("It has stopped.")]
     server = SERVERS[wire](DEBUG, Turn(*thought, *STEP.parts), DONE, DONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         assert (await session.ask("Debug it.")).status == "complete"
         history = await session.history()
@@ -133,7 +133,7 @@ async def test_changed_tools_are_declared_by_the_next_request_of_the_turn(wire: 
 @pytest.mark.parametrize("wire", ["chat", "anthropic"])
 async def test_without_the_option_changed_tools_are_declared_by_the_next_ask(wire: str) -> None:
     server = SERVERS[wire](DEBUG, DONE, DONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source(within_turn=False)])
         await session.ask("Debug it.")
         assert (await session.ask("Thanks.")).status == "complete"
@@ -145,7 +145,7 @@ async def test_the_option_of_one_toolset_does_not_apply_to_another() -> None:
     server = openai(DEBUG, DONE, DONE)
     other = Debugger()
     other.offers = [other.control("print")]
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         tools = [other.source(), Debugger().source(within_turn=False)]
         session = await runtime.open("a", tools=tools)
         await session.ask("Debug it.")
@@ -158,7 +158,7 @@ async def test_reasoning_bound_to_the_tools_defers_the_change_to_the_next_ask(
     wire: str,
 ) -> None:
     server = SERVERS[wire](Turn(Think("First attach."), *DEBUG.parts), DONE, DONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         held = list[str]()
         async with session.stream("Debug it.") as events:
@@ -176,7 +176,7 @@ async def test_reasoning_bound_to_the_tools_defers_the_change_to_the_next_ask(
 async def test_reasoning_of_earlier_asks_does_not_defer_a_change(wire: str) -> None:
     thought = [] if wire == "chat" else [Think("A greeting.")]
     server = SERVERS[wire](Turn(*thought, Say("Hello.")), DEBUG, STEP, DONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         await session.ask("Hello?")
         assert (await session.ask("Debug it.")).status == "complete"
@@ -188,7 +188,7 @@ async def test_reasoning_of_earlier_asks_does_not_defer_a_change(wire: str) -> N
 async def test_reasoning_that_is_not_bound_to_tools_does_not_defer_a_change(wire: str) -> None:
     thinks = [Think("First attach.")] if wire == "gemini" else []
     server = SERVERS[wire](Turn(*thinks, *DEBUG.parts), STEP, DONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         assert (await session.ask("Debug it.")).status == "complete"
     assert declared_names(server) == [["debug"], ["step", "stop"], ["step", "stop"]]
@@ -197,7 +197,7 @@ async def test_reasoning_that_is_not_bound_to_tools_does_not_defer_a_change(wire
 
 async def test_a_call_of_a_removed_tool_does_not_run_and_returns_an_error() -> None:
     server = openai(DEBUG, DEBUG, DONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         assert (await session.ask("Debug it.")).status == "complete"
     assert "debug" in list(results(bodies(server)[-1]).values())[-1]
@@ -209,7 +209,7 @@ async def test_a_call_of_a_removed_tool_does_not_run_and_returns_an_error() -> N
 async def test_at_the_round_limit_changed_tools_are_not_declared(wire: str) -> None:
     server = SERVERS[wire](DEBUG, DONE)
     source = Debugger().source()
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[source])
         assert (await session.ask("Debug it.", max_rounds=2)).status == "complete"
     assert declared_names(server) == [["debug"], ["debug"]]
@@ -218,7 +218,7 @@ async def test_at_the_round_limit_changed_tools_are_not_declared(wire: str) -> N
 
 async def test_a_forced_tool_is_not_removed_within_its_ask() -> None:
     server = openai(DEBUG, STEP, DONE, DONE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         assert (await session.ask("Debug it.", tool_choice=ToolChoice("debug"))).status == "complete"
         assert "did step" not in "".join(map(str, await session.history()))
@@ -230,7 +230,7 @@ async def test_a_forced_tool_is_not_removed_within_its_ask() -> None:
 async def test_more_tools_than_the_backend_accepts_are_deferred() -> None:
     server = openai(DEBUG, DONE)
     names = [f"step_{number}" for number in range(200)]
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger(*names).source()])
         assert (await session.ask("Debug it.")).status == "complete"
     assert declared_names(server) == [["debug"], ["debug"]]
@@ -242,7 +242,7 @@ async def test_a_failover_backend_declares_the_changed_tools_too(to: str) -> Non
     one = openai(DEBUG, DONE, faults={1: SERVER_ERROR})
     two = SERVERS[to](STEP, DONE)
     pool = PoolSettings(members=("a", "b"))
-    async with hosting(a=one, b=two, pools={"both": pool}) as runtime:
+    async with runtime_with(a=one, b=two, pools={"both": pool}) as runtime:
         session = await runtime.open("both", tools=[Debugger().source()])
         assert (await session.ask("Debug it.")).status == "complete"
     assert declared_names(one) == [["debug"], ["step", "stop"]]
@@ -253,7 +253,7 @@ async def test_a_failover_backend_declares_the_changed_tools_too(to: str) -> Non
 @pytest.mark.parametrize("wire", ["anthropic", "responses"])
 async def test_a_switch_after_the_turn_keeps_the_changed_tools(wire: str) -> None:
     one, two = openai(DEBUG, DONE), SERVERS[wire](STEP, DONE)
-    async with hosting(a=one, b=two) as runtime:
+    async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a", tools=[Debugger().source()])
         await session.ask("Debug it.")
         await session.switch("b")
@@ -308,7 +308,7 @@ class SlowDebugger(Debugger):
 async def test_the_next_request_waits_for_a_list_that_is_being_read() -> None:
     server, slow = openai(DEBUG, STEP, DONE), SlowDebugger()
     slow.offers[:] = [tool(slow.debug)]
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[slow.source()])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Debug it.")
@@ -322,7 +322,7 @@ async def test_the_next_request_waits_for_a_list_that_is_being_read() -> None:
 async def test_a_cancel_ends_the_wait_for_a_list() -> None:
     server, slow = openai(DEBUG, DONE), SlowDebugger()
     slow.offers[:] = [tool(slow.debug)]
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[slow.source(waiting=1e6)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Debug it.")
@@ -344,7 +344,7 @@ async def test_a_tool_that_an_mcp_server_adds_in_a_call_is_declared_in_the_turn(
     program, *args = command()
     options: Any = {"only": ["add", "learn", "subtract"], "approval": "allow"}  # Any: of a server
     source = mcp.stdio(program, args, name="ref", within_turn=True, waiting=60, **options)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[source])
         assert (await session.ask("Learn.")).status == "complete"
         assert "subtract was learnt" in "".join(map(str, await session.history()))

@@ -21,7 +21,7 @@ from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
 from actors.transcripts import encode, render
-from tests.runtime_support import Gate, anthropic, bodies, hosting, openai, results, synthetic
+from tests.runtime_support import Gate, anthropic, bodies, openai, results, runtime_with, synthetic
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +48,7 @@ async def wait_for_first_result(session: Session, gate: Gate) -> None:
 @pytest.mark.requirement("PROMISE-13")
 async def test_a_history_and_a_preview_show_running_calls(make_server: MakeServer) -> None:
     gate, server, other = Gate(), make_server(BOTH), anthropic()
-    async with hosting(a=server, b=other) as runtime:
+    async with runtime_with(a=server, b=other) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do both.")
@@ -75,7 +75,7 @@ async def test_a_session_opened_on_a_running_history_closes_its_calls(
 ) -> None:
     gate = Gate()
     server, copy = make_server(BOTH, Turn(Say("Done.")), Turn(Say("More."))), make_server(Turn(Say("I see.")))
-    async with hosting(a=server, b=copy) as runtime:
+    async with runtime_with(a=server, b=copy) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do both.")
@@ -105,7 +105,7 @@ async def test_no_call_is_shown_as_lost_during_a_turn(make_server: MakeServer) -
     gate = Gate()
     gate.open("a", "b")
     reasons: list[str] = []
-    async with hosting(a=make_server(BOTH)) as runtime:
+    async with runtime_with(a=make_server(BOTH)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
 
         async def watch() -> None:

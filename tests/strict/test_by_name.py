@@ -39,7 +39,7 @@ from actors.testing import (
     serve,
     strict_server,
 )
-from tests.runtime_support import backend_at, hosting
+from tests.runtime_support import backend_at, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +106,7 @@ async def test_a_conversation_that_began_elsewhere_goes_on_in_each_dialect_and_b
     home = MistralServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Cold.")), Turn(Say("Rome."))])
     away = strict_server(name, [thinks, Turn(Say("Warm.")), Turn(Say("Still."))], api_key="secret")
     variables = {"KEY": "secret"}
-    async with hosting(home=home, away=away, environ=variables, auth={"away": "KEY"}) as runtime:
+    async with runtime_with(home=home, away=away, environ=variables, auth={"away": "KEY"}) as runtime:
         session = await runtime.open("home", tools=[weather])
         assert (await session.ask("Oslo?")).text == "Cold."
         await session.switch("away")
@@ -124,7 +124,7 @@ async def test_a_conversation_that_began_elsewhere_goes_on_in_each_dialect_and_b
 async def test_a_wrong_key_is_let_into_no_server() -> None:
     for name in SERVERS:
         server = strict_server(name, api_key="secret")
-        async with hosting(a=server, environ={"KEY": "wrong"}, auth={"a": "KEY"}) as runtime:
+        async with runtime_with(a=server, environ={"KEY": "wrong"}, auth={"a": "KEY"}) as runtime:
             session = await runtime.open("a")
             assert (await session.ask("Hi.", check=False)).status == "failed"
         assert {exchange.status for exchange in server.requests} <= {400, 401, 403}, name

@@ -16,7 +16,7 @@ from actors.provider.budgets import Demand, Share, SharedBudget
 from actors.runtime.runtime import Runtime
 from actors.session.commands import GetState
 from actors.testing import Call, OpenAIServer, Say, Stall, Turn
-from tests.runtime_support import Gate, bodies, hosting, log, openai, results
+from tests.runtime_support import Gate, bodies, log, openai, results, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ async def usage_of(session: Session) -> Used:
 
 
 async def test_usage_of_a_subagent_counts_in_the_parents_budget_only() -> None:
-    async with hosting(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
         session = await open_parent(runtime, Budget(rounds=10, tokens=10**6), tenant="x")
         result = await session.ask("Go.")
         (spent,) = usage_events(log(runtime, session))
@@ -60,7 +60,7 @@ async def test_usage_of_a_subagent_counts_in_the_parents_budget_only() -> None:
 
 async def test_a_subagent_stops_when_the_parents_budget_is_used_up() -> None:
     """One of two rounds is used when the subagent begins, and it needs two."""
-    async with hosting(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
         session = await open_parent(runtime, Budget(rounds=2))
         result = await session.ask("Go.", check=False)
         (known,) = (await session.ledger()).interactions()
@@ -95,7 +95,7 @@ def call_twice_then_answer(request: dict[str, Any]) -> Turn:  # Any: a request's
 async def test_concurrent_subagents_keep_the_budget_as_one_session_would(budget: Budget, rounds: int) -> None:
     """Each of three subagents needs three rounds, their parent two. One session may exceed a budget by one request."""
     below = OpenAIServer(call_twice_then_answer)
-    async with hosting(a=openai(THREE, Turn(Say("Done."), usage=(90, 10))), b=below) as runtime:
+    async with runtime_with(a=openai(THREE, Turn(Say("Done."), usage=(90, 10))), b=below) as runtime:
         session = await open_parent(runtime, budget)
         result = await session.ask("Go.", check=False)
         spent = await usage_of(session)
@@ -112,7 +112,7 @@ async def test_a_subagent_waiting_for_budget_ends_when_its_ask_is_cancelled() ->
         asked.set()
         return Stall()
 
-    async with hosting(a=openai(THREE, DONE), b=openai(FOUND, faults=stall)) as runtime:
+    async with runtime_with(a=openai(THREE, DONE), b=openai(FOUND, faults=stall)) as runtime:
         session = await open_parent(runtime, Budget(tokens=150))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -152,7 +152,7 @@ async def test_a_subagent_waiting_for_budget_can_be_cancelled_alone() -> None:
             assert await other.cancel()
         return "done"
 
-    async with hosting(
+    async with runtime_with(
         a=openai(Turn(Call("helper", {"task": "Go."}), usage=(90, 10)), DONE), b=openai(FOUND, faults=stall)
     ) as runtime:
         session = await runtime.open("a", tools=[helper], id="trip", budget=Budget(tokens=250))
@@ -203,7 +203,7 @@ async def test_budget_used_by_one_subagent_is_not_available_to_another() -> None
 
 async def test_without_remaining_budget_no_subagent_is_opened() -> None:
     twice = Turn(Call("helper", {"task": "One."}), Say("Wait."))
-    async with hosting(a=openai(twice, DONE), b=openai(FOUND)) as runtime:
+    async with runtime_with(a=openai(twice, DONE), b=openai(FOUND)) as runtime:
         session = await open_parent(runtime, Budget(rounds=1))
         assert (await session.ask("Go.", check=False)).status == "failed"
         (known,) = (await session.ledger()).interactions()
@@ -214,7 +214,7 @@ async def test_without_remaining_budget_no_subagent_is_opened() -> None:
 
 async def test_without_a_budget_no_usage_is_recorded() -> None:
     above = openai(DELEGATES, DONE)
-    async with hosting(a=above, b=openai(WORKS, FOUND)) as runtime:
+    async with runtime_with(a=above, b=openai(WORKS, FOUND)) as runtime:
         session = await open_parent(runtime, None)
         await session.ask("Go.")
         assert usage_events(log(runtime, session)) == []

@@ -8,7 +8,7 @@ from actors.errors import JournalError
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Turn
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ def stored_ids(runtime: Runtime) -> list[str]:
 
 async def test_deletion_removes_the_logs_of_all_subagents_and_no_others() -> None:
     above, middle = openai(*ASKS_HELPER * 2), openai(*ASKS_TWICE * 2)
-    async with hosting(a=above, b=middle, c=openai(*[ANSWER] * 4)) as runtime:
+    async with runtime_with(a=above, b=middle, c=openai(*[ANSWER] * 4)) as runtime:
         for id_ in ("trip", "other"):
             session = await runtime.open("a", tools=[helper], id=id_)
             assert (await session.ask("Go.")).status == "complete"
@@ -48,7 +48,7 @@ async def test_deletion_removes_the_logs_of_all_subagents_and_no_others() -> Non
 
 
 async def test_a_session_with_the_id_of_a_subagent_is_not_deleted() -> None:
-    async with hosting(a=openai(*ASKS_HELPER), b=openai(ANSWER)) as runtime:
+    async with runtime_with(a=openai(*ASKS_HELPER), b=openai(ANSWER)) as runtime:
         await runtime.open("b", id="trip-c1")
         await runtime.open("b", id="trip-c2")
         session = await runtime.open("a", tools=[helper], id="trip")
@@ -79,7 +79,7 @@ async def test_a_deletion_that_failed_can_be_repeated(keeps: str) -> None:
     storage = PartlyUndeletableStorage()
     storage.keeps = keeps
     above, middle = openai(*ASKS_HELPER), openai(*ASKS_TWICE)
-    async with hosting(storage=storage, a=above, b=middle, c=openai(*[ANSWER] * 2)) as runtime:
+    async with runtime_with(storage=storage, a=above, b=middle, c=openai(*[ANSWER] * 2)) as runtime:
         session = await runtime.open("a", tools=[helper], id="trip")
         await session.ask("Go.")
         with pytest.raises(JournalError, match="not now"):

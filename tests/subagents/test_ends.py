@@ -12,7 +12,7 @@ from actors.core.log.events import Cancelled, Closed, Failed, LogEvent, TurnEnde
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
-from tests.runtime_support import Gate, actors, hosting, let_pass, log, openai, restarted
+from tests.runtime_support import Gate, actors, advance_deadlines, log, openai, restarted_actors, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -53,7 +53,7 @@ async def test_cancelling_the_parent_cancels_the_subagent_and_waits_for_it(is_de
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
     if is_deep:
         made = subagent("helper", "Helps.", target="c", tools=[made])
-    async with hosting(a=parent_server(), b=child_server(), c=openai(DELEGATES)) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server(), c=openai(DELEGATES)) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -92,7 +92,7 @@ class ShieldedHelper:
 async def test_a_tool_that_ignores_its_cancellation_keeps_no_subagent() -> None:
     gate = Gate()
     stubborn = ShieldedHelper(gate)
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[stubborn.tool], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -117,7 +117,7 @@ async def test_a_call_waits_for_a_subagent_whose_own_tools_ignore_cancellation()
         return name
 
     made = subagent("helper", "Helps.", target="b", tools=[work])
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -144,7 +144,7 @@ async def test_a_cancelled_tool_may_clean_up_after_its_subagent_ended() -> None:
                 over.set()
                 return "tidy"  # noqa: B012  swallows the cancellation on purpose
 
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[helper], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -159,12 +159,12 @@ async def test_a_cancelled_tool_may_clean_up_after_its_subagent_ended() -> None:
 async def test_a_subagent_does_not_outlive_the_timeout_of_its_tool() -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool], timeout=600)
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await gate.started("a")
-            let_pass(runtime, 600)
+            advance_deadlines(runtime, 600)
         *_, turn, closed = ends(runtime, "trip-c1")
         assert isinstance(turn, TurnEnded)
         assert turn.status == "cancelled"
@@ -186,7 +186,7 @@ async def test_a_call_does_not_wait_for_a_toolset_of_its_subagent() -> None:
         left.append("slow")
 
     source = ToolSource(slow, "slow", closing=300)
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[subagent("helper", "Helps.", target="b", tools=[source])])
         with anyio.fail_after(10):
             assert (await session.ask("Go.")).text == "I see."
@@ -201,7 +201,7 @@ async def test_the_end_of_a_subagent_is_logged_before_that_of_its_call() -> None
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
     seen: list[bool] = []
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
 
         async def watch() -> None:
@@ -221,7 +221,7 @@ async def test_the_end_of_a_subagent_is_logged_before_that_of_its_call() -> None
 async def test_a_crash_of_the_parent_ends_the_subagent_and_closes_its_call(actor: str) -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             results: list[Any] = []  # Any: results of asks
@@ -233,7 +233,7 @@ async def test_a_crash_of_the_parent_ends_the_subagent_and_closes_its_call(actor
             await gate.started("a")
             runtime._system.cells[f"trip/{actor}"].crash(RuntimeError("crash"))
         assert [result.status for result in results] == ["interrupted"]
-        assert restarted(runtime)
+        assert restarted_actors(runtime)
         while "trip-c1" in runtime.sessions:
             await anyio.lowlevel.checkpoint()
         assert_ended_in_order(runtime, "trip-c1")
@@ -246,7 +246,7 @@ async def test_a_crash_of_the_parent_ends_the_subagent_and_closes_its_call(actor
 async def test_a_crash_of_a_subagent_fails_its_call(actor: str) -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -262,7 +262,7 @@ async def test_a_crash_of_a_subagent_fails_its_call(actor: str) -> None:
 async def test_leaving_the_runtime_ends_subagents_in_order() -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
-    async with hosting(a=parent_server(), b=child_server()) as runtime:
+    async with runtime_with(a=parent_server(), b=child_server()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
         async with session.stream("Go."):
             await gate.started("a")

@@ -18,11 +18,11 @@ from tests.runtime_support import (
     anthropic,
     assert_paired,
     bodies,
-    gathered,
-    hosting,
+    gather_events,
     log,
     openai,
     results,
+    runtime_with,
 )
 
 pytestmark = pytest.mark.anyio
@@ -56,7 +56,7 @@ def test_invalid_options_of_a_handoff_are_rejected_at_its_definition(
 
 async def test_the_ask_continues_on_the_other_target_without_a_new_message() -> None:
     above, other = openai(HANDS_OVER), anthropic(GO_ON, Turn(Say("Still B.")))
-    async with hosting(a=above, b=other) as runtime:
+    async with runtime_with(a=above, b=other) as runtime:
         session = await runtime.open("a", tools=[TO_B])
         result = await session.ask("Go.")
         assert session.target == "b"
@@ -88,7 +88,7 @@ async def test_other_calls_of_the_message_run_before_the_turn_ends() -> None:
     gate = Gate()
     both = Turn(Call("to_b"), Call("work", {"name": "a"}))
     other = openai(GO_ON)
-    async with hosting(a=openai(both), b=other) as runtime:
+    async with runtime_with(a=openai(both), b=other) as runtime:
         session = await runtime.open("a", tools=[TO_B, gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -99,9 +99,9 @@ async def test_other_calls_of_the_message_run_before_the_turn_ends() -> None:
 
 
 async def test_a_handoff_is_shown_as_a_switch_and_a_turn_of_the_same_ask() -> None:
-    async with hosting(a=openai(HANDS_OVER), b=openai(GO_ON)) as runtime:
+    async with runtime_with(a=openai(HANDS_OVER), b=openai(GO_ON)) as runtime:
         session = await runtime.open("a", tools=[TO_B])
-        seen = await gathered(session, "Go.")
+        seen = await gather_events(session, "Go.")
         late = [event async for event in session.events(follow=False)]
     for events in (seen, late):
         kinds = ("switch_applied", "turn_ended", "turn_started")
@@ -115,7 +115,7 @@ async def test_a_handoff_is_shown_as_a_switch_and_a_turn_of_the_same_ask() -> No
 
 
 async def test_a_handoff_to_a_pool_can_fail_over() -> None:
-    async with hosting(
+    async with runtime_with(
         a=openai(HANDS_OVER),
         b=openai(faults=lambda number, request: SERVER_ERROR),
         c=openai(GO_ON),
@@ -135,7 +135,7 @@ async def test_a_call_that_did_not_return_hands_nothing_over(why: str) -> None:
     made = handoff("to_b", "Hand over.", target="b", approval="deny")
     if why == "raises":
         made = failing_handoff()
-    async with hosting(a=openai(HANDS_OVER, Turn(Say("Then I go on."))), b=openai()) as runtime:
+    async with runtime_with(a=openai(HANDS_OVER, Turn(Say("Then I go on."))), b=openai()) as runtime:
         session = await runtime.open("a", tools=[made])
         result = await session.ask("Go.")
         assert session.target == "a"
@@ -153,7 +153,7 @@ def failing_handoff() -> Tool[..., Any]:  # Any: any function
 
 async def test_a_handoff_to_an_unusable_target_fails_the_ask() -> None:
     made = handoff("to_b", "Hand over.", target="nowhere")
-    async with hosting(a=openai(HANDS_OVER, Turn(Say("Again."))), b=openai()) as runtime:
+    async with runtime_with(a=openai(HANDS_OVER, Turn(Say("Again."))), b=openai()) as runtime:
         session = await runtime.open("a", tools=[made])
         result = await session.ask("Go.", check=False)
         assert session.target == "a"
@@ -166,7 +166,7 @@ async def test_a_handoff_to_an_unusable_target_fails_the_ask() -> None:
 async def test_a_queued_switch_takes_precedence_over_a_handoff() -> None:
     gate = Gate()
     both = Turn(Call("to_b"), Call("work", {"name": "a"}))
-    async with hosting(a=openai(both), b=openai(), c=openai(GO_ON)) as runtime:
+    async with runtime_with(a=openai(both), b=openai(), c=openai(GO_ON)) as runtime:
         session = await runtime.open("a", tools=[TO_B, gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -177,7 +177,9 @@ async def test_a_queued_switch_takes_precedence_over_a_handoff() -> None:
 
 
 async def test_mutual_handoffs_are_limited() -> None:
-    async with hosting(a=openai(*[Turn(Call("to_b"))] * 99), b=openai(*[Turn(Call("to_a"))] * 99)) as runtime:
+    async with runtime_with(
+        a=openai(*[Turn(Call("to_b"))] * 99), b=openai(*[Turn(Call("to_a"))] * 99)
+    ) as runtime:
         session = await runtime.open("a", tools=[TO_B, handoff("to_a", "Hand over.", target="a")])
         result = await session.ask("Go.", check=False)
     assert result.status == "failed"
@@ -187,7 +189,7 @@ async def test_mutual_handoffs_are_limited() -> None:
 
 async def test_a_cancel_after_a_handoff_cancels_the_ask() -> None:
     gate = Gate()
-    async with hosting(a=openai(HANDS_OVER), b=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+    async with runtime_with(a=openai(HANDS_OVER), b=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[TO_B, gate.tool])
         async with anyio.create_task_group() as tasks:
             ended: list[str] = []

@@ -12,7 +12,7 @@ from actors.errors import ConfigError
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools.toolsets import ToolItem
 from tests.runtime.test_configure import declared_tools, find, look
-from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
+from tests.runtime_support import Gate, anthropic, bodies, gather_events, log, openai, runtime_with
 from tests.strict_hosts import strict_host
 from tests.tools.test_toolsets import Bench
 
@@ -37,7 +37,7 @@ async def test_the_next_turn_has_the_prompt_and_tools_of_the_handoff() -> None:
         openai(HANDS_OVER),
         anthropic(Turn(Call("find", {})), GO_ON, Turn(Say("Still B."))),
     )
-    async with hosting(a=above, b=other) as runtime:
+    async with runtime_with(a=above, b=other) as runtime:
         session = await runtime.open("a", tools=[to_b(find), look], system="You are A.")
         assert (await session.ask("Go.")).text == "Here is B."
         assert (await session.ask("And now?")).text == "Still B."
@@ -68,7 +68,7 @@ async def test_options_that_are_not_given_stay_unchanged(
 ) -> None:
     other = anthropic(GO_ON)
     made = handoff("to_b", "Hand over to B.", target="b", **given)
-    async with hosting(a=openai(HANDS_OVER), b=other) as runtime:
+    async with runtime_with(a=openai(HANDS_OVER), b=other) as runtime:
         session = await runtime.open("a", tools=[made, look], system="You are A.")
         await session.ask("Go.")
         assert (await session.history()).system == system
@@ -76,9 +76,9 @@ async def test_options_that_are_not_given_stay_unchanged(
 
 
 async def test_the_handoff_is_shown_as_a_configuration_of_the_ending_turn() -> None:
-    async with hosting(a=openai(HANDS_OVER), b=openai(GO_ON)) as runtime:
+    async with runtime_with(a=openai(HANDS_OVER), b=openai(GO_ON)) as runtime:
         session = await runtime.open("a", tools=[to_b(find)])
-        seen = await gathered(session, "Go.")
+        seen = await gather_events(session, "Go.")
         late = [event async for event in session.events(follow=False)]
     for events in (seen, late):
         told = [event.type for event in events]
@@ -100,7 +100,7 @@ async def test_reasoning_bound_to_the_old_prompt_is_left_behind(name: str) -> No
     turns = [Turn(Think("hm"), Call("to_b")), Turn(Think("so"), Say("Here."))]
     server = strict_host(name, Script(turns), bound=True, interleaved=True)
     made = handoff("to_b", "Hand over.", target="here", system="You are B.", tools=[look])
-    async with hosting(here=server) as runtime:
+    async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[made], system="You are A.")
         assert (await session.ask("Go.")).text == "Here."
         epochs = [event.reason for event in log(runtime, session) if isinstance(event, EpochBegan)]
@@ -115,7 +115,7 @@ async def test_two_handoffs_can_pass_the_conversation_back_and_forth() -> None:
     two.append(handoff("to_a", "Hand over.", target="a", system="You are A.", tools=one))
     above = openai(Turn(Call("to_b")), Turn(Say("A again.")))
     other = openai(Turn(Call("to_a")))
-    async with hosting(a=above, b=other) as runtime:
+    async with runtime_with(a=above, b=other) as runtime:
         session = await runtime.open("a", tools=one, system="You are A.")
         assert (await session.ask("Go.")).text == "A again."
     assert declared_tools(above) == [["look", "to_b"]] * 2
@@ -126,7 +126,7 @@ async def test_toolsets_are_opened_for_the_target_and_old_ones_closed() -> None:
     notes: list[str] = []
     old, new = Bench("old", notes=notes), Bench("new", notes=notes)
     other = openai(Turn(Call("work", {})), GO_ON)
-    async with hosting(a=openai(HANDS_OVER), b=other) as runtime:
+    async with runtime_with(a=openai(HANDS_OVER), b=other) as runtime:
         session = await runtime.open("a", tools=[to_b(new.source()), old.source()])
         assert (await session.ask("Go.")).text == "Here is B."
         await session.close()
@@ -137,7 +137,7 @@ async def test_a_toolset_that_fails_to_open_fails_the_ask() -> None:
     bench = Bench()
     bench.refuses = OSError("no")
     above = openai(HANDS_OVER, Turn(Say("Again.")))
-    async with hosting(a=above, b=openai()) as runtime:
+    async with runtime_with(a=above, b=openai()) as runtime:
         session = await runtime.open("a", tools=[to_b(bench.source()), look], system="You are A.")
         result = await session.ask("Go.", check=False)
         assert session.target == "a"
@@ -150,7 +150,7 @@ async def test_a_toolset_that_fails_to_open_fails_the_ask() -> None:
 async def test_a_cancel_while_a_toolset_opens_changes_nothing() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
-    async with hosting(a=openai(HANDS_OVER), b=openai()) as runtime:
+    async with runtime_with(a=openai(HANDS_OVER), b=openai()) as runtime:
         session = await runtime.open("a", tools=[to_b(bench.source())])
         ended: list[str] = []
 
@@ -173,7 +173,7 @@ async def test_queued_changes_of_the_program_override_the_handoff() -> None:
     gate, bench = Gate(), Bench()
     both = Turn(Call("to_b"), Call("work", {"name": "a"}))
     other = openai(GO_ON)
-    async with hosting(a=openai(both), b=other) as runtime:
+    async with runtime_with(a=openai(both), b=other) as runtime:
         session = await runtime.open("a", tools=[to_b(bench.source()), gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")

@@ -16,7 +16,17 @@ from actors.errors import ConfigError, ReentrantCall, SessionClosed, SessionErro
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Status, Turn
-from tests.runtime_support import Gate, actors, anthropic, bodies, gathered, hosting, log, openai, results
+from tests.runtime_support import (
+    Gate,
+    actors,
+    anthropic,
+    bodies,
+    gather_events,
+    log,
+    openai,
+    results,
+    runtime_with,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +60,7 @@ async def test_the_answer_of_a_subagent_is_the_result_of_its_call(make_server: M
     above, below = openai(DELEGATES, DONE), make_server(WORKS, Turn(Say("120.")))
     gate = Gate()
     gate.open("a")
-    async with hosting(a=above, b=below) as runtime:
+    async with runtime_with(a=above, b=below) as runtime:
         session = await runtime.open("a", tools=[helper(gate.tool)], id="trip")
         result = await session.ask("What does it cost?")
         assert list(runtime.sessions) == ["trip"]
@@ -72,7 +82,7 @@ async def test_two_subagents_of_one_message_run_concurrently_with_own_logs() -> 
         is_answered = request["messages"][-1]["role"] == "tool"
         return Turn(Say("Found.")) if is_answered else WORKS
 
-    async with hosting(a=openai(twice, DONE), b=OpenAIServer(work_then_answer)) as runtime:
+    async with runtime_with(a=openai(twice, DONE), b=OpenAIServer(work_then_answer)) as runtime:
         session = await runtime.open("a", tools=[helper(gate.tool)], id="trip")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -91,7 +101,7 @@ async def test_two_subagents_of_one_message_run_concurrently_with_own_logs() -> 
 
 async def test_a_failed_subagent_fails_its_call_with_the_reason() -> None:
     above = openai(DELEGATES, Turn(Say("I see.")))
-    async with hosting(a=above, b=openai(faults={0: Status(400, message="no such model")})) as runtime:
+    async with runtime_with(a=above, b=openai(faults={0: Status(400, message="no such model")})) as runtime:
         session = await runtime.open("a", tools=[helper()])
         result = await session.ask("Go.")
         why = await only_result(session)
@@ -106,7 +116,7 @@ async def test_an_output_type_makes_the_result_a_value() -> None:
         amount: int
 
     made = subagent("helper", "Helps.", target="b", output=Price)
-    async with hosting(a=openai(DELEGATES, DONE), b=openai(Turn(Say('{"amount": 120}')))) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=openai(Turn(Say('{"amount": 120}')))) as runtime:
         session = await runtime.open("a", tools=[made])
         await session.ask("Go.")
         (known,) = (await session.ledger()).interactions()
@@ -134,7 +144,7 @@ async def test_a_tool_may_hold_a_conversation_with_a_subagent() -> None:
 
     below = openai(Turn(Call("tell")), Turn(Say("3")))
     above = openai(Turn(Call("talk")), Turn(Say("1")), Turn(Say("2")), DONE)
-    async with hosting(a=above, b=below) as runtime:
+    async with runtime_with(a=above, b=below) as runtime:
         session = await runtime.open("a", tools=[talk], deps="Oslo", id="x")
         await session.ask("Go.")
         assert await only_result(session) == "['1', '2', '3', 'x-c1', 'x-c1-2']"
@@ -142,7 +152,7 @@ async def test_a_tool_may_hold_a_conversation_with_a_subagent() -> None:
 
 
 async def test_a_subagent_does_not_reuse_the_id_of_an_earlier_log() -> None:
-    async with hosting(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         earlier = await runtime.open("b", id="trip-c1")
         await earlier.close()
         session = await runtime.open("a", tools=[helper()], id="trip")
@@ -202,7 +212,7 @@ async def test_calls_of_a_subagent_use_the_parents_approval(
         return "done"
 
     below = openai(WORKS, Turn(Say("120.")))
-    async with hosting(a=openai(DELEGATES, DONE), b=below) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=below) as runtime:
         session = await runtime.open("a", tools=[helper(work)], approve=None if approves is None else approve)
         assert (await session.ask("Go.")).status == "complete"
     (answer,) = results(bodies(below)[-1]).values()
@@ -224,7 +234,7 @@ async def test_the_depth_of_subagents_is_limited(depth: int) -> None:
         last = request["messages"][-1]
         return Turn(Say(str(last["content"]))) if last["role"] == "tool" else Turn(Call("deeper"))
 
-    async with hosting(
+    async with runtime_with(
         a=OpenAIServer(delegate_or_report), limits=RuntimeLimits(max_subagent_depth=depth)
     ) as runtime:
         session = await runtime.open("a", tools=[deeper], id="x")
@@ -247,7 +257,7 @@ async def test_a_subagents_tool_may_not_ask_the_parent() -> None:
             found.append(error)
         return "done"
 
-    async with hosting(a=openai(DELEGATES, DONE), b=openai(WORKS, Turn(Say("120.")))) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=openai(WORKS, Turn(Say("120.")))) as runtime:
         session = await runtime.open("a", tools=[helper(tool(work))], id="trip")
         await session.ask("Go.")
     assert [type(error) for error in found] == [ReentrantCall]
@@ -259,9 +269,9 @@ async def test_a_subagents_tool_may_not_ask_the_parent() -> None:
 async def test_the_parents_stream_shows_events_of_a_subagent_with_their_path() -> None:
     gate = Gate()
     gate.open("a")
-    async with hosting(a=openai(DELEGATES, DONE), b=openai(WORKS, Turn(Say("120.")))) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=openai(WORKS, Turn(Say("120.")))) as runtime:
         session = await runtime.open("a", tools=[helper(gate.tool)], id="trip")
-        seen = await gathered(session, "Go.")
+        seen = await gather_events(session, "Go.")
         numbers = {*range(1, len(log_of(runtime, "trip-c1")) + 1)}
     shown = [event for event in seen if isinstance(event, SubagentEvent)]
     assert {(event.path, event.session) for event in shown} == {(("hist_tool_1",), "trip-c1")}
@@ -277,11 +287,11 @@ async def test_the_parents_stream_shows_events_of_a_subagent_with_their_path() -
 async def test_a_nested_subagent_has_the_complete_path() -> None:
     inner = subagent("inner", "Helps.", target="c")
     middle = Turn(Call("inner", {"task": "Deeper."}))
-    async with hosting(
+    async with runtime_with(
         a=openai(DELEGATES, DONE), b=openai(middle, Turn(Say("B."))), c=openai(Turn(Say("C.")))
     ) as runtime:
         session = await runtime.open("a", tools=[helper(inner)], id="trip")
-        seen = await gathered(session, "Go.")
+        seen = await gather_events(session, "Go.")
     said = {
         event.event.text: (event.path, event.session)
         for event in seen
@@ -294,16 +304,16 @@ async def test_a_nested_subagent_has_the_complete_path() -> None:
 
 
 async def test_a_late_subscriber_of_the_parent_reads_the_subagents_own_log() -> None:
-    async with hosting(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         session = await runtime.open("a", tools=[helper()], id="trip")
-        await gathered(session, "Go.")
+        await gather_events(session, "Go.")
         late = [event async for event in session.events(follow=False)]
     assert not any(isinstance(event, SubagentEvent) for event in late)
     assert runtime._storage.read("trip-c1")
 
 
 async def test_an_unobserved_subagent_publishes_no_events() -> None:
-    async with hosting(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
+    async with runtime_with(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         seen: list[object] = []
 
         @tool

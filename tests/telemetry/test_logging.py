@@ -30,7 +30,7 @@ from actors.telemetry import logger
 from actors.telemetry.emission import MARGIN, emit, escape, trace_of
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn
 from tests.naming import case
-from tests.runtime_support import Gate, hosting, openai
+from tests.runtime_support import Gate, openai, runtime_with
 from tests.telemetry.log_capture import (
     RecordLines,
     capture_output,
@@ -74,7 +74,7 @@ async def test_events_use_the_structlog_configuration_of_the_program() -> None:
     written = RecordLines()
     server = openai(Turn(Call("fails", {"name": "a"})), ANSWER)
     with configure_structlog(render, written) as seen:
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             session = await runtime.open("a", tools=[fails], id="mine")
             await session.ask("Do it.")
     (event,) = events_named(seen, "tool_failed")
@@ -239,7 +239,7 @@ async def test_retries_failovers_and_failed_asks_are_structured_events() -> None
     a = openai(faults={0: SERVER_ERROR, 1: SERVER_ERROR})
     b = openai(faults={0: Status(401, message=f"Bad key {SECRET}. You said: {CONTENT}")})
     with configure_structlog() as seen:
-        async with hosting(pools=pools, backend=BackendLimits(attempts=2), a=a, b=b) as runtime:
+        async with runtime_with(pools=pools, backend=BackendLimits(attempts=2), a=a, b=b) as runtime:
             session = await runtime.open("pool", id="mine")
             with pytest.raises(AskFailed):
                 await session.ask(CONTENT)
@@ -265,7 +265,7 @@ async def test_refused_and_dropped_asks_are_events() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), ANSWER)
     with configure_structlog() as seen:
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             session = await runtime.open("a", tools=[gate.tool], id="mine")
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.ask, "Do it.")
@@ -294,7 +294,7 @@ async def _try_ask(ask: Callable[[str], object]) -> None:
 async def test_a_failed_ask_is_logged_with_the_context_bound_by_its_caller() -> None:
     server = openai(faults={0: Status(401, message="No."), 1: Status(401, message="No.")})
     with configure_structlog() as seen:
-        async with hosting(a=server) as runtime:
+        async with runtime_with(a=server) as runtime:
             session = await runtime.open("a")
             for number in range(2):
                 with structlog.contextvars.bound_contextvars(request=number):
@@ -307,7 +307,7 @@ async def test_a_learned_refusal_is_an_event_without_the_providers_message() -> 
     words = f"Unsupported parameter: 'temperature' is not supported with this model. You said: {CONTENT}"
     refusal = Status(400, message=words)
     with configure_structlog() as seen:
-        async with hosting(a=openai(ANSWER, faults={0: refusal})) as runtime:
+        async with runtime_with(a=openai(ANSWER, faults={0: refusal})) as runtime:
             session = await runtime.open("a")
             await session.ask(CONTENT, temperature=0.5)
     (learned,) = events_named(seen, "parameter_refused")
@@ -319,7 +319,7 @@ async def test_a_learned_refusal_is_an_event_without_the_providers_message() -> 
 @pytest.mark.anyio
 async def test_a_takeover_is_an_event_on_both_hosts() -> None:
     with configure_structlog() as seen:
-        async with hosting(a=openai(ANSWER, ANSWER)) as runtime:
+        async with runtime_with(a=openai(ANSWER, ANSWER)) as runtime:
             session = await runtime.open("a", id="mine")
             await session.ask("Hello.")
             runtime._storage.claim("mine")  # as another host does

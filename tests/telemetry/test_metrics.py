@@ -34,7 +34,7 @@ from actors.strict.server import serve
 from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
 from tests.naming import case
-from tests.runtime_support import Gate, anthropic, backend_at, hosting, openai
+from tests.runtime_support import Gate, anthropic, backend_at, openai, runtime_with
 from tests.telemetry.promql import missing_references
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -218,7 +218,7 @@ def test_an_unresolved_query_is_detected() -> None:
 async def test_broken_requests_have_no_status_and_stopped_ones_are_cancelled() -> None:
     long = Turn(Say("word " * 200))
     server = openai(ANSWER, long, faults={0: Disconnect(after_bytes=100), 2: Stall(after_bytes=6000)})
-    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+    async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello.")
         async with session.stream("Long.") as events:
@@ -238,7 +238,7 @@ async def test_broken_requests_have_no_status_and_stopped_ones_are_cancelled() -
 @pytest.mark.anyio
 async def test_session_counts_do_not_depend_on_active_actors() -> None:
     server = openai(Turn(Call("look", {})), ANSWER, ANSWER)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         assert stages(runtime) == (0, 0, 1)
         await session.ask("Look.")
@@ -256,7 +256,7 @@ async def test_session_counts_do_not_depend_on_active_actors() -> None:
 @pytest.mark.anyio
 async def test_a_session_taken_over_by_another_host_is_no_longer_counted() -> None:
     server = openai(Turn(Call("look", {})))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         runtime._storage.claim(session.id)
@@ -275,7 +275,7 @@ def stages(runtime: Runtime) -> tuple[int, int, int]:
 @pytest.mark.anyio
 async def test_the_stats_count_the_tokens_reported_to_callers() -> None:
     server = openai(Turn(Call("fails", {"name": "a"})), ANSWER, ANSWER)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[fails])
         told = [(await session.ask(words)).usage for words in ("One.", "Two.")]
         counted = runtime.stats().backends["a"].models["gpt"].usage

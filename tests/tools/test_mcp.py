@@ -44,7 +44,7 @@ from actors.tools.mcp.options import (
 from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.transports import Transport
 from actors.tools.toolsets import SessionTools, Toolsets
-from tests.runtime_support import bodies, hosting, openai, results, toolsets_left
+from tests.runtime_support import bodies, openai, results, runtime_with, wait_for_toolsets
 from tests.tools.mcp_servers import reference
 from tests.tools.mcp_servers.forking import command
 
@@ -273,7 +273,7 @@ def test_without_the_sdk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_missing_program_or_server_is_a_short_error() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(
             ToolsetFailed, match=r"^Toolset 'nope' cannot be opened: FileNotFoundError: .*nope'$"
         ):
@@ -432,7 +432,7 @@ HANG_THEN_ADD = (
 
 async def test_a_child_killed_in_a_call_gives_an_unknown_outcome() -> None:
     server = openai(*HANG_THEN_ADD)
-    async with collect_notes() as notes, hosting(a=server) as runtime:
+    async with collect_notes() as notes, runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[child_source(notes)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Hang.")
@@ -448,7 +448,7 @@ async def test_a_child_killed_in_a_call_gives_an_unknown_outcome() -> None:
 
 async def test_a_server_over_http_killed_in_a_call_is_reconnected() -> None:
     model = openai(*HANG_THEN_ADD)
-    async with collect_notes() as notes, serve_http(notes) as server, hosting(a=model) as runtime:
+    async with collect_notes() as notes, serve_http(notes) as server, runtime_with(a=model) as runtime:
         url = f"http://127.0.0.1:{server.port}/mcp"
         source = mcp.http(url, name="ref", approval="allow", waiting=60)
         session = await runtime.open("a", tools=[source])
@@ -492,7 +492,7 @@ async def until_progress(events: AsyncIterator[SessionEvent]) -> AsyncIterator[S
 @pytest.mark.parametrize("over", ["stdio", "http"])
 async def test_a_cancelled_call_is_cancelled_at_the_server(over: str) -> None:
     model = openai(Turn(Call("look", {})), Turn(Say("ok")))
-    async with collect_notes() as notes, serve_http(notes) as server, hosting(a=model) as runtime:
+    async with collect_notes() as notes, serve_http(notes) as server, runtime_with(a=model) as runtime:
         remote = mcp.http(f"http://127.0.0.1:{server.port}/mcp", name="ref")
         session = await runtime.open("a", tools=[child_source(notes) if over == "stdio" else remote])
         async with session.stream("Look.") as events:
@@ -516,7 +516,7 @@ def is_alive(pid: int) -> bool:
 
 async def test_a_child_process_ends_with_its_session() -> None:
     model = openai(Turn(Call("pid", {})), Turn(Say("ok")))
-    async with collect_notes() as notes, hosting(a=model, limits=RuntimeLimits()) as runtime:
+    async with collect_notes() as notes, runtime_with(a=model, limits=RuntimeLimits()) as runtime:
         server = child_source(notes)  # also starts the forking process
         before = len(os.listdir("/proc/self/fd"))
         session = await runtime.open("a", tools=[server])
@@ -524,7 +524,7 @@ async def test_a_child_process_ends_with_its_session() -> None:
         assert (await session.ask("Who?")).status == "complete"
         assert list(results(bodies(model)[-1]).values()) == [str(pid)]
         await session.close()
-        await toolsets_left(runtime)
+        await wait_for_toolsets(runtime)
         while is_alive(pid):  # noqa: ASYNC110  on a busy machine, a slow server is killed a moment later
             await anyio.sleep(0.001)
         assert runtime._system.containment.names == []

@@ -18,7 +18,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools.mcp.configured import configured_toolset
 from actors.tools.mcp.results import ServerToolError
 from actors.tools.toolsets import SessionTools
-from tests.runtime_support import bodies, hosting, openai, results
+from tests.runtime_support import bodies, openai, results, runtime_with
 from tests.tools.mcp_servers import raw
 from tests.tools.mcp_servers.raw_http import RawHttp
 from tests.tools.test_mcp import call, open_tools
@@ -330,7 +330,7 @@ async def test_the_error_of_a_program_that_dies_contains_its_last_output(
     tmp_path: Path,
 ) -> None:
     words = "".join(f"line {number}\n" for number in range(1000)) + "KeyError: 'DATABASE'\n"
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ToolsetFailed) as raised:
             await runtime.open("a", tools=[child_source({"$stderr": words}, log=tmp_path / "log")])
     text = str(raised.value)
@@ -379,7 +379,7 @@ async def test_the_error_of_an_unreachable_server_contains_its_address() -> None
 async def test_results_of_a_raw_server_reach_the_model_through_a_session() -> None:
     answers = table(good={"structuredContent": {"n": 1}}, large={"$blocks": 5_000})
     model = openai(Turn(Call("good", {}), Call("large", {})), Turn(Say("Done.")))
-    async with hosting(a=model) as runtime:
+    async with runtime_with(a=model) as runtime:
         session = await runtime.open("a", tools=[child_source(answers)])
         assert (await session.ask("Go.")).text == "Done."
         await session.close()

@@ -24,7 +24,7 @@ from actors.core.stream_events.event_json import event_json
 from actors.errors import ActorsError
 from actors.testing import Call, Say, Turn
 from tests.cli.command import environ
-from tests.runtime_support import hosting, openai
+from tests.runtime_support import openai, runtime_with
 from tests.tools.mcp_servers.forking import command as forked
 from tests.tools.test_mcp import collect_notes, environment, serve_http
 
@@ -125,7 +125,10 @@ async def refusing_server(status: bytes, heard: list[bytes]) -> AsyncIterator[in
 )
 async def test_a_refusing_server_reveals_no_secret(status: bytes, output: OutputCollector) -> None:
     heard: list[bytes] = []
-    async with refusing_server(status, heard) as port, hosting(a=openai(ADD, Turn(Say("No.")))) as runtime:
+    async with (
+        refusing_server(status, heard) as port,
+        runtime_with(a=openai(ADD, Turn(Say("No.")))) as runtime,
+    ):
         await run_session(runtime, remote_source(port), output)
     output.check()
     assert heard[0].startswith(f"POST /mcp?key={CANARY} HTTP/1.1".encode())
@@ -134,7 +137,7 @@ async def test_a_refusing_server_reveals_no_secret(status: bytes, output: Output
 
 async def test_user_and_password_of_an_address_become_basic_credentials(output: OutputCollector) -> None:
     heard: list[bytes] = []
-    async with refusing_server(b"401 Unauthorized", heard) as port, hosting(a=openai()) as runtime:
+    async with refusing_server(b"401 Unauthorized", heard) as port, runtime_with(a=openai()) as runtime:
         await run_session(
             runtime, mcp.http(f"http://us%40er:{CANARY}@127.0.0.1:{port}/mcp", name="far"), output
         )
@@ -144,14 +147,14 @@ async def test_user_and_password_of_an_address_become_basic_credentials(output: 
 
 
 async def test_an_unreachable_server_reveals_no_secret(output: OutputCollector) -> None:
-    async with hosting(a=openai(ADD, Turn(Say("No.")))) as runtime:
+    async with runtime_with(a=openai(ADD, Turn(Say("No.")))) as runtime:
         await run_session(runtime, remote_source(9), output)
     output.check()
 
 
 async def test_a_server_lost_in_a_call_reveals_no_secret(output: OutputCollector) -> None:
     async with collect_notes() as notes, serve_http(notes) as server:
-        async with hosting(a=openai(*LOST)) as runtime, anyio.create_task_group() as tasks:
+        async with runtime_with(a=openai(*LOST)) as runtime, anyio.create_task_group() as tasks:
             tasks.start_soon(run_session, runtime, remote_source(server.port), output)
             await notes.wait_for("hanging")
             await server.kill()
@@ -162,13 +165,13 @@ async def test_a_server_lost_in_a_call_reveals_no_secret(output: OutputCollector
 @pytest.mark.parametrize("args", [("-c", "raise SystemExit(3)"), ("-c", "print('no protocol')"), ()])
 async def test_a_failing_program_reveals_no_secret(args: tuple[str, ...], output: OutputCollector) -> None:
     command = sys.executable if args else "no-such-program"
-    async with hosting(a=openai(ADD, Turn(Say("No.")))) as runtime:
+    async with runtime_with(a=openai(ADD, Turn(Say("No.")))) as runtime:
         await run_session(runtime, program_source(*args, command=command), output)
     output.check()
 
 
 async def test_a_working_program_reveals_no_secret(output: OutputCollector) -> None:
-    async with collect_notes() as notes, hosting(a=openai(ADD, Turn(Say("Three.")))) as runtime:
+    async with collect_notes() as notes, runtime_with(a=openai(ADD, Turn(Say("Three.")))) as runtime:
         name, *args = forked()
         await run_session(runtime, program_source(*args, command=name, **environment(notes)), output)
         assert int(await notes.wait_for("began")) > 0

@@ -24,7 +24,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from actors.tools.context import NoSession
-from tests.runtime_support import anthropic, bodies, hosting, log, openai, results
+from tests.runtime_support import anthropic, bodies, log, openai, results, runtime_with
 
 MakeServer = Callable[..., LoopbackServer]
 SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
@@ -150,7 +150,7 @@ async def test_a_tool_sees_its_call_dependencies_and_earlier_history(
     make_server: MakeServer, is_async: bool
 ) -> None:
     seen, server = ContextRecorder(is_async, timeout=30), make_server(*TWICE)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[seen.tool], deps=Shop("Oslo"))
         await session.ask("First.")
         await session.ask("Second.")
@@ -177,7 +177,7 @@ def _words(history: History) -> list[str]:
 async def test_sessions_with_the_same_id_have_different_idempotency_keys() -> None:
     """The id of a deleted session can be reused, but the requests of its tools have already been made."""
     seen = ContextRecorder(is_async=True)
-    async with hosting(a=openai(*TWICE, *TWICE)) as runtime:
+    async with runtime_with(a=openai(*TWICE, *TWICE)) as runtime:
         for _ in range(2):
             session = await runtime.open("a", tools=[seen.tool], deps=Shop("x"), id="one")
             await session.ask("Go.")
@@ -196,7 +196,7 @@ async def test_an_open_schema_does_not_let_the_model_pass_a_context() -> None:
         return "done"
 
     made = Tool.from_schema("work", "Work.", {"type": "object"}, work)
-    async with hosting(a=openai(Turn(Call("work", {"context": {"deps": 1}, "x": 2})))) as runtime:
+    async with runtime_with(a=openai(Turn(Call("work", {"context": {"deps": 1}, "x": 2})))) as runtime:
         session = await runtime.open("a", tools=[made], deps=Shop("x"))
         await session.ask("Go.")
     (context,) = seen
@@ -222,7 +222,7 @@ async def test_a_blocking_tool_sees_its_cancellation_in_the_context(how: str) ->
 
     server = openai(ONE, Turn(Say("I see.")))
     made = tool(work) if how == "cancel" else tool(timeout=0.01)(work)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[made])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -240,7 +240,7 @@ async def test_a_blocking_tool_sees_its_cancellation_in_the_context(how: str) ->
 
 
 async def _progress(made: Tool[..., Any]) -> list[ToolProgressEvent]:  # Any: any function
-    async with hosting(a=openai(ONE, Turn(Say("Done.")))) as runtime:
+    async with runtime_with(a=openai(ONE, Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[made])
         events: list[SessionEvent] = []
         async with session.stream("Go.") as stream:

@@ -15,7 +15,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool, Toolset
 from actors.tools.toolsets.offer import SessionTools, valid_name
 from actors.tools.toolsets.owner import ToolsetOwner
-from tests.runtime_support import actors, bodies, hosting, openai, results, toolsets_left
+from tests.runtime_support import actors, bodies, openai, results, runtime_with, wait_for_toolsets
 
 pytestmark = pytest.mark.anyio
 
@@ -91,7 +91,7 @@ WORK = Turn(Call("work", {}))
 async def test_a_shared_toolset_is_open_while_sessions_use_it() -> None:
     bench = Bench()
     source = bench.source()
-    async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("ok")))) as runtime:
         one = await runtime.open("a", tools=[source])
         two = await runtime.open("a", tools=[source])
         assert (await one.ask("Do it.")).status == "complete"
@@ -99,7 +99,7 @@ async def test_a_shared_toolset_is_open_while_sessions_use_it() -> None:
         await anyio.wait_all_tasks_blocked()  # a close does not wait for toolsets
         assert bench.notes == ["bench opened"]
         await two.close()
-        await toolsets_left(runtime)
+        await wait_for_toolsets(runtime)
         assert bench.notes == ["bench opened", "bench closed"]
         await runtime.open("a", tools=[source])
         assert bench.notes == ["bench opened", "bench closed", "bench opened"]
@@ -111,11 +111,11 @@ async def test_a_shared_toolset_is_open_while_sessions_use_it() -> None:
 async def test_each_session_opens_its_own_instance_of_an_unshared_toolset() -> None:
     bench = Bench()
     source = bench.source(shared=False)
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         one, _ = [await runtime.open("a", tools=[source]) for _ in range(2)]
         assert bench.notes == ["bench opened"] * 2
         await one.close()
-        await toolsets_left(runtime)
+        await wait_for_toolsets(runtime)
         assert bench.notes == ["bench opened"] * 2 + ["bench closed"]
     assert bench.notes[3:] == ["bench closed"]
 
@@ -124,10 +124,10 @@ async def test_toolsets_are_closed_in_reverse_order() -> None:
     notes: list[str] = []
     sources = [Bench(name, notes=notes).source() for name in "abc"]
     offers = [Bench(name, notes=notes) for name in "xyz"]
-    async with hosting(m=openai()) as runtime:
+    async with runtime_with(m=openai()) as runtime:
         session = await runtime.open("m", tools=sources)
         await session.close()
-        await toolsets_left(runtime)
+        await wait_for_toolsets(runtime)
         closed = [note[0] for note in notes if "closed" in note]
         await runtime.open("m", tools=[bench.source() for bench in offers])
     assert closed == ["c", "b", "a"]
@@ -151,22 +151,22 @@ async def test_a_toolset_that_does_not_close_is_cancelled_and_blocks_no_other(
 
     monkeypatch.setattr("actors.tools.toolsets.HOLD", 0.01)
     bench = Bench(notes=ends)
-    async with hosting(a=openai(), seconds=10) as runtime:
+    async with runtime_with(a=openai(), seconds=10) as runtime:
         session = await runtime.open("a", tools=[bench.source(), ToolSource(sticks, "sticks", closing=0.2)])
         await session.close()
-        await toolsets_left(runtime)
+        await wait_for_toolsets(runtime)
         assert ends == ["bench opened", "bench closed", "cancelled"]
 
 
 async def test_a_passivated_session_keeps_its_toolsets_open() -> None:
     bench = Bench()
-    async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("ok")))) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         assert (await session.ask("Do it.")).status == "complete"
         assert session._lifecycle.passivate()
         assert bench.notes == ["bench opened"]
         await session.close()
-        await toolsets_left(runtime)
+        await wait_for_toolsets(runtime)
         assert bench.notes == ["bench opened", "bench closed"]
 
 
@@ -179,7 +179,7 @@ async def test_leaving_the_runtime_waits_for_toolsets_but_a_close_does_not() -> 
         await ended.wait()
         left.append("slow")
 
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[ToolSource(slow, "slow", closing=300)])
         with anyio.fail_after(10):
             await session.close()
@@ -203,10 +203,10 @@ async def test_a_toolset_that_ignores_its_cancellation_is_reported_and_left(
 
     monkeypatch.setattr("actors.tools.toolsets.HOLD", 0.01)
     monkeypatch.setattr("actors.telemetry.logger.toolset_stuck", told.append)
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[ToolSource(deaf, "deaf", closing=0.01)])
         await session.close()
-        await toolsets_left(runtime)
+        await wait_for_toolsets(runtime)
         assert told == ["deaf"]
         assert runtime._system.containment.names == ["toolset/deaf"]
         ended.set()
@@ -225,7 +225,7 @@ async def test_a_context_manager_is_a_toolset_and_may_yield_functions() -> None:
         ended.append("closed")
 
     server = openai(WORK, Turn(Say("ok")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         with pytest.raises(
             ToolDefinitionError, match=r"'plain' creates a toolset; pass ToolSource\(plain, name\)"
         ):
@@ -244,7 +244,7 @@ async def test_a_toolset_that_yields_no_list_of_tools_is_rejected(given: Any) ->
     async def bench() -> AsyncIterator[Any]:  # Any: the case under test
         yield given
 
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ToolsetFailed) as raised:
             await runtime.open("a", tools=[ToolSource(bench, "bench")])
     gave = f"it yielded {type(given).__name__}; a toolset yields a list of tools"
@@ -255,7 +255,7 @@ async def test_a_toolset_that_fails_to_open_is_an_error_and_the_others_close() -
     notes: list[str] = []
     good, bad = Bench("good", notes=notes), Bench("bad", notes=notes)
     bad.refuses = ExceptionGroup("two", [ExceptionGroup("one", [OSError("no such\nprogram: 'nope'")])])
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ToolsetFailed) as raised:
             await runtime.open("a", tools=[good.source(), bad.source()], id="s")
         assert str(raised.value) == "Toolset 'bad' cannot be opened: OSError: no such program: 'nope'"
@@ -269,7 +269,7 @@ async def test_a_toolset_that_fails_to_open_is_an_error_and_the_others_close() -
 async def test_a_toolset_that_takes_too_long_to_open_is_abandoned() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
-    async with hosting(a=openai(), seconds=10) as runtime:
+    async with runtime_with(a=openai(), seconds=10) as runtime:
         with pytest.raises(ToolsetFailed, match=r"'bench' cannot be opened: it did not open within 0\.01 s"):
             await runtime.open("a", tools=[bench.source(opening=0.01)])
         assert runtime._system.containment.names == []
@@ -278,7 +278,7 @@ async def test_a_toolset_that_takes_too_long_to_open_is_abandoned() -> None:
 async def test_a_cancelled_open_of_a_toolset_leaves_nothing_behind() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         async with anyio.create_task_group() as tasks:
 
             async def open_session() -> None:
@@ -297,7 +297,7 @@ async def test_a_cancelled_open_of_a_toolset_leaves_nothing_behind() -> None:
 async def test_a_call_after_a_loss_waits_until_the_toolset_is_open_again() -> None:
     bench = Bench()
     server = openai(WORK, Turn(Say("ok")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         bench.lose(ConnectionError("gone"))
         await wait_for_close(bench)
@@ -329,7 +329,7 @@ async def test_a_toolset_that_is_being_left_after_an_error_is_down(is_live: bool
                     await left.wait()
 
     server = openai(WORK, Turn(Say("ok")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[ToolSource(block, "bench")])
         assert runtime._host is not None
         (owner,) = runtime._host.toolsets._owners
@@ -347,7 +347,7 @@ async def test_a_toolset_that_is_being_left_after_an_error_is_down(is_live: bool
 async def test_a_call_while_a_toolset_stays_down_is_an_error_for_the_model() -> None:
     bench = Bench()
     server = openai(WORK, Turn(Say("I see.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source(waiting=0.05)])
         bench.refuses = OSError("still gone")
         bench.lose(ConnectionError("gone"))
@@ -367,7 +367,7 @@ async def test_a_call_of_a_plain_function_waits_for_its_toolset_too() -> None:
 
     bench.offers = [tool(work)]
     server = openai(WORK, Turn(Say("ok")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         bench.lose(ConnectionError("gone"))
         await wait_for_close(bench)
@@ -387,7 +387,7 @@ async def test_tools_changed_during_a_turn_are_offered_from_the_next_turn_on() -
 
     bench.offers = [bench.make_tool("work"), tool(change)]
     server = openai(Turn(Call("change", {})), Turn(Say("ok")), Turn(Call("later", {})), Turn(Say("ok")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         (owner,) = runtime._running_host().toolsets._owners
         async with anyio.create_task_group() as tasks:
@@ -415,7 +415,7 @@ async def test_damage_to_a_toolsets_task_is_contained_and_it_is_reopened() -> No
         await anyio.lowlevel.checkpoint()
 
     server = openai(WORK, Turn(Say("ok")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[ToolSource(spoils, "spoils")])
         entered[0].cancel()
         assert (await session.ask("Do it.")).status == "complete"
@@ -425,7 +425,7 @@ async def test_damage_to_a_toolsets_task_is_contained_and_it_is_reopened() -> No
 
 async def test_reopening_backs_off_and_a_call_hastens_the_next_try() -> None:
     bench = Bench()
-    async with hosting(a=openai(), seconds=15) as runtime:
+    async with runtime_with(a=openai(), seconds=15) as runtime:
         await runtime.open("a", tools=[bench.source()])
         (owner,) = runtime._running_host().toolsets._owners
         bench.refuses = OSError("gone")
@@ -511,7 +511,7 @@ def set_tools(owner: ToolsetOwner, *names: str) -> None:
 async def test_a_lost_toolset_that_is_never_left_is_cancelled_and_reopened() -> None:
     bench = Bench()
     bench.stays = True
-    async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
+    async with runtime_with(a=openai(WORK, Turn(Say("ok")))) as runtime:
         session = await runtime.open("a", tools=[bench.source(closing=0.01)])
         bench.lose(OSError("gone"))
         assert (await session.ask("Do it.")).status == "complete"

@@ -16,7 +16,7 @@ from tests.commands.failover_matrix.callers import Caller
 from tests.commands.failover_matrix.judge import Found, judge
 from tests.commands.failover_matrix.site import Failure, Replication, Site
 from tests.runtime.test_hibernation import hibernate
-from tests.runtime_support import Json, hosting
+from tests.runtime_support import Json, runtime_with
 
 LEASES: Mapping[Failure, float] = {"kill": 30.0, "silence": 4.0, "restore": 30.0}
 """The lease in seconds. A host abandons a server that is silent for half of it."""
@@ -102,7 +102,7 @@ def _answer(request: Json) -> Turn:
 @asynccontextmanager
 async def _host(url: str, name: str, lease: float) -> AsyncIterator[_Host]:
     storage = PostgresStorage(url, lease=lease, patience=PATIENCE)
-    async with hosting(a=OpenAIServer(_answer), storage=storage) as runtime:
+    async with runtime_with(a=OpenAIServer(_answer), storage=storage) as runtime:
         yield _Host(name, runtime, _Gate(), {})
     storage.close()
 
