@@ -122,7 +122,7 @@ async def test_requests_wait_while_those_in_flight_reserve_the_budget() -> None:
         assert (stats.used_tokens, stats.reserved_tokens, stats.in_flight) == (100, 0, 0)
 
 
-async def test_the_longest_waiting_request_goes_first_unless_another_budget_blocks() -> None:
+async def test_the_longest_waiting_request_goes_first_unless_blocked() -> None:
     def budget() -> SharedBudget:
         return SharedBudget(Budget(tokens=100), Used(), lambda binding, usage: None, event_loop())
 

@@ -32,7 +32,7 @@ WRITES = {*MARKED}
 
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-14")
-def test_random_walks_read_what_an_ideal_cache_could_have_read() -> None:
+def test_random_walks_read_nearly_as_much_as_an_ideal_cache() -> None:
     counts = count_tokens(WALKS)
     assert set(counts.ideal) == set(CACHED)
     for name in CACHED:
@@ -40,7 +40,7 @@ def test_random_walks_read_what_an_ideal_cache_could_have_read() -> None:
         assert counts.share(name) >= 0.99, (name, counts.share(name))
 
 
-def test_simulated_sessions_read_what_an_ideal_cache_could_have_read() -> None:
+def test_simulated_sessions_read_nearly_as_much_as_an_ideal_cache() -> None:
     """The simulation includes faults, cancels, switches, compaction and changed tools."""
     (measure,) = caches.MEASURES
     rows = {row.case: row for row in measure.run(Extent(quick=True))}

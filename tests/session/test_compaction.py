@@ -174,7 +174,7 @@ async def scan(path: str) -> list[str | Media]:
         ("openai_chat", 6000, read, "was left out here"),
         ("anthropic", 9000, scan, "and 3 attachments: it was long"),
     ],
-    ids=["long results", "files, which are taken to have a size"],
+    ids=["long results", "files of an assumed size"],
 )
 async def test_marks_alone_suffice_if_they_save_enough(
     name: str, window: int, reads: Tool[Any, Any], told: str

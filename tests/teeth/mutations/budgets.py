@@ -22,14 +22,14 @@ MUTATIONS = (
         f"{BUDGETS}:_share_room",
         "min(*..., key=_arrived).proceed()",
         "min((budget.line[-1] for budget in found), key=_arrived).proceed()",
-        (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_another_budget_blocks",),
+        (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_blocked",),
     ),
     Mutation(
         "budgets: a request waits although the budget has room",
         f"{BUDGETS}:Share.proceed",
         "next((each for each in self._budgets if not each.is_open), None)",
         "None if all((each.is_open for each in self._budgets)) else self._budgets[0]",
-        (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_another_budget_blocks",),
+        (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_blocked",),
     ),
     Mutation(
         "budgets: the end of a request wakes all waiting requests",

@@ -50,7 +50,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/resolver.py:Resolver.pool",
         "not reasons[name]",
         "True",
-        (f"{TOOLS}::test_a_pool_skips_such_members_and_reports_them",),
+        (f"{TOOLS}::test_a_pool_skips_members_without_tools_and_reports_them",),
     ),
     Mutation(
         "hosts: a pool without a member with tool support is accepted",
@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/inflight.py:Tally.newly_skipped",
         "self.skipped[self._reported_skips:]",
         "()",
-        (f"{TOOLS}::test_a_pool_skips_such_members_and_reports_them",),
+        (f"{TOOLS}::test_a_pool_skips_members_without_tools_and_reports_them",),
     ),
     Mutation(
         "hosts: a query replaces the one of the path",
