@@ -40,7 +40,12 @@ _CHOICE: Final = "An ask takes a message, or results= and approvals= for the ask
 
 
 def check_choice(
-    message: object, results: object, approvals: object, settings: Collection[str] = (), output: object = None
+    message: object,
+    results: object,
+    approvals: object,
+    settings: Collection[str] = (),
+    output: object = None,
+    key: object = None,
 ) -> None:
     """Check that an ask is given either a message, or results and decisions and nothing else.
 
@@ -52,7 +57,9 @@ def check_choice(
         raise ConfigError(f"{_CHOICE}; this has neither")
     if message is not None and resolves:
         raise ConfigError(f"{_CHOICE}; this has both")
-    if resolves and (extra := [*settings, *(["output"] if output is not None else [])]):
+    others = {"key": key, "output": output}
+    extra = [*settings, *(name for name, value in others.items() if value is not None)]
+    if resolves and extra:
         named = ", ".join(f"{name}=" for name in extra)
         raise ConfigError(
             f"An ask that waits keeps its own settings, so results= and approvals= allow no {named}"

@@ -64,6 +64,7 @@ from tests.teeth.mutations import (
     refusals,
     removed_rows,
     render,
+    repeats,
     requirements,
     resources,
     retention,
@@ -177,5 +178,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *within_turns.MUTATIONS,
     *exits.MUTATIONS,
     *shipped.MUTATIONS,
-    *public.MUTATIONS,
+    *repeats.MUTATIONS,
 )
