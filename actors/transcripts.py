@@ -104,7 +104,6 @@ __all__ = [
     "ConverseReasoning",
     "ConverseRequest",
     "ConverseTurns",
-    "Declared",
     "Dialect",
     "Finding",
     "Finish",
@@ -142,6 +141,7 @@ __all__ = [
     "ThinkingDelta",
     "ThinkingPolicy",
     "ToolCallRecord",
+    "ToolDeclaration",
     "ToolSpec",
     "TurnRules",
     "check",
@@ -190,7 +190,7 @@ class AnswerDecoder(Protocol):
         """Content of the answer that the message lacks, as counts by the provider's name for it."""
 
 
-Declared: TypeAlias = (
+ToolDeclaration: TypeAlias = (
     "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
 )
 

@@ -18,7 +18,7 @@ from actors.journal.session_events import SessionEvents
 from actors.provider.dumps import OnRefusal
 from actors.runtime.handles import OpenSessions, SessionOpening
 from actors.session.streams import TextStream
-from actors.session.words import Words
+from actors.session.user_input import UserInput
 from actors.tools.context import Subagent
 from actors.tools.options import ApprovalRule, ResourceRule, ToolOptions
 from actors.tools.toolsets.source import OpenedTools, ToolItem, ToolLike, ToolsetOpener
@@ -53,5 +53,5 @@ __all__ = [
     "ToolOptions",
     "ToolsetOpener",
     "Transport",
-    "Words",
+    "UserInput",
 ]

@@ -6,7 +6,8 @@
         assert (await session.ask("Go.")).text == "Done."
 
 Use it for a test of one session, in any dialect. A test with several backends or pools uses
-`tests.runtime_support.hosting`, on which this is built. Both compare each session with the fold of its log at the end.
+`tests.runtime_support.runtime_with`, on which this is built. Both compare each session with the fold of its log at
+the end.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Script, Turn
-from tests.runtime_support import hosting
+from tests.runtime_support import runtime_with
 from tests.strict_hosts import strict_host
 
 
@@ -49,7 +50,7 @@ async def scripted(
     """
     server = strict_host(host, Script(turns)) if isinstance(host, str) else host
     served = {server.dialect: server}
-    async with hosting(served, seconds=60, limits=limits, stream=is_streamed, fields=fields) as runtime:
+    async with runtime_with(served, seconds=60, limits=limits, stream=is_streamed, fields=fields) as runtime:
         session = await runtime.open(server.dialect, tools=tools, system=system)
         yield Scripted(server, runtime, session)
     assert server.refusals == []

@@ -89,17 +89,7 @@ def _profile(name: str) -> CompatibleProfile:
 
 def endpoint(name: str, server: LoopbackServer) -> str:
     """Return the base path of a server for the dialect of this name."""
-    return {"vertex": VERTEX, "vertex_anthropic": CLAUDE_ON_VERTEX}.get(name, server.base_path)
-
-
-def backend(name: str, server: LoopbackServer) -> BackendSettings:
-    """Return the settings of a backend that uses this running server and dialect."""
-    kind = next((kind for kind, known in PROVIDERS.items() if known.dialect == name), "gemini")
-    url = server.endpoint
-    limits = BackendLimits(attempts=1)
-    return BackendSettings.model_validate(
-        {"kind": kind, "dialect": name, "model": "model-1", "base_url": url, "limits": limits}
-    )
+    return {"vertex": VERTEX, "vertex_anthropic": CLAUDE_ON_VERTEX}.get(name, server._base_path)
 
 
 def answer_to(server: LoopbackServer, binding: Binding, request: Request) -> LoopbackAnswer:

@@ -287,7 +287,7 @@ class PartialCall:
         if self.pieces.is_blank:
             return False
         return self.told or (
-            self.pieces.size <= MAX_ARGUMENTS and self._is_object(self.pieces.whole().strip())
+            self.pieces.size <= MAX_ARGUMENTS and self._is_object(self.pieces.join().strip())
         )
 
     def _is_object(self, text: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from time import time
-from typing import Protocol
+from typing import NamedTuple
 
 from actors.core.log.events import LogEvent
 from actors.core.settings.labels import Scalar, checked_metadata, checked_title
@@ -38,11 +38,8 @@ LONG = 64 * 1024
 class HostAccess(NamedTuple):
     """Access to a runtime's host. `running` raises unless the runtime runs, `opening` also while it drains."""
 
-    running: Callable[[], to a caller that may use it."""
-        ...
-
+    running: Callable[[], SessionHost]
     opening: Callable[[], SessionHost]
-        ...
 
 
 class JournalAdmin:

@@ -157,7 +157,8 @@ class Runtime:
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
         self._refusal_count = 0
-        self.journal: JournalAdmin = JournalAdmin(self, self._registry, self.refusals)
+        access = HostAccess(self._running_host, self._opening_host)
+        self.journal: JournalAdmin = JournalAdmin(access, self._registry, self.refusals)
         """The sessions that have a log, open or not."""
 
     async def __aenter__(self) -> Self:
@@ -167,9 +168,9 @@ class Runtime:
         if self._seed is None:
             self._random.seed()  # the process may have been forked since the runtime was made
         owner = StorageOwner(self._storage)
-        self._system = System(seed=self._seed,
-            on_crash=logger.actor_crashed,
-            on_slow=self._backends.meters.slowed)
+        self._system = System(
+            seed=self._seed, on_crash=logger.actor_crashed, on_slow=self._backends.meters.record_slow_handler
+        )
         self._system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
         self._system.last = (self._close, CLOSING), (owner.close, CLOSING)
         try:

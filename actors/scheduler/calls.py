@@ -405,7 +405,7 @@ def for_model(error: BaseException) -> str:
     """
     if is_group(error):
         return _group_for_model(error)
-    return _shortened(_text_of(error), MOST_SAID)
+    return _shorten(_text_of(error), MOST_SAID)
 
 
 def _group_for_model(group: BaseExceptionGroup[BaseException]) -> str:

@@ -101,7 +101,7 @@ class TurnDriver:
             binding = message.origin or RUNTIME
             self._bind(TurnStarted(state.turns + 1, state.asks, binding))
             step = CloseStep("complete", "", message=message)
-            self.ask.tally.closed(step, None)
+            self.ask.tally.record_turn_end(step, None)
             await self._end(binding, step, last=True)
             return
         pool, choice = self._pool(state.target), self._choice(state.asks)

@@ -288,7 +288,7 @@ class AskInFlight(Struct):
         state = self.log.state
         self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(words),), state.turns))))
 
-    def ended(self, step: CloseStep) -> CloseStep:
+    def with_halt_reason(self, step: CloseStep) -> CloseStep:
         """Return the end of a turn: one that was stopped by a bound has failed, and one may be continued elsewhere."""
         if step.status != "cancelled":
             return step

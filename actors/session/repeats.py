@@ -73,7 +73,7 @@ def repeated_result(result: AskResult, form: Output[Any] | None, waits: tuple[Pe
         return replace(result, pending_calls=tuple([pending.call for pending in waits]))
     if form is None or result.status != "complete":
         return result
-    read = form.read(result.text, "unambiguous")
+    read = form.parse(result.text, "unambiguous")
     return replace(result, output=read[0]) if isinstance(read, tuple) else result
 
 

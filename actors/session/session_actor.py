@@ -254,14 +254,16 @@ class SessionActor(Actor[SessionCommand]):
         elif found is None or state.continues(found) or self._phase not in ("idle", "awaiting"):
             return False  # it continues an ask, or is answered when its turn in the queue has come
         else:
-            self._mine.start(self._repeat, command, found.ask, name="repeat")
+            self._live_context.start(self._repeat, command, found.ask, name="repeat")
         command.reply.send(None)
         return True
 
     async def _repeat(self, command: Submit, number: int) -> None:
         session = self._log.state.session
         try:
-            command.sink.put(await repeat_ask(self._refs.journal, session, number, command, self.waits))
+            command.sink.put(
+                await repeat_ask(self._refs.journal, session, number, command, self.pending_calls)
+            )
         except ActorsError as error:
             command.sink.close(error)
         except BaseException:
@@ -320,7 +322,7 @@ class SessionActor(Actor[SessionCommand]):
             driver.ask.take_up(submit.output, state.asked)
             await driver.continue_interrupted()
         else:  # it was in flight when it was repeated; or another ask followed the interruption
-            event = await repeat_ask(self._refs.journal, state.session, found.ask, submit, self.waits)
+            event = await repeat_ask(self._refs.journal, state.session, found.ask, submit, self.pending_calls)
             self._pending.settle(event.result, event.seq)
 
     async def _settle(self) -> None:

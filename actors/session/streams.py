@@ -22,8 +22,8 @@ from actors.core.stream_events.round_text import RoundText
 from actors.core.stream_events.sink import Sink
 from actors.errors import ActorsError
 from actors.kernel import Lost, Subscription
+from actors.kernel.event_loop import event_loop, wake
 from actors.kernel.host_code import call_host
-from actors.kernel.parking import event_loop, wake
 
 BUFFER = 1024
 """Events a stream holds for a slow reader before it drops deltas."""

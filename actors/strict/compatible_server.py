@@ -17,7 +17,7 @@ from actors.strict.faults import InjectedFault
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.recollection import Recollection
 from actors.strict.rules import validate
-from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump
+from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump, is_object
 from actors.strict.rules.compatible import HOSTS
 from actors.strict.rules.host import thinks
 from actors.strict.rules.openrouter import to_anthropic

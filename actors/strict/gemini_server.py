@@ -9,7 +9,7 @@ from actors.strict.catalogue import gemini_models
 from actors.strict.loopback import HttpRequest
 from actors.strict.oauth import OAuth
 from actors.strict.rules import gemini, validate
-from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dump, refusal_of
+from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dump, is_object, refusal_of
 from actors.strict.rules.gemini_rules import GeminiSettings
 from actors.strict.rules.gemini_shape import parse_request
 from actors.strict.rules.gemini_signatures import is_continuation

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules import responses_items
-from actors.strict.rules.base import Json, dump
+from actors.strict.rules.base import Json, dump, is_object
 from actors.strict.rules.reading import parse
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile
 from actors.strict.rules.responses_store import ResponsesStore, StoredConversation

@@ -6,7 +6,7 @@ from actors.strict.catalogue import openai_models
 from actors.strict.loopback import HttpRequest
 from actors.strict.responses_resources import ResponsesResources
 from actors.strict.rules import responses
-from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dump, refusal_of
+from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dump, is_object, refusal_of
 from actors.strict.rules.responses_rules import ResponsesSettings
 from actors.strict.rules.responses_shapes import COMPACTED_KEYS, COUNTED_KEYS, KEYS
 from actors.strict.rules.responses_store import ResponsesStore, expand

@@ -14,7 +14,11 @@ from actors.strict.rules.base import (
     AnthropicSettings,
     Json,
     Mode,
-    ServerRefusal, dump
+    ServerRefusal,
+    dump,
+    is_object,
+    object_at,
+)
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 

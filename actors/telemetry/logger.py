@@ -57,7 +57,7 @@ def _report_lost_event(error: str) -> None:
 
 
 @never_raising
-def crashed(actor: str, error: BaseException) -> None:
+def actor_crashed(actor: str, error: BaseException) -> None:
     """Log that an actor's handler or child raised; its supervisor reacts afterwards.
 
     The event has the place but no traceback: some renderers print local variables with tracebacks, and those contain
@@ -310,7 +310,7 @@ def loop_stalled(session: str, call_id: str, tool: str, seconds: float, place: s
 def tools_running(names: Sequence[str]) -> None:
     """Log the tools that are still running after the runtime was left and that could not be stopped."""
     if names:
-        emit("warning", "tools_running", logger=TOOLS, tools=_some(sorted(set(names))))
+        emit("warning", "tools_running", logger=TOOLS, tools=_some_names(sorted(set(names))))
 
 
 @never_raising
@@ -320,7 +320,7 @@ def never_left() -> None:
 
 
 @never_raising
-def slow(actor: str, message: str, seconds: float) -> None:
+def slow_handler(actor: str, message: str, seconds: float) -> None:
     """Log that a handler blocked all other actors. This is normal on a busy machine, so the level is info."""
     emit("info", "slow_handler", actor=actor, command=message, seconds=round(seconds, 3))
 
@@ -441,7 +441,7 @@ def session_fenced(session: str, error: ActorsError) -> None:
 
 
 @never_raising
-def refused(refusal: Refusal) -> None:
+def transcript_refused(refusal: Refusal) -> None:
     """Log that a provider or the judge rejected a transcript for its structure, which is a bug of this package.
 
     Calls are written as `canonical id=wire id`, and long lists are cut. A provider's message may quote the request, so
@@ -459,20 +459,20 @@ def refused(refusal: Refusal) -> None:
         by=refusal.by,
         why=refusal.why if refusal.by == "judge" else "",
         dialect=report.dialect,
-        faults=_some([_about(fault) for fault in report.faults]),
-        calls=_some([f"{known}={sent}" if sent else known for known, sent in sent_as]),
-        results=_some(report.emitted_results),
-        synthetic=_some([f"{call_id}: {reason}" for call_id, reason in report.synthetic]),
-        dedupe=_some([f"{call_id}: {reason}" for call_id, reason in report.dedupe]),
+        faults=_some_names([_describe_fault(fault) for fault in report.faults]),
+        calls=_some_names([f"{known}={sent}" if sent else known for known, sent in sent_as]),
+        results=_some_names(report.emitted_results),
+        synthetic=_some_names([f"{call_id}: {reason}" for call_id, reason in report.synthetic]),
+        dedupe=_some_names([f"{call_id}: {reason}" for call_id, reason in report.dedupe]),
     )
 
 
-def _about(fault: Fault) -> str:
-    words = [fault.fault_class, fault.rule or "no known rule", *_some(fault.call_ids)]
+def _describe_fault(fault: Fault) -> str:
+    words = [fault.fault_class, fault.rule or "no known rule", *_some_names(fault.call_ids)]
     return " ".join(words)
 
 
-def _some(values: Sequence[str]) -> list[str]:
+def _some_names(values: Sequence[str]) -> list[str]:
     more = [f"and {len(values) - MOST} more"] if len(values) > MOST else []
     return [*values[:MOST], *more]
 
@@ -480,7 +480,7 @@ def _some(values: Sequence[str]) -> list[str]:
 @never_raising
 def withheld(round_: str, reasons: Sequence[str]) -> None:
     """Log that a provider hid parts of a request from its model: reasoning that does not fit, a bug of this package."""
-    emit("error", "input_withheld", round=round_, reasons=_some(sorted(set(reasons))))
+    emit("error", "input_withheld", round=round_, reasons=_some_names(sorted(set(reasons))))
 
 
 @never_raising

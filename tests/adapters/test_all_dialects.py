@@ -16,7 +16,7 @@ from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools import Tool, tool
 from tests.commands.at_scale import share
 from tests.commands.walks import Model
-from tests.runtime_support import hosting
+from tests.runtime_support import runtime_with
 from tests.scripted import scripted
 from tests.strict_hosts import strict_host
 
@@ -90,7 +90,7 @@ async def ask_and_switch(session: Session, random: Random, ends: Counter[str]) -
 async def test_twenty_sessions_over_hosts_of_all_dialects_are_never_refused() -> None:
     random, ends = Random(SEED), Counter[str]()
     served = hosts(random)
-    async with hosting(served, pools=POOLS, seconds=SECONDS) as runtime:
+    async with runtime_with(served, pools=POOLS, seconds=SECONDS) as runtime:
         sessions = [await runtime.open(random.choice(NAMES), tools=tools()) for _ in range(SESSIONS)]
         async with anyio.create_task_group() as tasks:
             for session in sessions:

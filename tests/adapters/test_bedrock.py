@@ -24,7 +24,7 @@ from actors.testing import (
     Turn,
     serve,
 )
-from tests.runtime_support import bodies, hosting
+from tests.runtime_support import bodies, runtime_with
 from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +71,7 @@ async def test_a_conversation_goes_round_three_providers_and_is_never_refused() 
                OpenAIServer([WORK, Turn(Say("two"))] * 3),
                AnthropicServer([WORK, Turn(Say("three"))] * 3))  # fmt: skip
     bedrock, openai, claude = servers
-    async with hosting(seconds=60, bedrock=bedrock, openai=openai, claude=claude) as runtime:
+    async with runtime_with(seconds=60, bedrock=bedrock, openai=openai, claude=claude) as runtime:
         session = await runtime.open("bedrock", tools=[weather])
         for name in ("bedrock", "openai", "claude") * 3:
             await session.switch(name)
@@ -90,7 +90,7 @@ async def test_a_throttled_stream_and_a_busy_model_are_tried_again() -> None:
         1: Status(429, type="ModelNotReadyException"),
     }
     server = BedrockServer([Turn(Say("Here."))], faults=faults)
-    async with hosting(a=server, backend=BackendLimits(), seconds=60) as runtime:
+    async with runtime_with(a=server, backend=BackendLimits(), seconds=60) as runtime:
         answer = await (await runtime.open("a")).ask("Hello?")
     assert answer.text == "Here."
     assert [exchange.status for exchange in server.requests] == [200, 429, 200]

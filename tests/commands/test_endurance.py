@@ -39,7 +39,7 @@ from actors.telemetry import logger
 from tests.commands.endurance import run_laps
 anyio.run(run_laps, Path(sys.argv[1]), 24, 24, 1)
 before = set(sys.modules)
-logger.slow("s1/session", "Submit", 1.0)
+logger.slow_handler("s1/session", "Submit", 1.0)
 print(sorted(set(sys.modules) - before))
 """
 

@@ -14,8 +14,8 @@ from tests.commands.powerloss.workload import record
 
 
 @pytest.mark.parametrize(("durability", "states"), [("power", share(1024)), ("process", share(384))])
-def test_logs_after_a_power_loss_match_the_durability_level(
-    level: Durability, states: int, tmp_path: Path
+def test_logs_after_a_power_loss_match_the_durability(
+    durability: Durability, states: int, tmp_path: Path
 ) -> None:
     kept, found = tmp_path / "kept", tmp_path / "found"
     kept.mkdir()

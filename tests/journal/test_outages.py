@@ -70,7 +70,9 @@ class Outage(MemoryStorage):
 def no_crashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fail a test in which an actor crashes."""
     found: list[tuple[str, BaseException]] = []
-    monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, error: found.append((name, error)))
+    monkeypatch.setattr(
+        "actors.telemetry.logger.actor_crashed", lambda name, error: found.append((name, error))
+    )
     yield
     assert found == []
 

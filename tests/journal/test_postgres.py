@@ -269,7 +269,7 @@ def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
     _age(direct, 9)
     with pytest.raises(SessionLeased):
         other.claim("one")
-    storage.beat()
+    storage.renew_lease()
     _age(direct, 9)
     with pytest.raises(SessionLeased):
         other.claim("one")

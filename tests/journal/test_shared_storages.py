@@ -91,7 +91,7 @@ def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
     hosts.age(LEASE - 1)
     with pytest.raises(SessionLeased):
         other.claim("one")
-    late.beat()
+    late.renew_lease()
     hosts.age(LEASE - 1)
     with pytest.raises(SessionLeased):
         other.claim("one")
@@ -108,7 +108,7 @@ def test_a_heartbeat_after_a_takeover_does_not_unfence_a_host(hosts: Hosts) -> N
     hosts.age(LEASE + 1)
     live = other.claim("one")
     other.append([Entry("one", live.fence, (to("live"),))])
-    late.beat()
+    late.renew_lease()
     (outcome,) = late.append([Entry("one", stale.fence, (to("stale"),))])
     assert isinstance(outcome, Fenced)
     assert other.read("one", 1) == [to("live")]

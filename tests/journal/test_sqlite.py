@@ -272,69 +272,6 @@ def test_opening_a_file_removes_deleted_data_left_by_a_crash(
     storage.close()
 
 
-def test_two_storages_of_one_file_are_two_hosts(tmp_path: Path) -> None:
-    mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
-    claim = begin(mine, "one")
-    for refused in (theirs.claim, theirs.delete):
-        with pytest.raises(SessionLeased, match="belongs to host") as raised:
-            refused("one")
-        assert 0 < raised.value.seconds <= 10
-    mine.append([Entry("one", claim.fence, (to("b"),))])
-    assert len(theirs.read("one")) == 2
-    mine.release("one", claim.fence)
-    assert theirs.claim("one").fence == claim.fence + 1
-    with pytest.raises(SessionLeased):
-        mine.claim("one")
-    theirs.close()
-    assert mine.claim("one").last == 2
-    mine.close()
-
-
-def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late, other = SqliteStorage(tmp_path / "sessions.db", lease=10), SqliteStorage(tmp_path / "sessions.db")
-    claims = {name: begin(late, name) for name in ("one", "two")}
-    now = adjustable_clock(monkeypatch)
-    now[0] += 9
-    with pytest.raises(SessionLeased):
-        other.claim("one")
-    late.beat()
-    now[0] += 9
-    with pytest.raises(SessionLeased):
-        other.claim("one")
-    now[0] += 2
-    assert other.claim("one").fence == 2
-    refused, written = late.append([Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()])
-    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
-    for storage in (late, other):
-        storage.close()
-
-
-def test_a_heartbeat_after_a_takeover_does_not_unfence_a_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late, other = SqliteStorage(tmp_path / "sessions.db", lease=10), SqliteStorage(tmp_path / "sessions.db")
-    stale = begin(late, "one")
-    now = adjustable_clock(monkeypatch)
-    now[0] += 11
-    live = other.claim("one")
-    other.append([Entry("one", live.fence, (to("live"),))])
-    late.beat()
-    (outcome,) = late.append([Entry("one", stale.fence, (to("stale"),))])
-    assert isinstance(outcome, Fenced)
-    assert other.read("one", 1) == [to("live")]
-    for storage in (late, other):
-        storage.close()
-
-
-def adjustable_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return an adjustable clock for the hosts, set to the real time."""
-    now = [monotonic()]
-    monkeypatch.setattr(hosts, "monotonic", lambda: now[0])
-    return now
-
-
 def test_a_write_waits_for_another_process_and_then_raises_a_typed_error(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", patience=0.01)
     claim = begin(storage, "one")

@@ -9,7 +9,7 @@ import trio.lowlevel
 import trio.testing
 
 from actors.kernel import System
-from actors.kernel.parking import TrioTurns, parking
+from actors.kernel.event_loop import TrioTurns, event_loop
 
 pytestmark = pytest.mark.anyio
 
@@ -79,7 +79,7 @@ async def test_the_task_ends_at_rest_after_the_work_that_is_due_and_later_work_s
 async def test_a_system_leaves_no_task_behind() -> None:
     before = len(_system_tasks())
     async with System() as system:
-        system.parking.next(lambda: None)
+        system.loop.next(lambda: None)
         await anyio.wait_all_tasks_blocked()
         assert "turns" in [task.name for task in _system_tasks()]
     assert len(_system_tasks()) == before
@@ -89,7 +89,7 @@ def test_work_of_the_end_of_the_run_is_handed_over_to_trio() -> None:
     called = list[str]()
 
     async def until_cancelled() -> None:
-        here = parking()
+        here = event_loop()
         try:
             await trio.sleep_forever()
         finally:
@@ -99,7 +99,7 @@ def test_work_of_the_end_of_the_run_is_handed_over_to_trio() -> None:
                     await trio.lowlevel.checkpoint()
 
     async def main() -> None:
-        parking().next(lambda: called.append("early"))
+        event_loop().next(lambda: called.append("early"))
         trio.lowlevel.spawn_system_task(until_cancelled)
         await trio.testing.wait_all_tasks_blocked()
         called.clear()

@@ -195,7 +195,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "storage: a loss of power, a torn tail, a flipped bit": {
-        "commands/test_power_loss.py": ("test_logs_after_a_power_loss_match_the_durability_level",),
+        "commands/test_power_loss.py": ("test_logs_after_a_power_loss_match_the_durability",),
         "journal/test_damage.py": (
             "test_damage_is_reported_with_its_place",
             "test_a_flipped_bit_never_yields_wrong_data",

@@ -96,7 +96,9 @@ RESET = Disconnect(after_bytes=0, reset=True)
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("count", IN_FLIGHT)
 @pytest.mark.parametrize("fault", [RESET, Status(503)], ids=["reset", "503"])
-async def test_a_failure_of_all_running_requests_costs_each_one_retry(count: int, fault: Fault) -> None:
+async def test_a_failure_of_all_running_requests_costs_each_one_retry(
+    count: int, fault: InjectedFault
+) -> None:
     server = OpenAIServer(answer, faults=FirstTryFault(fault))
     ends = Counter[str]()
     async with runtime_with(

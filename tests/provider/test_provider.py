@@ -378,7 +378,9 @@ async def test_blank_lines_before_an_answer_do_not_decide_its_format(
     "fault", [SERVER_ERROR, OVERLOADED, Disconnect(), Garbage(), Status(429, retry_after="0")]
 )
 @pytest.mark.usefixtures("short_waits")
-async def test_a_failure_before_output_is_retried_invisibly(make_server: MakeServer, fault: Fault) -> None:
+async def test_a_failure_before_output_is_retried_invisibly(
+    make_server: MakeServer, fault: InjectedFault
+) -> None:
     server = make_server(ANSWER, faults={0: fault})
     async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a")

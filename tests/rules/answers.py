@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from actors.strict.rules import AnthropicProfile, AnthropicSettings, Settings
+from actors.strict.rules import AnthropicProfile, AnthropicSettings, ServerSettings
 from tests.rules.row import UNSEEN, Json, Row
 
 TEXT: Json = {"type": "string"}
@@ -23,7 +23,7 @@ def row(
     judge: str = UNSEEN,
     read: str = "",
     hosted: bool = True,
-    settings: Settings | None = None,
+    settings: ServerSettings | None = None,
 ) -> Row:
     """Return a row whose words stand anywhere in the error message."""
     read = read or READ.get(rule, "parameter")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import PROFILES
-from actors.strict.rules import Settings
+from actors.strict.rules import ServerSettings
 from actors.strict.rules.base import Mode
 
 Json: TypeAlias = dict[str, Any]  # Any: a row may break a body in any way
@@ -71,7 +71,7 @@ class Row:
     read: str = ""
     hosted: bool = True
     mode: Mode = "strict"
-    settings: Settings | None = None
+    settings: ServerSettings | None = None
     dialect: str = ""
     profile: Dialect | None = None
 

@@ -15,7 +15,7 @@ from actors.core.rulebook import FAULTS, RULES
 from actors.core.rulebook.rule import FaultClass
 from actors.strict import rules as strict
 from actors.strict.dialects import strict_server
-from actors.strict.rules import ServerRefusal, ServerRule, Settings, validate
+from actors.strict.rules import ServerRefusal, ServerRule, ServerSettings, validate
 from actors.strict.rules.base import Mode
 from actors.strict.server import LoopbackServer
 from tests.rules import (
@@ -44,12 +44,12 @@ TABLES: Mapping[str, Mapping[str, ServerRule]] = {
     **strict.COMPATIBLE_RULES,
 }
 """The rules of the strict servers by dialect."""
-TRUSTING: Mapping[str, Settings] = {
+TRUSTING: Mapping[str, ServerSettings] = {
     "anthropic": strict.AnthropicSettings(signatures="trust"),
     "openai_responses": strict.ResponsesSettings(signatures="trust"),
     "bedrock": strict.BedrockSettings(signatures="trust"),
 }
-"""Settings that accept any signature, where a row has no settings of its own."""
+"""ServerSettings that accept any signature, where a row has no settings of its own."""
 NAMING_THE_PLACE = {"openai_chat", "openai_responses"}
 """Dialects whose refusals name the broken part of a request in a field of its own."""
 FAULTS_OF_A_MODEL = {"GRQ-01", "GRQ-02"}
@@ -166,7 +166,7 @@ def read(dialect: str, refused: ServerRefusal) -> Failure:
     """Return what the classifier makes of a refusal, in the error body and headers of the dialect's server."""
     host = server(dialect)
     return classify(
-        refused.status, dict(host.refusal_headers(refused)), host.wire.error(refused, 0), PROFILES[dialect]
+        refused.status, dict(host._refusal_headers(refused)), host._wire.error(refused, 0), PROFILES[dialect]
     )
 
 
@@ -190,12 +190,12 @@ def test_every_rule_of_a_strict_server_has_a_row_with_its_words() -> None:
 
 
 def test_every_rule_that_the_judge_enforces_has_a_row_that_breaks_it() -> None:
-    judged = {rule.id for rule in RULES.values() if rule.judged}
+    judged = {rule.id for rule in RULES.values() if rule.is_judged}
     found = {rule for row in ROWS for rule in row.found}
     assert judged <= found
     assert found <= judged
 
 
 def test_every_rule_that_the_judge_cannot_enforce_has_a_row_or_a_reason() -> None:
-    unseen = {rule.id for rule in RULES.values() if not rule.judged}
+    unseen = {rule.id for rule in RULES.values() if not rule.is_judged}
     assert unseen - {row.rule for row in ROWS} == set(WORDS_ALONE)

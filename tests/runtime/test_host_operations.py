@@ -282,7 +282,7 @@ async def test_leaving_the_runtime_while_sessions_release_logs_is_no_crash(
         start(host, work, name)
 
     monkeypatch.setattr(SessionHost, "start", note_and_start)
-    monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, _: crashes.append(name))
+    monkeypatch.setattr("actors.telemetry.logger.actor_crashed", lambda name, _: crashes.append(name))
     async with runtime_with(a=openai(), storage=storage) as runtime:
         await runtime.open("a", id="one")
         await runtime.open("a", id="two")

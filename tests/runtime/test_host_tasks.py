@@ -40,7 +40,7 @@ class UncopyableError(Exception):
 def crashes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of the tasks whose errors were logged."""
     names = list[str]()
-    monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, _: names.append(name))
+    monkeypatch.setattr("actors.telemetry.logger.actor_crashed", lambda name, _: names.append(name))
     return names
 
 

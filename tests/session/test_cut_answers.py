@@ -10,7 +10,7 @@ from actors.core.stream_events.events import CompleteEvent, MessageEvent
 from actors.provider.provider_actor import Counters
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
-from tests.runtime_support import assert_rebuilds, gather_events, log
+from tests.runtime_support import gather_events, log
 from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
@@ -47,21 +47,6 @@ async def test_a_cut_call_runs_no_tool_and_the_session_continues(name: str, is_s
     assert (first.status, first.text, second.text) == ("complete", "One done.", "More.")
     assert (first.incomplete, dict(first.dropped), second.dropped) == (None, {"cut_call": 1}, ())
     assert ran == ["a"]
-    assert host.refusals == []
-
-
-@asynccontextmanager
-async def session_of_turn(
-    name: str, turn: Turn, *, is_streamed: bool = True
-) -> AsyncIterator[tuple[Runtime, Session]]:
-    host = strict_host(name, Script([turn, Turn(Say("More."))]))
-    async with serve(host):
-        settings = backend(name, host).model_copy(update={"stream": is_streamed})
-        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
-            session = await runtime.open(name)
-            yield runtime, session
-            await assert_rebuilds(runtime, session)
-    assert host.refusals == []
 
 
 FILTERS = {
@@ -88,7 +73,8 @@ FILTERS = {
 async def test_only_the_result_of_a_cut_answer_reports_it_as_incomplete(
     name: str, reason: str, cut: str, is_streamed: bool
 ) -> None:
-    async with session_of_turn(name, Turn(Say("I beg"), stop=reason), MORE, is_streamed=is_streamed) as (
+    async with scripted(name, Turn(Say("I beg"), stop=reason), MORE, is_streamed=is_streamed) as (
+        _,
         _,
         session,
     ):
@@ -109,7 +95,7 @@ async def test_dropped_content_is_reported_logged_and_counted(
 ) -> None:
     caplog.set_level("INFO", logger="actors")
     cut = Turn(Say("I look."), Call("look", raw=""), stop="length")
-    async with session_of_turn("openai_chat", cut, MORE) as (_, runtime, session):
+    async with scripted("openai_chat", cut, MORE) as (_, runtime, session):
         events = await gather_events(session, "Look it up.")
         quiet = await session.ask("Thanks.")
         (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]

@@ -70,21 +70,6 @@ class ReadTool:
         self.tool = tool(read)
 
 
-@asynccontextmanager
-async def session_on(
-    name: str, *turns: Turn, is_streamed: bool = True, tools: Sequence[Any] = ()
-) -> AsyncIterator[tuple[LoopbackServer, Runtime, Session]]:  # Any: tools
-    """Run a session on a strict server of one dialect, then compare the session with its log."""
-    host = strict_host(name, Script(turns))
-    async with serve(host):
-        settings = backend(name, host).model_copy(update={"stream": is_streamed})
-        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
-            session = await runtime.open(name, tools=tools)
-            yield host, runtime, session
-            await assert_rebuilds(runtime, session)
-    assert host.refusals == []
-
-
 def result_of(events: list[SessionEvent]) -> AskResult:
     last = events[-1]
     assert isinstance(last, CompleteEvent | ErrorEvent)
@@ -127,7 +112,7 @@ async def test_an_empty_answer_is_retried_and_both_requests_are_counted(
     name: str, is_streamed: bool, parts: tuple[TurnPart, ...]
 ) -> None:
     turns = Turn(*parts), Turn(Say("Hi.")), Turn(Say("More."))
-    async with session_on(name, *turns, is_streamed=is_streamed) as (host, runtime, session):
+    async with scripted(name, *turns, is_streamed=is_streamed) as (host, runtime, session):
         events = await gather_events(session, "Go.")
         assert_log_agrees(runtime, session, result_of(events))
         second = await session.ask("Go on.")
@@ -154,7 +139,7 @@ async def test_an_answer_that_is_empty_twice_fails_the_ask(
     name: str, is_streamed: bool, parts: tuple[TurnPart, ...]
 ) -> None:
     turns = Turn(*parts), Turn(*parts), Turn(Say("Hi."))
-    async with session_on(name, *turns, is_streamed=is_streamed) as (_, runtime, session):
+    async with scripted(name, *turns, is_streamed=is_streamed) as (_, runtime, session):
         events = await gather_events(session, "Go.")
         assert_log_agrees(runtime, session, result_of(events))
         second = await session.ask("Go on.")
@@ -182,7 +167,7 @@ async def test_an_answer_that_is_empty_twice_fails_over_to_the_next_member() -> 
 async def test_an_empty_answer_after_tool_results_is_prompted_once(name: str, is_streamed: bool) -> None:
     reader = ReadTool()
     turns = Turn(Call("read")), Turn(), Turn(), Turn(Say("Done."))
-    async with session_on(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
+    async with scripted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
         _,
         runtime,
         session,
@@ -204,7 +189,7 @@ async def test_a_model_prompted_after_an_empty_answer_may_call_tools_again(
 ) -> None:
     reader = ReadTool()
     turns = Turn(Call("read")), Turn(), Turn(Call("read")), Turn(Think("Hm.")), Turn(Say("Done."))
-    async with session_on(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
+    async with scripted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
         _,
         runtime,
         session,
@@ -227,7 +212,7 @@ async def test_a_model_prompted_after_an_empty_answer_may_call_tools_again(
 async def test_a_call_written_as_text_is_corrected_once_and_never_run(name: str, is_streamed: bool) -> None:
     reader, raw = ReadTool(), f"I read it. {RAW_CALLS['kimi']}"
     turns = Turn(Say(raw), fragment=5), Turn(Call("read")), Turn(Say("It rains."))
-    async with session_on(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
+    async with scripted(name, *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
         _,
         runtime,
         session,
@@ -249,7 +234,7 @@ async def test_a_call_written_as_text_is_corrected_once_and_never_run(name: str,
 async def test_a_call_written_as_text_twice_is_reported(raw: str, is_streamed: bool) -> None:
     reader = ReadTool()
     turns = Turn(Say(raw), fragment=3), Turn(Say(raw), fragment=1), Turn(Say("Hi."))
-    async with session_on("vllm", *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
+    async with scripted("vllm", *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
         _,
         runtime,
         session,
@@ -266,14 +251,14 @@ async def test_a_call_written_as_text_twice_is_reported(raw: str, is_streamed: b
 async def test_an_answer_that_quotes_chat_templates_is_accepted(about: str, is_streamed: bool) -> None:
     text = ABOUT_CALLS[about]
     turn = Turn(Say(text), fragment=3)
-    async with session_on("vllm", turn, is_streamed=is_streamed, tools=[ReadTool().tool]) as (_, _, session):
+    async with scripted("vllm", turn, is_streamed=is_streamed, tools=[ReadTool().tool]) as (_, _, session):
         result = await session.ask("How do they mark calls?")
     assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, text, 1)
 
 
 async def test_without_tools_a_call_written_as_text_is_an_answer() -> None:
     raw = RAW_CALLS["qwen"]
-    async with session_on("vllm", Turn(Say(raw))) as (_, _, session):
+    async with scripted("vllm", Turn(Say(raw))) as (_, _, session):
         result = await session.ask("How do they mark calls?")
     assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, raw, 1)
 
@@ -281,7 +266,7 @@ async def test_without_tools_a_call_written_as_text_is_an_answer() -> None:
 async def test_a_real_call_runs_if_another_is_written_as_text() -> None:
     reader = ReadTool()
     turns = Turn(Say(RAW_CALLS["qwen"]), Call("read")), Turn(Say("Done."))
-    async with session_on("vllm", *turns, tools=[reader.tool]) as (_, runtime, session):
+    async with scripted("vllm", *turns, tools=[reader.tool]) as (_, runtime, session):
         result = await session.ask("Go.")
         assert instructions(log(runtime, session)) == []
     assert (result.text, result.incomplete, reader.ran) == ("Done.", None, 1)
@@ -290,7 +275,7 @@ async def test_a_real_call_runs_if_another_is_written_as_text() -> None:
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini"])
 async def test_a_cut_answer_without_text_is_not_retried(name: str) -> None:
     stop = {"anthropic": "max_tokens", "openai_responses": "max_output_tokens", "gemini": "MAX_TOKENS"}[name]
-    async with session_on(name, Turn(Think("I could"), stop=stop)) as (_, _, session):
+    async with scripted(name, Turn(Think("I could"), stop=stop)) as (_, _, session):
         result = await session.ask("Go.")
     assert (result.status, result.incomplete, result.rounds) == ("complete", "length", 1)
 
@@ -303,7 +288,7 @@ async def test_output_of_a_builtin_tool_counts_as_content() -> None:
         "input": {},
     }
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    async with session_on("anthropic", Turn(Builtin(search), Builtin(found))) as (_, _, session):
+    async with scripted("anthropic", Turn(Builtin(search), Builtin(found))) as (_, _, session):
         result = await session.ask("Go.")
     assert (result.status, result.incomplete, result.rounds) == ("complete", None, 1)
 
@@ -454,7 +439,7 @@ async def answer_with_case(
     host.faults = {0: garbage, 1: garbage}
     async with scripted(host, tools=[reader.tool]) as (_, runtime, session):
         result = await session.ask("Go.", check=False)
-            assert_log_agrees(runtime, session, result)
+        assert_log_agrees(runtime, session, result)
         instructed = instructions(log(runtime, session))
         assert (await session.ask("Go on.")).text == "Hi."
     return result, instructed

@@ -26,7 +26,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.strict.server import LoopbackServer
 from actors.telemetry.otel import Tracing
 from actors.testing import Call, Say, Turn, serve
-from tests.runtime_support import Gate, assert_rebuilds, backend_at, bodies, hosting, log, openai
+from tests.runtime_support import Gate, assert_rebuilds, backend_at, bodies, log, openai, runtime_with
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +78,7 @@ def user_messages(body: dict[str, object]) -> list[object]:
 
 async def test_a_repeated_ask_gets_the_first_result_without_a_request() -> None:
     server = openai(Turn(Say("Oslo.")), Turn(Say("Rome.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         first = await session.ask("Where?", key="k1")
         other = await session.ask("And now?")
@@ -92,7 +92,7 @@ async def test_a_repeated_ask_gets_the_first_result_without_a_request() -> None:
 async def test_callers_that_ask_with_one_key_at_a_time_share_one_turn() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         results: list[str] = []
 
@@ -121,7 +121,7 @@ async def test_a_key_of_a_queued_ask_is_joined_too() -> None:
     gate = Gate()
     script = [Turn(Call("work", {"name": "one"})), Turn(Say("First.")), Turn(Say("Second."))]
     server = openai(*script)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         results: list[str] = []
 
@@ -208,7 +208,7 @@ async def test_an_ask_that_the_end_of_its_runtime_cancelled_continues(tmp_path: 
 async def test_an_ask_that_its_caller_cancelled_stays_cancelled() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_asked, session, "Go.", "k1")
@@ -235,7 +235,7 @@ async def test_a_repeated_ask_that_waits_reports_its_pending_calls_and_then_its_
     gate = Gate()
     script = [Turn(Call("work", {"name": "one"})), Turn(Say("Done."))]
     server = openai(*script)
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[replace(gate.tool, approval="ask")])
         first = await session.ask("Go.", key="k1")
         repeated = await session.ask("Go.", key="k1")
@@ -262,7 +262,7 @@ async def test_a_repeated_ask_that_waits_reports_its_pending_calls_and_then_its_
 async def test_a_caller_that_is_cancelled_leaves_the_ask_to_the_others() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         texts: list[str] = []
 
@@ -288,7 +288,7 @@ async def test_a_caller_that_is_cancelled_leaves_the_ask_to_the_others() -> None
 @pytest.mark.parametrize("checkpoints", range(6))
 async def test_a_caller_cancelled_while_it_submits_leaves_the_ask_to_the_others(checkpoints: int) -> None:
     server = openai(Turn(Say("Done.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         texts: list[str] = []
 
@@ -333,7 +333,7 @@ async def test_a_joined_ask_is_traced_once() -> None:
 
 
 async def test_results_take_no_key() -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="allow no key="):
             await session.ask(results={"call": 1}, key="k1")  # type: ignore[call-overload]
@@ -341,7 +341,7 @@ async def test_results_take_no_key() -> None:
 
 async def test_a_key_belongs_to_one_message() -> None:
     server = openai(Turn(Say("Oslo.")))
-    async with hosting(a=server) as runtime:
+    async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         await session.ask("Where?", key="k1")
         with pytest.raises(KeyReused, match="'k1' belongs to an ask with another message"):
@@ -353,7 +353,7 @@ async def test_a_key_belongs_to_one_message() -> None:
 
 @pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 5])
 async def test_a_key_is_a_short_printable_text(key: str) -> None:
-    async with hosting(a=openai()) as runtime:
+    async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="key= takes "):
             await session.ask("Where?", key=key)

@@ -117,9 +117,9 @@ def test_arguments_of_a_program_override_compaction_in_a_file(tmp_path: Path) ->
     )
     assert Runtime(said)._backends.compaction == Compaction(0.5, 1, 4096, 2, "a")
     assert Runtime(said, compaction=SETTINGS)._backends.compaction == SETTINGS
-    assert Runtime(load_text('[compaction]\nthreshold = "never"\n', tmp_path))._backends.compaction == Compaction(
-        None
-    )
+    assert Runtime(
+        load_text('[compaction]\nthreshold = "never"\n', tmp_path)
+    )._backends.compaction == Compaction(None)
     assert Runtime(load_text("", tmp_path))._backends.compaction == Compaction()
     for wrong, name in (
         ("threshold = 1.5", "threshold"),

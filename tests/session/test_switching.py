@@ -250,7 +250,9 @@ async def test_closing_a_session_while_a_queued_switch_settles_does_not_crash(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crashes: list[object] = []
-    monkeypatch.setattr("actors.telemetry.logger.crashed", lambda name, error: crashes.append((name, error)))
+    monkeypatch.setattr(
+        "actors.telemetry.logger.actor_crashed", lambda name, error: crashes.append((name, error))
+    )
     gate = Gate()
     async with runtime_with(a=openai(*WORK), b=anthropic()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -261,7 +263,7 @@ async def test_closing_a_session_while_a_queued_switch_settles_does_not_crash(
             async for event in events:
                 if isinstance(event, SwitchAppliedEvent):
                     # before the session receives the end of the ask
-                    await runtime.system.stop(session._session)
+                    await runtime._system.stop(session._session)
                     break
     assert crashes == []
 

@@ -23,7 +23,9 @@ BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi."}
 CLOSED = pytest.mark.parametrize("closed", [Disconnect(), Disconnect(reset=True)], ids=["end", "reset"])
 
 
-async def send_requests(faults: Mapping[int, InjectedFault], *, requests: int) -> tuple[list[int], OpenAIServer]:
+async def send_requests(
+    faults: Mapping[int, InjectedFault], *, requests: int
+) -> tuple[list[int], OpenAIServer]:
     """Send requests one after the other; return the status of each (0: no answer) and their server."""
     server = OpenAIServer(Script([Turn(Say("Yes."))] * 9), faults=faults)
     transport, statuses = HttpTransport(), list[int]()

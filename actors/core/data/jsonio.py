@@ -6,7 +6,7 @@ deterministic.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from json.encoder import JSONEncoder, encode_basestring
 from math import isfinite

@@ -261,11 +261,15 @@ def _describe(fault: "ValidationError", schema: JsonValue = None) -> list[Argume
             values = fault.instance if isinstance(fault.instance, dict) else {}
             fields = _missing_fields(fault, schema)
             return [
-                ArgumentError(dotted_path([*path, name]), _unknown_field(name, fields), _excerpt(values.get(name)))
+                ArgumentError(
+                    dotted_path([*path, name]), _unknown_field(name, fields), _excerpt(values.get(name))
+                )
                 for name in sorted(map(str, names))[:MAX_ERRORS]
             ]
         case details:
-            return [ArgumentError(dotted_path(path), _describe_expected(fault, details), _excerpt(fault.instance))]
+            return [
+                ArgumentError(dotted_path(path), _describe_expected(fault, details), _excerpt(fault.instance))
+            ]
 
 
 def _likely_misspelling(name: str, fault: "ValidationError", schema: JsonValue) -> list[ArgumentError]:

@@ -100,12 +100,13 @@ class _EventRecount:
                 self.is_limited |= tools_off
             case {"type": "message", "message": {"calls": list()}}:
                 self.is_unanswered = False
-                self.own_counts.count_calls(Message("assistant", tuple(map(_call, event["message"]["calls"]))))
+                self.own_counts.count_calls(
+                    Message("assistant", tuple(map(_call, event["message"]["calls"])))
+                )
             case {"type": "tool_results", "results": list()}:
-                refused = sum(
-                    each["outcome"] == "refused" for each in event["results"])
+                refused = sum(each["outcome"] == "refused" for each in event["results"])
                 self.own_counts.tool_calls_invalid_args += refused
-                self.mine.tool_calls_repeated += event.get("repeated", 0)
+                self.own_counts.tool_calls_repeated += event.get("repeated", 0)
             case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
                 self.count_refusal()
             case {"type": "call_repaired"}:

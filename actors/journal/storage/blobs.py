@@ -60,7 +60,9 @@ def references(stored: bytes) -> list[bytes]:
     return found
 
 
-def _extract_values(value: _Packed, blobs: dict[bytes, bytes]) -> Any:  # Any: an ExtType in place of what is large
+def _extract_values(
+    value: _Packed, blobs: dict[bytes, bytes]
+) -> Any:  # Any: an ExtType in place of what is large
     if isinstance(value, str) and len(value) * 4 >= LARGE:
         content = value.encode()
         return value if len(content) < LARGE else _extract(_TEXT, content, blobs)

@@ -33,6 +33,9 @@ from actors.strict.rules.base import (
     Mode,
     RuleBroken,
     dump,
+    is_array,
+    is_object,
+    object_at,
 )
 from actors.strict.rules.model_checks import profile_of_model
 from actors.strict.rules.reading import cached_result, parse, standard_of, unchecked_items

@@ -26,7 +26,12 @@ from actors.strict.rules.base import (
     AnthropicProfile,
     AnthropicSettings,
     Json,
-    Mode, dump
+    Mode,
+    dump,
+    is_array,
+    is_object,
+    object_at,
+)
 from actors.strict.rules.reading import cached_result, standard_of, unchecked_items
 
 THINKING = frozenset({"thinking", "redacted_thinking"})

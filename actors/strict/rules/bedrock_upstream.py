@@ -13,7 +13,10 @@ from actors.strict.rules.base import (
     AnthropicSettings,
     Json,
     Mode,
-    RuleBroken, dump
+    RuleBroken,
+    dump,
+    object_at,
+)
 from actors.strict.rules.bedrock_rules import RULES, BedrockSettings
 from actors.strict.rules.reading import cached_result, parse
 

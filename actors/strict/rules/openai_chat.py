@@ -150,9 +150,7 @@ def _check_effort(effort: Json, known: tuple[str, ...] | None) -> None:
         return
     path = "reasoning_effort"
     WALK.require_type(effort, str, path)
-    raise RULES["OAC-06"].refuse(
-        path, path=path, value=effort, values=openai_messages.enumerate_names(known)
-    )
+    raise RULES["OAC-06"].refuse(path, path=path, value=effort, values=openai_messages.enumerate_names(known))
 
 
 def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> None:

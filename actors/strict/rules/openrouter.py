@@ -27,6 +27,8 @@ from actors.strict.rules.base import (
     ServerRefusal,
     ServerRule,
     dump,
+    is_array,
+    is_object,
     table,
 )
 from actors.strict.rules.host import RequestContext, VendorHost, accept

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from actors.strict.rules.base import Json, dump
+from actors.strict.rules.base import Json, dump, is_array, is_object, object_at
 
 MINIMUM = 1024
 """The default minimum tokens of a cached prefix."""

@@ -29,9 +29,7 @@ class _SealedItem:
     before: str
 
 
-def encrypt(
-    request: Json, produced: Sequence[Json], item_id: str, settings: ResponsesSettings
-) -> str:
+def encrypt(request: Json, produced: Sequence[Json], item_id: str, settings: ResponsesSettings) -> str:
     """Return the encrypted content of a reasoning item.
 
     Args:

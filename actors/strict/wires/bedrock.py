@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from struct import pack
 from zlib import crc32
 
-from actors.strict.rules.base import Json, Mode, ServerRefusal, dump
+from actors.strict.rules.base import Json, Mode, ServerRefusal, dump, is_object
 from actors.strict.rules.bedrock_rules import BedrockSettings
 from actors.strict.rules.bedrock_upstream import sign_reasoning
 from actors.strict.rules.reading import parse

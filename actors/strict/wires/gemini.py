@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from actors.strict.rules.base import Json, ServerRefusal, dump
+from actors.strict.rules.base import Json, ServerRefusal, dump, is_object
 from actors.strict.rules.gemini_rules import GeminiSettings
 from actors.strict.rules.gemini_signatures import continuation, sign
 from actors.strict.rules.reading import parse

@@ -220,7 +220,7 @@ def _free_form(request: Json) -> set[str]:
 
 def _compacts(request: Json) -> bool:
     """Return True if the request only asks for compaction, which its last item declares."""
-    items = [*as_items(request["input"])
+    items = as_items(request["input"])
     last: Json = items[-1] if items else {}
     return bool(last.get("type") == "compaction_trigger")
 

@@ -15,7 +15,6 @@ from typing import Any
 from httpx2 import AsyncBaseTransport, AsyncByteStream, Headers, Request, Response
 from mcp_types import INVALID_REQUEST, ErrorData, RequestId
 
-from actors import telemetry
 from actors.core.data.jsonio import is_object
 from actors.errors import AnswerTooLarge
 from actors.telemetry import logger

@@ -27,9 +27,12 @@ def main() -> int:
         wanted: dict[Durability, int] = {"power": options.states, "process": options.states // 10}
         runs = [
             (
-                level,
+                durability,
                 pool.submit(
-                    run_workload_and_judge, durability, options.seed + start // EACH, min(EACH, states - start)
+                    run_workload_and_judge,
+                    durability,
+                    options.seed + start // EACH,
+                    min(EACH, states - start),
                 ),
             )
             for durability, states in wanted.items()

@@ -179,4 +179,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *exits.MUTATIONS,
     *shipped.MUTATIONS,
     *repeats.MUTATIONS,
+    *public.MUTATIONS,
 )

@@ -252,7 +252,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
     ),
     _reads(
-        "a fault does not stop the fast path", "__init__.py:accepted", "None if read.faults else read", "read"
+        "a fault does not stop the fast path",
+        "__init__.py:extend_quickly",
+        "None if read.faults else read",
+        "read",
     ),
     _reads(
         "it alone reads a request that repeats an epoch",

@@ -2,13 +2,13 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TURNS, PARKING = "tests/kernel/test_trio_turns.py", "actors/kernel/parking.py"
+TURNS, PARKING = "tests/kernel/test_trio_turns.py", "actors/kernel/event_loop.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turns: a system that ends leaves the task of its turns behind",
         "actors/kernel/host.py:SystemHost._run",
-        "self._parking.rest()",
+        "self._loop.rest()",
         "",
         (f"{TURNS}::test_a_system_leaves_no_task_behind",),
     ),

@@ -13,7 +13,7 @@ _LAST = 'ServerRule("ANT-38", "model: {model}", status=404, type="not_found_erro
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rules: the judge finds a fault at the limit of attachments",
-        "actors/core/check/state.py:CheckState.attach",
+        "actors/core/check/state.py:CheckState.count_attachment",
         "self.media > most",
         "self.media >= most",
         QUIET,
@@ -48,14 +48,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "rules: the judge enforces a rule that no row breaks",
-        "actors/core/rulebook/rule.py:Rule.judged",
+        "actors/core/rulebook/rule.py:Rule.is_judged",
         "not self.unseen",
         "True",
         (f"{_TESTS}test_every_rule_that_the_judge_enforces_has_a_row_that_breaks_it",),
     ),
     Mutation(
         "rules: a refused attachment is read as a broken transcript",
-        "actors/adapters/refusals.py:_TOLD",
+        "actors/adapters/error_patterns.py:_TOLD",
         '"media" if rule.id in _OF_MEDIA else None',
         "None",
         REFUSED,
