@@ -75,8 +75,10 @@ async def runtime_with(
     """Run the servers and a runtime with one backend per keyword, then compare each session with its log.
 
     Args:
+        named: Further servers by the name of their backend. `tests.scripted` is simpler for one session.
         auth: For a backend, the variable of `environ` that contains its key.
         models: For a backend, its model.
+        fields: Other settings of every backend.
     """
     servers = {**named, **servers}
     with anyio.fail_after(seconds):

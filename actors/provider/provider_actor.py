@@ -15,8 +15,15 @@ from actors.adapters.adapter import Adapter
 from actors.core.stats.measures import RequestCounts
 from actors.kernel import Actor, Child, Command, Context, Query
 from actors.provider.admission import Admission, Condition
-from actors.provider.rounds import Endpoint, Generate, Round
+from actors.provider.rounds import AbortedAnswer, Answer, BrokenAnswer, Endpoint, Generate, Generated, Round
 from actors.transport import Transport
+
+_OUTCOMES: Mapping[type[Generated], str] = {
+    Answer: "answer",
+    BrokenAnswer: "broken",
+    AbortedAnswer: "aborted",
+}
+"""The counter of each outcome of a round."""
 
 
 class Abort(Command, frozen=True):
@@ -121,5 +128,5 @@ class ProviderActor(Actor[ProviderCommand]):
             del self._rounds[command.key]
             if round_.aborted or round_.has_ended:  # otherwise this actor is stopping, which fails the query
                 generated = round_.outcome()
-                self._counters[type(generated).__name__.lower()] += 1
+                self._counters[_OUTCOMES[type(generated)]] += 1
                 command.reply.send(generated)

@@ -201,4 +201,4 @@ def test_an_invalid_handoff_is_rejected_at_its_definition(wrong: Callable[[], ob
 def test_a_toolset_source_may_be_an_item_of_a_handoff() -> None:
     source = ToolSource(Bench().block, "bench")
     made = to_b(source, unseen)
-    assert made.handover.tools == (source, unseen)
+    assert made._handover.tools == (source, unseen)

@@ -14,6 +14,7 @@ checks of shapes and sequence.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 
 from actors.strict.rules.base import Json, Mode, is_object
 from actors.strict.rules.openai_shapes import OpenAIWalk
@@ -289,7 +290,7 @@ def _call_of_output(item: Json, items: list[Json]) -> tuple[str, str]:
 def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) -> None:
     """Check that reasoning is followed by its item, and that both have ids or neither."""
     said = [item for item in items if item_kind(item) not in OUTSIDE]
-    for item, behind in zip(said, [*said[1:], None], strict=True):
+    for item, behind in zip_longest(said, said[1:]):
         if item_kind(item) != "reasoning":
             continue
         named = item.get("id")

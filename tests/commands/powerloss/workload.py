@@ -47,8 +47,10 @@ def record(folder: Path, durability: Durability, seed: int, steps: int) -> Recor
         told = [Acknowledged(0, {})]
         for logs in _make_changes(storage, Random(seed), steps):
             told.append(Acknowledged(len(layer.steps), dict(logs)))
+        recorded = list(layer.steps)
+        storage.close()
     layer.unregister()
-    return Recording(layer.steps, told)
+    return Recording(recorded, told)
 
 
 _LENGTHEN = connection.Connections._lengthen
