@@ -166,6 +166,7 @@ class AnswerDecoder(Protocol):
                 not a stream of this dialect. The deltas of this chunk are lost; their content is in
                 `partial_message`.
         """
+        ...
 
     def close(self) -> Message:
         """Return the model's message. Events of the last bytes are in `late`.
@@ -173,21 +174,26 @@ class AnswerDecoder(Protocol):
         Raises:
             StreamFault: The answer ended without its end marker, or reports that it is none.
         """
+        ...
 
     def partial_message(self) -> Message:
         """Return the message of the content so far, without unfinished calls."""
+        ...
 
     @property
     def late(self) -> Iterable[StreamEvent]:
         """The events that became known only in `close`."""
+        ...
 
     @property
     def usage(self) -> Usage:
         """The latest token figures."""
+        ...
 
     @property
     def left_out(self) -> Mapping[str, int]:
         """Content of the answer that the message lacks, as counts by the provider's name for it."""
+        ...
 
 
 ToolDeclaration: TypeAlias = (

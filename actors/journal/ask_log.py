@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from actors.core.log import events
 from actors.core.log.events import AskStarted, LogEvent, RequestSent, TurnStarted
@@ -25,7 +25,7 @@ class AskLog(Struct):
     """
 
     before: int
-    events: list[SessionEvent] = field(default_factory=list)
+    events: list[SessionEvent] = []
     terminal: TerminalEvent | None = None
 
     def publish(self, number: int, log: Sequence[LogEvent]) -> None:

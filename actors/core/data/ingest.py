@@ -90,8 +90,10 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
         least = min(limits.max_bytes, limits.max_string)
         if type(value) is str and 6 * len(value) + 2 <= least and sanitise(value) == value:
             return Ingested(quote(value), ())  # fits even if every character is escaped
-        if type(value) is dict and (small := _small_object(value, limits)) is not None:
-            return Ingested(small, ())
+        if type(value) is dict:
+            small = _small_object(value, limits)  # pyright: ignore[reportUnknownArgumentType]  # of unknown content
+            if small is not None:
+                return Ingested(small, ())
         walk = ValueWalk(limits, marks, plain_only=plain_only)
         text = truncate(walk.plain(value, 0), walk.is_long, limits, marks)
     except ForeignValue:
@@ -105,7 +107,7 @@ _SCALARS = frozenset({str, int, bool, type(None)})
 _WIDEST = 32  # bytes of a number or a constant, with the punctuation around a key and its value
 
 
-def _small_object(value: dict[Any, Any], limits: SizeLimits) -> Json | None:  # Any: of unknown content
+def _small_object(value: dict[str, Any], limits: SizeLimits) -> Json | None:  # Any: of unknown content
     """Return the JSON of an object of a few short ASCII scalars, as most arguments are; None for any other object.
 
     `ValueWalk` would change nothing of it.
@@ -116,12 +118,11 @@ def _small_object(value: dict[Any, Any], limits: SizeLimits) -> Json | None:  # 
         min(limits.max_bytes, limits.max_string) // 16
     )  # within the share of a string, even if all is escaped
     for key, item in value.items():
-        kind = type(item)
-        if type(key) is not str or len(key) > _MAX_KEY or "\0" in key or kind not in _SCALARS:
+        if type(key) is not str or len(key) > _MAX_KEY or "\0" in key or type(item) not in _SCALARS:
             return None
-        if kind is int and not INT_MIN <= item <= INT_MAX:
+        if type(item) is int and not INT_MIN <= item <= INT_MAX:
             return None
-        text = item if kind is str else ""
+        text = item if type(item) is str else ""
         left -= 6 * (len(key) + len(text)) + _WIDEST
         if left < 0 or not (key.isascii() and text.isascii()):
             return None

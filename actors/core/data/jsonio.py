@@ -6,7 +6,7 @@ deterministic.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from json.encoder import JSONEncoder, encode_basestring
 from math import isfinite
@@ -28,7 +28,14 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _SPACE = re.compile(r"\s+")
 _CONTAINERS = frozenset({dict, list})
-_NAMES = {dict: "object", list: "array", bool: "boolean", type(None): "null", int: "number", float: "number"}
+_NAMES: Mapping[type, str] = {
+    dict: "object",
+    list: "array",
+    bool: "boolean",
+    type(None): "null",
+    int: "number",
+    float: "number",
+}
 
 
 class JsonRefused(ValueError):

@@ -10,7 +10,7 @@ from actors.core.rulebook import anthropic, converse, gemini, openai_chat, respo
 from actors.core.rulebook.rule import FaultClass, Rule
 from actors.errors import CanonicalFault, Fault, ProjectionFault, RenderingFault
 
-__all__ = ["FAULTS", "PREFIXES", "REASONING", "RULES", "FaultClass", "Rule", "cited"]
+__all__ = ["FAULTS", "PREFIXES", "REASONING", "RULES", "FaultClass", "Rule", "rule_id"]
 
 FAULTS: dict[FaultClass, type[Fault]] = {
     "rendering": RenderingFault,

@@ -102,7 +102,9 @@ class SchemaCost:
         name = percent_decoded(reference.removeprefix("#"))
         return resolve_pointer(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
 
-    def _visits(self, schema: Any, value: Any, known: dict[tuple[int, int], int], above: int = 0) -> int:
+    def _visits(
+        self, schema: JsonValue, value: JsonValue, known: dict[tuple[int, int], int], above: int = 0
+    ) -> int:
         """Return the number of pairs of a schema node and a part of the value that validation visits.
 
         Raises:

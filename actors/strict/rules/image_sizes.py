@@ -30,7 +30,7 @@ def check(messages: Sequence[Json]) -> None:
 
 def _sizes(message: Json) -> list[tuple[str, str, str, int]]:
     """Return (path, label, type, longest side) for each image of a message whose bytes are readable."""
-    found = []
+    found: list[tuple[str, str, str, int]] = []
     for path, image in _images(message.get("content"), "content"):
         source = image.get("source")
         inline = is_object(source) and source.get("type") == "base64"
