@@ -22,7 +22,6 @@
     ├── TooManySessions             the limits of open sessions or of their memory are reached
     ├── SessionError                a session rejects a command
     │   ├── QueueFull               its queue of waiting asks is full
-    │   ├── KeyReused               the key of an ask belongs to another message
     │   ├── CompactionFailed        its history could not be compacted
     │   ├── OverBudget              its budget is used up
     │   ├── NotAwaited              none of its turns waits for this call, or not for this kind of answer
@@ -253,10 +252,6 @@ class SessionError(ActorsError):
 
 class QueueFull(SessionError):
     """The session's queue of waiting asks is full. Wait for one to end, or cancel."""
-
-
-class KeyReused(SessionError):
-    """The key of an ask belongs to an earlier ask with another message or another `output`."""
 
 
 class CompactionFailed(SessionError):

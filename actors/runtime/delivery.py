@@ -39,9 +39,8 @@ from actors.session.pending import (
     Submit,
     copy_error,
 )
-from actors.session.repeats import ask_key
 from actors.session.resolutions import check_choice, resolutions
-from actors.session.streams import AnswerSink, AskStream, JoinedSink
+from actors.session.streams import AnswerSink, AskStream
 from actors.session.user_input import UserInput, pack_user_input
 
 R = TypeVar("R")
@@ -108,11 +107,10 @@ class SessionCaller:
         approvals: Approvals | None,
         settings: AskSettings,
         output: Any = None,  # Any: a type, or a JSON Schema
-        key: str | None = None,
     ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
         """Return the stream of an ask, and a function as `_prepare` does."""
         sink = AskStream(self._ended_error, self._lifecycle.host.check)
-        return sink, self._prepare(sink, message, results, approvals, settings, output, key)
+        return sink, self._prepare(sink, message, results, approvals, settings, output)
 
     def _prepare(
         self,
@@ -122,27 +120,20 @@ class SessionCaller:
         approvals: Approvals | None,
         settings: AskSettings,
         output: Any = None,  # Any: as above
-        key: str | None = None,
     ) -> Callable[[], Awaitable[None]]:
         """Return a function that submits an ask, or results and decisions, with the context variables of now.
 
         Raises:
             ConfigError, NotAwaited, DecisionRefused: As `check_choice` and `resolutions`.
         """
-        check_choice(message, results, approvals, settings, output, key)
+        check_choice(message, results, approvals, settings, output)
         if message is not None:
-            return partial(self._submit, message, sink, output, settings, copy_context(), key)
+            return partial(self._submit, message, sink, output, settings, copy_context())
         given = resolutions(results, approvals, self._lifecycle.host.limits.result)
         return partial(self._resolve, given, sink, copy_context())
 
     async def _submit(
-        self,
-        message: UserInput,
-        sink: Sink,
-        output: Any,
-        settings: AskSettings,
-        variables: Context,
-        key: str | None = None,
+        self, message: UserInput, sink: Sink, output: Any, settings: AskSettings, variables: Context
     ) -> None:
         """Submit an ask, and return when the session has accepted it."""
         with self._lifecycle.submitting():
@@ -152,9 +143,8 @@ class SessionCaller:
                 said := parse_settings(settings, None if form is None else form.schema)
             )
             packed = pack_user_input(message)
-            joined = None if key is None else JoinedSink(ask_key(key, packed, said), sink)
-            sink = self._lifecycle.audience(joined or sink, variables)
-            await self._deliver(Submit(packed, sink, variables, asked=said, output=form, joined=joined))
+            sink = self._lifecycle.audience(sink, variables)
+            await self._deliver(Submit(packed, sink, variables, asked=said, output=form))
 
     async def _resolve(self, given: Resolutions, sink: Sink, variables: Context) -> None:
         """Deliver results and decisions for a turn that waits, and return when they are recorded."""

@@ -64,24 +64,12 @@ class Session(SessionCaller):
 
     @overload
     async def ask(
-        self,
-        message: UserInput,
-        *,
-        key: str | None = None,
-        output: type[T],
-        check: bool = True,
-        **settings: Unpack[AskSettings],
+        self, message: UserInput, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult[T]: ...
 
     @overload
     async def ask(
-        self,
-        message: UserInput,
-        *,
-        key: str | None = None,
-        output: Any = None,
-        check: bool = True,
-        **settings: Unpack[AskSettings],
+        self, message: UserInput, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
     ) -> AskResult: ...
 
     @overload
@@ -100,7 +88,6 @@ class Session(SessionCaller):
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
-        key: str | None = None,
         output: Any = None,
         check: bool = True,
         **settings: Unpack[AskSettings],
@@ -118,9 +105,6 @@ class Session(SessionCaller):
             results: What external calls returned, by call id, each as a tool would return it; or the exception with
                 which the call failed.
             approvals: Decisions about calls that wait for approval, by call id.
-            key: Makes the ask repeatable: asked again with this key, here or on another host, it is not asked anew. A
-                caller joins the ask while it runs, and is given its result once it has ended. If a host ended in the
-                middle of it, the ask continues in a further turn. A session knows its last 1,024 keys.
             output: The form of the answer, which is `AskResult.output` then: a type (a pydantic model, a dataclass, a
                 `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
                 times; then the ask has failed.
@@ -135,7 +119,6 @@ class Session(SessionCaller):
             NotAwaited: A call of `results` was never handed out, or waits for an approval; or one of `approvals` waits
                 for no decision. Nothing is recorded.
             DecisionRefused: The digest is another, or the arguments are wrong. Nothing is recorded.
-            KeyReused: The key belongs to an ask with another message or another `output`.
             QueueFull: Too many asks wait, or too many results wait to be recorded; or an earlier turn has waited for
                 its caller for `timeout` seconds.
             ReentrantCall: A tool of this session asks.
@@ -146,7 +129,7 @@ class Session(SessionCaller):
         """
         self._check()
         sink = AnswerSink(self._ended_error)
-        await self._prepare(sink, message, results, approvals, settings, output, key)()
+        await self._prepare(sink, message, results, approvals, settings, output)()
         return self._check_result(await sink.outcome(), check)
 
     @asynccontextmanager
@@ -156,7 +139,6 @@ class Session(SessionCaller):
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
-        key: str | None = None,
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> AsyncGenerator[AsyncIterator[SessionEvent]]:
@@ -167,7 +149,7 @@ class Session(SessionCaller):
         its last event says so, and nothing is raised.
         """
         self._check()
-        sink, submit = self._prepare_stream(message, results, approvals, settings, output, key)
+        sink, submit = self._prepare_stream(message, results, approvals, settings, output)
         await submit()
         try:
             yield sink
@@ -180,7 +162,6 @@ class Session(SessionCaller):
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
-        key: str | None = None,
         **settings: Unpack[AskSettings],
     ) -> TextStream:
         """Ask, and return the text of the answer as it arrives: `async for text in session.stream_text("...")`.
@@ -195,7 +176,7 @@ class Session(SessionCaller):
         """
         self._check()
         self._lifecycle.configuration.check(parse_settings(settings))
-        prepared = self._prepare_stream(message, results, approvals, settings, key=key)
+        prepared = self._prepare_stream(message, results, approvals, settings)
         return TextStream(*prepared, partial(self._check_result, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:

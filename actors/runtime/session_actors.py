@@ -161,7 +161,7 @@ class SessionActors:
         self.pending.drop_waiting()
         if self.pending.current is not None:
             with suppress(ActorStopped, ShuttingDown):
-                await self.session.ask(Cancel(is_leaving=True))
+                await self.session.ask(Cancel())
 
     def passivate(self) -> Replay | None:
         """End the actors if they have nothing to do, and return their state; None if they go on.

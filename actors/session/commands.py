@@ -29,14 +29,9 @@ class Configure(Query[SwitchOutcome], frozen=True):
 
 
 class Cancel(Query[bool], frozen=True):
-    """Cancel the ask in flight. Answered when every call of it is closed: True, or False if it came too late.
-
-    Args:
-        is_leaving: The session leaves this host, so a repetition of the ask may continue it elsewhere.
-    """
+    """Cancel the ask in flight. Answered when every call of it is closed: True, or False if it came too late."""
 
     control: ClassVar[bool] = True
-    is_leaving: bool = False
 
 
 class GetState(Query[SessionState], frozen=True):

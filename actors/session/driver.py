@@ -15,7 +15,6 @@ from actors.adapters.failure import TOO_LONG
 from actors.core.history.compaction import AFTER, CompactionResult
 from actors.core.log.events import (
     ApprovalAsked,
-    AskKey,
     AskStarted,
     RoundEnded,
     SwitchApplied,
@@ -78,7 +77,7 @@ class TurnDriver:
     def __post_init__(self) -> None:
         self._handing, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
 
-    async def run(self, message: Packed, asked: Asked | None, key: AskKey | None = None) -> None:
+    async def run(self, message: Packed, asked: Asked | None) -> None:
         """Drive the ask to its end, or until its turn waits."""
         log = self.ask.log
         number = log.state.asks + 1
@@ -86,38 +85,7 @@ class TurnDriver:
         choice = self._choice(number)
         member = await choice.first(pool)
         message = self._with_form(member, message, asked)
-        log.hold(AskStarted(number, message, asked, key))
-        await self._run_turns(pool, choice, member)
-
-    async def continue_interrupted(self) -> None:
-        """Drive the last ask, which was interrupted, to its end in further turns.
-
-        The log has the user's message already. It may even have the answer, if the host ended before it could write
-        the end of the turn; then no request is sent.
-        """
-        state = self.ask.log.state
-        message = state.history[-1]
-        if message.role == "assistant" and not message.calls and self._is_answer(message):
-            binding = message.origin or RUNTIME
-            self._bind(TurnStarted(state.turns + 1, state.asks, binding))
-            step = CloseStep("complete", "", message=message)
-            self.ask.tally.record_turn_end(step, None)
-            await self._end(binding, step, last=True)
-            return
-        pool, choice = self._pool(state.target), self._choice(state.asks)
-        await self._run_turns(pool, choice, await choice.first(pool))
-
-    def _is_answer(self, message: Message) -> bool:
-        """Return True if a message answers the ask; otherwise instruct the model how to correct it."""
-        if self.ask.output is None:
-            return True
-        checked = self.ask.read_answer(message.text, self.bounds.repair)
-        if checked.correction is not None:
-            self.ask.instruct(checked.correction)
-        return not (checked.correction or checked.lacks)
-
-    async def _run_turns(self, pool: Pool, choice: MemberSelector, member: str) -> None:
-        """Drive the turns of the ask, the first on this member of the pool."""
+        log.hold(AskStarted(number, message, asked))
         await self._make_room(member)
         with self._handing:
             await self._until_last(pool, choice, [member], await self._serve(member))

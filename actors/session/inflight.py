@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextvars import Context as Variables
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -40,9 +40,6 @@ from actors.scheduler.scheduler_actor import SchedulerCommand
 from actors.session.configuration import Equipment
 from actors.session.output import Output, of_schema
 from actors.session.session_ledger import SessionLedger
-
-LEAVING: Final = Cause("leaving")
-"""The cause of a turn that was cancelled because its session left the host."""
 
 Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels an ask
 """Stops the running step, from the handler of an actor."""
@@ -198,7 +195,6 @@ class AskInFlight(Struct):
         variables: Context variables that the ask's tools see.
         halted: Why it was stopped, where nobody cancelled it.
         bound: What kind of bound that was.
-        is_leaving: It was cancelled because the session leaves this host.
         output: The form its answer is to have.
         is_instructed: Whether the model was told that form in words.
         is_forced: Whether the model was told in words to call a tool.
@@ -217,7 +213,6 @@ class AskInFlight(Struct):
     cancelled: bool = False
     halted: str = ""
     bound: Cause | None = None
-    is_leaving: bool = False
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
     is_forced: bool = False
@@ -289,12 +284,9 @@ class AskInFlight(Struct):
         self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(words),), state.turns))))
 
     def with_halt_reason(self, step: CloseStep) -> CloseStep:
-        """Return the end of a turn: one that was stopped by a bound has failed, and one may be continued elsewhere."""
-        if step.status != "cancelled":
-            return step
-        if self.halted:
-            return replace(step, status="failed", why=self.halted, cause=self.bound)
-        return replace(step, cause=LEAVING) if self.is_leaving else step
+        """Return the end of a turn, as a failure if a deadline or the host stopped the turn without a cancel."""
+        stopped = self.halted and step.status == "cancelled"
+        return replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step
 
     def stoppable(self, stop: Stop) -> None:
         """Call `stop` if the ask is cancelled from now on."""

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from actors.core.data.jsonio import JsonObject
 from actors.core.history.compaction import CompactionResult
-from actors.core.log.events import AskKey, Failed, Returned, Verdict
+from actors.core.log.events import Failed, Returned, Verdict
 from actors.core.session.publishing import terminal_event
 from actors.core.settings.asking import Asked
 from actors.core.stream_events.events import SessionEvent, TerminalEvent
@@ -24,7 +24,6 @@ from actors.kernel import Query
 from actors.kernel.host_code import call_host
 from actors.session.output import Output
 from actors.session.records import AskRecord
-from actors.session.streams import JoinedSink
 
 E = TypeVar("E", bound=Exception)
 
@@ -95,7 +94,6 @@ class Submit(Query[None], frozen=True):
         call: What is done in place of asking a model.
         asked: Settings of this ask alone.
         output: The form of its answer; its schema is in `asked`.
-        joined: The key that makes the ask repeatable, and the callers that have joined it; None without a key.
     """
 
     message: Packed
@@ -104,12 +102,6 @@ class Submit(Query[None], frozen=True):
     call: HostCall | HostCompaction | HostRewind | None = None
     asked: Asked | None = None
     output: Output[Any] | None = None  # Any: its values
-    joined: JoinedSink | None = None
-
-    @property
-    def key(self) -> AskKey | None:
-        """The key of the ask, if it has one."""
-        return None if self.joined is None else self.joined.key
 
 
 class Decision(Struct, frozen=True):
@@ -241,17 +233,6 @@ class PendingAsks(Struct):
         for submit in [each for each in self.waiting if isinstance(each.call, HostRewind)]:
             self.remove(submit)
             submit.sink.close(copy(why))
-
-    def with_key(self, key: AskKey) -> Submit | None:
-        """Return the ask in flight or in the queue that has this key, if there is one."""
-        return next(
-            (
-                each
-                for each in (self.current, *self.waiting)
-                if isinstance(each, Submit) and each.key is not None and each.key.name == key.name
-            ),
-            None,
-        )
 
     def remove(self, submit: Submit) -> None:
         """Remove a queued ask. The caller ends its stream."""

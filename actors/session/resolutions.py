@@ -40,12 +40,7 @@ _CHOICE: Final = "An ask takes a message, or results= and approvals= for the ask
 
 
 def check_choice(
-    message: object,
-    results: object,
-    approvals: object,
-    settings: Collection[str] = (),
-    output: object = None,
-    key: object = None,
+    message: object, results: object, approvals: object, settings: Collection[str] = (), output: object = None
 ) -> None:
     """Check that an ask is given either a message, or results and decisions and nothing else.
 
@@ -57,9 +52,7 @@ def check_choice(
         raise ConfigError(f"{_CHOICE}; this has neither")
     if message is not None and resolves:
         raise ConfigError(f"{_CHOICE}; this has both")
-    others = {"key": key, "output": output}
-    extra = [*settings, *(name for name, value in others.items() if value is not None)]
-    if resolves and extra:
+    if resolves and (extra := [*settings, *(["output"] if output is not None else [])]):
         named = ", ".join(f"{name}=" for name in extra)
         raise ConfigError(
             f"An ask that waits keeps its own settings, so results= and approvals= allow no {named}"

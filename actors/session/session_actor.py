@@ -21,7 +21,7 @@ from actors.core.stream_events.results import PendingCall
 from actors.core.stream_events.sink import Sink
 from actors.core.turn.bounds import Bounds
 from actors.core.values.content import ToolCall
-from actors.errors import ActorsError, KeyReused, OverBudget, SessionClosed, SessionError
+from actors.errors import ActorsError, OverBudget, SessionClosed
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
 from actors.ledger.ledger_actor import StopRecording
@@ -45,11 +45,9 @@ from actors.session.inflight import AskInFlight, SessionRefs
 from actors.session.pending import HostCall, HostRewind, NoSink, PendingAsks, Resolve, Submit
 from actors.session.queue_limits import QueueLimits
 from actors.session.recovery import Recovery
-from actors.session.repeats import check_same, repeat_ask
 from actors.session.resolutions import record
 from actors.session.rewinding import open_turn, rewind
 from actors.session.session_ledger import SessionLedger
-from actors.session.streams import JoinedSink
 
 
 class SessionActor(Actor[SessionCommand]):
@@ -172,7 +170,7 @@ class SessionActor(Actor[SessionCommand]):
             case Switch() | Configure():
                 self._change_configuration(command)
             case Cancel():
-                self._cancel_ask(command)
+                self._cancel_ask(command.reply)
             case GetState():
                 command.reply.send(self._log.state)
             case Resolve():
@@ -221,8 +219,6 @@ class SessionActor(Actor[SessionCommand]):
         if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
             self._refuse(command, self._pending.too_many(self._log.state.session))
             return
-        if command.joined is not None and self._is_repeated(command, command.joined):
-            return
         if self._phase == "idle" and not is_rewind and (why := self._equipment.refusal(self._log.state)):
             self._refuse(command, OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}"))
             return
@@ -236,39 +232,6 @@ class SessionActor(Actor[SessionCommand]):
             self._begin()
         elif self._phase == "awaiting":
             self._queue_limits.begin(self._live_context, (command,))
-
-    def _is_repeated(self, command: Submit, joined: JoinedSink) -> bool:
-        """Answer the repetition of an ask, or refuse its key; return True if that is done.
-
-        It joins an ask that is queued or in flight. An ask that has ended or waits is read from the log.
-        """
-        state, first = self._log.state, self._pending.with_key(joined.key)
-        found = state.ask_with_key(joined.key.name)
-        try:
-            check_same(state.session, joined.key, *(each.key for each in (first, found) if each is not None))
-        except KeyReused as error:
-            self._refuse(command, error)
-            return True
-        if first is not None and first.joined is not None:
-            first.joined.join(joined.own, command.sink)
-        elif found is None or state.continues(found) or self._phase not in ("idle", "awaiting"):
-            return False  # it continues an ask, or is answered when its turn in the queue has come
-        else:
-            self._live_context.start(self._repeat, command, found.ask, name="repeat")
-        command.reply.send(None)
-        return True
-
-    async def _repeat(self, command: Submit, number: int) -> None:
-        session = self._log.state.session
-        try:
-            command.sink.put(
-                await repeat_ask(self._refs.journal, session, number, command, self.pending_calls)
-            )
-        except ActorsError as error:
-            command.sink.close(error)
-        except BaseException:
-            command.sink.close(SessionError(f"Session {session!r} was just restarted; ask again"))
-            raise
 
     def _refuse(self, command: Submit | Resolve, error: ActorsError) -> None:
         command.reply.fail(error)
@@ -303,7 +266,7 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
         if submit.call is None:
-            await self._run(driver, submit)
+            await driver.run(submit.message, submit.asked)
         elif isinstance(submit.call, HostCall):
             await driver.run_call(submit.message, submit.call)
         elif isinstance(submit.call, HostRewind):
@@ -311,19 +274,6 @@ class SessionActor(Actor[SessionCommand]):
         else:
             await driver.run_compaction(submit.call)
         await self._settle()
-
-    async def _run(self, driver: TurnDriver, submit: Submit) -> None:
-        """Drive an ask of a caller: a new one, or the last one if it was interrupted and has the same key."""
-        state, key = self._log.state, submit.key
-        found = None if key is None else state.ask_with_key(key.name)
-        if found is None:
-            await driver.run(submit.message, submit.asked, key)
-        elif state.continues(found):
-            driver.ask.take_up(submit.output, state.asked)
-            await driver.continue_interrupted()
-        else:  # it was in flight when it was repeated; or another ask followed the interruption
-            event = await repeat_ask(self._refs.journal, state.session, found.ask, submit, self.pending_calls)
-            self._pending.settle(event.result, event.seq)
 
     async def _settle(self) -> None:
         """Apply the changes that waited for the end of the ask, then report that end."""
@@ -404,18 +354,16 @@ class SessionActor(Actor[SessionCommand]):
         else:
             self._held.configure(command, self._live_context, at_once=action == "apply")
 
-    def _cancel_ask(self, command: Cancel) -> None:
+    def _cancel_ask(self, reply: Reply[bool]) -> None:
         if self._phase == "awaiting":
-            self._cancels.append(command.reply)
+            self._cancels.append(reply)
             self._go_on_with("cancel", NoSink(), copy_context())
             return
         action = self._step("cancel")
         if action == "nothing":
-            command.reply.send(False)
+            reply.send(False)
             return
-        self._cancels.append(command.reply)
-        if self._ask is not None and not self._ask.cancelled:
-            self._ask.is_leaving = command.is_leaving
+        self._cancels.append(reply)
         if action == "stop":
             self._stop()
 

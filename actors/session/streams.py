@@ -1,12 +1,9 @@
 """Where the events of an ask go: to a caller who waits for its result only, or to the reader of its stream."""
 
 from collections.abc import Awaitable, Callable
-from copy import copy
-from functools import partial
 
 import anyio
 
-from actors.core.log.events import AskKey
 from actors.core.stream_events.events import (
     CompleteEvent,
     ErrorEvent,
@@ -19,11 +16,9 @@ from actors.core.stream_events.events import (
 )
 from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.round_text import RoundText
-from actors.core.stream_events.sink import Sink
 from actors.errors import ActorsError
 from actors.kernel import Lost, Subscription
 from actors.kernel.event_loop import event_loop, wake
-from actors.kernel.host_code import call_host
 
 BUFFER = 1024
 """Events a stream holds for a slow reader before it drops deltas."""
@@ -127,46 +122,6 @@ class AskStream:
         if self._terminal is None:
             raise self._error or self._gone()
         return self._terminal
-
-
-class JoinedSink:
-    """The sink of an ask with a key, which further callers may join while it is queued or in flight.
-
-    Args:
-        key: The key.
-        own: The sink of the first caller.
-    """
-
-    __slots__ = ("_joined", "key", "own")
-
-    def __init__(self, key: AskKey, own: Sink) -> None:
-        self.key, self.own = key, own
-        self._joined: list[tuple[Sink, Sink]] = []
-
-    def join(self, own: Sink, sink: Sink) -> None:
-        """Give the further events of the ask to one more caller.
-
-        `sink`: where its end goes; it also has the tracing of that caller, which must not see the requests twice.
-        """
-        self._joined.append((own, sink))
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether one of the callers reads the events."""
-        return self.own.is_watched or any(own.is_watched for own, _ in self._joined)
-
-    def put(self, event: SessionEvent) -> None:
-        """Give an event to every caller."""
-        self.own.put(event)
-        is_end = isinstance(event, CompleteEvent | ErrorEvent)
-        for own, sink in self._joined:
-            (sink if is_end else own).put(event)
-
-    def close(self, error: Exception | None = None) -> None:
-        """End the streams of all callers, each with its own copy of the error."""
-        self.own.close(error)
-        for _, sink in self._joined:
-            sink.close(call_host(partial(copy, error), lambda _: error))
 
 
 BETWEEN = "\n\n"

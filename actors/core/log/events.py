@@ -73,18 +73,6 @@ class EventBase(StoredRecord, frozen=True, tag=_word):
     """The base of all events. The name of an event in the log is that of its class, in snake case."""
 
 
-class AskKey(StoredRecord, frozen=True):
-    """The idempotency key of an ask.
-
-    Args:
-        name: The key, as the caller gave it.
-        digest: Identifies the message that the key was given with.
-    """
-
-    name: str
-    digest: str
-
-
 class AskStarted(EventBase, frozen=True):
     """A user message started an ask.
 
@@ -92,13 +80,11 @@ class AskStarted(EventBase, frozen=True):
         ask: Number of the ask, from 1.
         message: The user message.
         asked: Settings of this ask alone.
-        key: The key that makes the ask repeatable; None without one.
     """
 
     ask: int
     message: Packed
     asked: Asked | None = None
-    key: AskKey | None = None
 
 
 class TurnStarted(EventBase, frozen=True):

@@ -227,8 +227,7 @@ class Publisher:
                 return (SessionOpenedEvent(seq, event.target),)
             case events.AskStarted():
                 self._ask = AskFold()
-                key = "" if event.key is None else event.key.name
-                return (AskStartedEvent(seq, turn + 1, unpack(event.message), key),)
+                return (AskStartedEvent(seq, turn + 1, unpack(event.message)),)
             case events.FormatRequested():
                 return (FormatRequestedEvent(seq, turn, unpack(event.message)),)
             case events.TurnStarted():

@@ -45,17 +45,6 @@ class Pause(StoredRecord, frozen=True):
         return replace(self, decisions=(*self.decisions, decision))
 
 
-KEYS = 1024
-"""Keys of asks that a session knows at most; the oldest are forgotten first."""
-
-
-class KeyedAsk(StoredRecord, frozen=True):
-    """The number of an ask that was started with a key."""
-
-    ask: int
-    key: events.AskKey
-
-
 class SessionState(StoredRecord, frozen=True):
     """The state of a session, as its log defines it.
 
@@ -80,8 +69,6 @@ class SessionState(StoredRecord, frozen=True):
         size: The size of the history's messages, in bytes.
         measured: The input tokens that the last answer reported, and the history they cover.
         ends: The ends of turns, to which the history can be rewound.
-        keys: The asks that were started with a key, oldest first.
-        is_interrupted: Whether the last ask ended without an answer because its host ended, and can be continued.
     """
 
     session: str = ""
@@ -104,16 +91,6 @@ class SessionState(StoredRecord, frozen=True):
     size: int = 0
     measured: ReportedRequest | None = None
     ends: TurnEnds = NO_TURN_ENDS
-    keys: tuple[KeyedAsk, ...] = ()
-    is_interrupted: bool = False
-
-    def ask_with_key(self, name: str) -> KeyedAsk | None:
-        """Return the ask that was started with a key; None if there is none, or it is too long ago."""
-        return next((each for each in reversed(self.keys) if each.key.name == name), None)
-
-    def continues(self, found: KeyedAsk) -> bool:
-        """Return True if a repetition of this ask continues it instead of returning its result."""
-        return found.ask == self.asks and self.is_interrupted
 
     @property
     def turn_before(self) -> int | None:
@@ -151,14 +128,16 @@ class SessionState(StoredRecord, frozen=True):
         match event:
             case RequestSent():
                 return replace(self, ledger=self.ledger.apply(event))
-            case events.AskStarted():
-                return self._start_ask(event)
+            case events.AskStarted(ask=ask, message=message, asked=asked):
+                at = self.history.length
+                return replace(self._with_messages(message), asks=ask, asked=asked, asked_at=at)
             case events.TurnStarted(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case events.RoundEnded():
                 return self._end_round(event)
-            case events.TurnEnded():
-                return self._end_turn(event)
+            case events.TurnEnded(turn=turn, seconds=seconds):
+                ends, used = self._with_turn_end(turn), _add_seconds(self.used, seconds)
+                return replace(self, bound=None, pause=None, used=used, ends=ends)
             case events.FormatRequested(message=message):
                 return self._with_messages(message)
             case events.SubagentUsage(used=child):
@@ -172,41 +151,12 @@ class SessionState(StoredRecord, frozen=True):
             case EpochBegan() | events.ApprovalAsked():
                 return self
 
-    def _start_ask(self, event: events.AskStarted) -> "SessionState":
-        return replace(
-            self._with_messages(event.message),
-            asks=event.ask,
-            asked=event.asked,
-            asked_at=self.history.length,
-            keys=self.keys if event.key is None else (*self.keys, KeyedAsk(event.ask, event.key))[-KEYS:],
-            is_interrupted=False,
-        )
-
-    def _end_turn(self, event: events.TurnEnded) -> "SessionState":
-        return replace(
-            self,
-            bound=None,
-            pause=None,
-            used=_add_seconds(self.used, event.seconds),
-            ends=self._with_turn_end(event.turn),
-            is_interrupted=self.is_interrupted or _was_interrupted(event),
-        )
-
     def _end_round(self, event: events.RoundEnded) -> "SessionState":
         messages, used = () if event.message is None else (event.message,), self.used
         if used is not None and self.bound not in (None, RUNTIME):
             used = used.plus(self.bound, event.usage)
         calls, measured = self.calls + event.calls, self._measure(event)
-        is_interrupted = (
-            self.is_interrupted and not event.round
-        )  # a summary, which has no round, is no answer
-        return replace(
-            self._with_messages(*messages),
-            calls=calls,
-            used=used,
-            measured=measured,
-            is_interrupted=is_interrupted,
-        )
+        return replace(self._with_messages(*messages), calls=calls, used=used, measured=measured)
 
     def _switch(self, event: events.SwitchEvent) -> "SessionState":
         match event:
@@ -280,11 +230,6 @@ def _initial_state(event: events.Opened) -> SessionState:
         used=used,
         config_digest=event.preamble,
     )
-
-
-def _was_interrupted(event: events.TurnEnded) -> bool:
-    """Return True if a turn ended because of a crash, or because its session left the host."""
-    return event.status == "interrupted" or (event.cause is not None and event.cause.kind == "leaving")
 
 
 def _without_counts(measured: ReportedRequest | None) -> ReportedRequest | None:

@@ -91,11 +91,10 @@ class SessionClosedEvent(_TurnEvent, frozen=True):
 
 
 class AskStartedEvent(_TurnEvent, frozen=True):
-    """An ask began with the user's message. `turn` is the number of its first turn; `key` is empty without one."""
+    """An ask began with the user's message. `turn` is the number of its first turn."""
 
     type: ClassVar[Literal["ask_started"]] = "ask_started"
     message: Message
-    key: str = ""
 
 
 class TurnStartedEvent(_TurnEvent, frozen=True):

@@ -15,8 +15,7 @@ class Cause(StoredRecord, frozen=True):
 
     Args:
         kind: The kind of failure, as listed in `actors.adapters.failure`; or `limit` (a budget or a token limit) or
-            `time` for the runtime's own bounds; or `leaving` for an ask that was cancelled because its session left
-            the host.
+            `time` for the runtime's own bounds.
         status: HTTP status; None if no complete response arrived.
     """
 

@@ -64,7 +64,6 @@ from tests.teeth.mutations import (
     refusals,
     removed_rows,
     render,
-    repeats,
     requirements,
     resources,
     retention,
@@ -178,6 +177,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *within_turns.MUTATIONS,
     *exits.MUTATIONS,
     *shipped.MUTATIONS,
-    *repeats.MUTATIONS,
     *public.MUTATIONS,
 )

@@ -25,8 +25,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: settings of an ask are not in the log",
         "actors/session/driver.py:TurnDriver.run",
-        "AskStarted(*..., asked, key)",
-        "AskStarted(*..., None, key)",
+        "AskStarted(*..., asked)",
+        "AskStarted(*...)",
         (SETTINGS,),
     ),
     Mutation(
@@ -46,7 +46,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: a deadline is reported as a cancel",
         "actors/session/inflight.py:AskInFlight.with_halt_reason",
-        'replace(step, status="failed", why=self.halted, cause=self.bound)',
+        'replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step',
         "step",
         (SETTINGS,),
     ),

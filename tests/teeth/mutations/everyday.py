@@ -34,8 +34,8 @@ MUTATIONS = (
     Mutation(
         "everyday: a text is requested in its reader's context",
         "actors/runtime/delivery.py:SessionCaller._submit",
-        "Submit(packed, sink, variables, asked=said, output=form, joined=joined)",
-        "Submit(packed, sink, copy_context(), asked=said, output=form, joined=joined)",
+        "Submit(packed, sink, variables, asked=said, output=form)",
+        "Submit(packed, sink, copy_context(), asked=said, output=form)",
         (f"{TEXTS}::test_tools_see_the_context_variables_of_the_caller",),
     ),
     Mutation(
