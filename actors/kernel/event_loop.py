@@ -81,63 +81,6 @@ class TrioWaiter:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class TrioTurns:
-    """Calls functions at trio's next turn, in a system task that exists while a system needs it.
-
-    trio's own `run_sync_soon` works from every thread, so each call wakes the loop through a socket: with it, an ask of
-    a busy actor takes 1.7 times as long. It remains for the end of the run, when trio has cancelled the system task.
-    """
-
-    __slots__ = ("_due", "_ends", "_is_over", "_is_running", "_parked", "_soon")
-
-    def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
-        self._soon = soon
-        self._due: list[Callable[[], None]] = []
-        self._parked: trio.lowlevel.Task | None = None
-        self._is_running = self._ends = self._is_over = False
-
-    def next(self, work: Callable[[], None]) -> None:
-        """Call `work` at the next turn, after earlier work. Only in the loop's thread; `work` must not raise."""
-        if self._is_over:
-            self._soon(work)
-            return
-        self._due.append(work)
-        self._wake()
-        if not self._is_running:
-            self._is_running, self._ends = True, False
-            sys.modules["trio"].lowlevel.spawn_system_task(self._run, name="turns", context=Context())
-
-    def rest(self) -> None:
-        """End the task when its work is done. `next` starts another."""
-        self._ends = True
-        self._wake()
-
-    def _wake(self) -> None:
-        task, self._parked = self._parked, None
-        if task is not None:
-            sys.modules["trio"].lowlevel.reschedule(task)
-
-    async def _run(self) -> None:
-        lowlevel = sys.modules["trio"].lowlevel
-        try:
-            while self._due or not self._ends:
-                if not self._due:
-                    self._parked = lowlevel.current_task()
-                    await lowlevel.wait_task_rescheduled(self._abort)
-                due, self._due = self._due, []
-                for work in due:
-                    work()
-                if self._due:  # added by this work, so it is due one turn later
-                    await lowlevel.cancel_shielded_checkpoint()
-        finally:
-            self._is_running = False
-
-    def _abort(self, _raise_cancel: object) -> "trio.lowlevel.Abort":
-        self._parked, self._is_over = None, True  # now: other tasks may call `next` before this one ends
-        abort: trio.lowlevel.Abort = sys.modules["trio"].lowlevel.Abort.SUCCEEDED
-        return abort
-
-
 def wake(waiter: Waiter | None, value: object = None) -> None:
     """Wake the task that waits there, if there is one."""
     if waiter is not None and not waiter.done():
@@ -149,8 +92,8 @@ class EventLoop(Struct, frozen=True):
 
     `spawn` starts a native task of the loop, with a coroutine that must not raise. The task is not awaited, and the
     caller must keep a reference to it, or it may be garbage-collected. `next` calls a function at the loop's next
-    turn, and a system that ends calls `rest`, so that nothing remains of that; `soon` calls it from any thread and from
-    a finalizer, at a higher cost. `protect` defers interrupts during a plain function and its callees.
+    turn; `soon` does so from any thread and from a finalizer, at a higher cost. `protect` defers interrupts during a
+    plain function and its callees.
     """
 
     waiter: Callable[[], Waiter]
@@ -158,7 +101,6 @@ class EventLoop(Struct, frozen=True):
     now: Callable[[], float]  # seconds on the loop's clock, which `anyio.current_time` reads; in any thread
     task: Callable[[], object]  # the running one
     next: Callable[[Callable[[], None]], object]
-    rest: Callable[[], None]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
     uncancel: Callable[[], None]  # withdraws native cancellation requests against the running task
@@ -230,7 +172,6 @@ def _asyncio(loop: "asyncio.AbstractEventLoop") -> EventLoop:
         now=loop.time,
         task=asyncio.current_task,
         next=loop.call_soon,
-        rest=lambda: None,
         soon=loop.call_soon_threadsafe,
         # never eager, even if the loop's task factory is
         spawn=lambda coroutine, name, context: asyncio.Task(coroutine, name=name, context=context),
@@ -249,14 +190,12 @@ def _uncancel() -> None:
 def _trio(token: "trio.lowlevel.TrioToken") -> EventLoop:
     import trio
 
-    turns = TrioTurns(token.run_sync_soon)
     return EventLoop(
         waiter=TrioWaiter,
         scope=trio.CancelScope,
         now=trio.lowlevel.current_clock().current_time,
         task=trio.lowlevel.current_task,
-        next=turns.next,
-        rest=turns.rest,
+        next=token.run_sync_soon,
         soon=token.run_sync_soon,
         spawn=lambda coroutine, name, context: trio.lowlevel.spawn_system_task(
             lambda: coroutine, name=name, context=context

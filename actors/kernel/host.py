@@ -143,7 +143,6 @@ class SystemHost:
             is_empty = False
             with anyio.CancelScope(shield=True):
                 is_empty = await self._leave(self)
-            self._loop.rest()
             if not is_empty:
                 self._on_end(None)  # remaining pieces are not awaited here; on trio, this task waits for them
 

@@ -662,9 +662,6 @@ async def test_idle_actors_cost_no_task_and_few_objects() -> None:
     The smallest of three counts excludes objects of other threads and of first uses.
     """
     async with checked_system() as system:
-        turned = anyio.Event()
-        system.loop.next(turned.set)  # on trio, one task of the system does this for all actors
-        await turned.wait()
         before = {task.id for task in anyio.get_running_tasks()}
         counts = [await spawn_idle(system, name) for name in ("one", "two", "three")]
         assert min(objects for _, objects in counts) < 5
