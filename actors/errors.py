@@ -225,6 +225,10 @@ class AskFailed(ActorsError):
     """
 
     result: Any  # a AskResult: errors stand below it, and an exception cannot be generic where it is caught
+    kind: str
+    status: int | None
+    can_retry: bool
+    advice: str
 
     def __init__(
         self,
@@ -350,6 +354,10 @@ class AnswerTooLarge(ActorsError):
         limit: The most that is read.
     """
 
+    setting: str
+    value: int
+    limit: int
+
     def __init__(self, message: str, *, setting: str = "", value: int = 0, limit: int = 0) -> None:
         super().__init__(message)
         self.setting, self.value, self.limit = setting, value, limit
@@ -401,6 +409,10 @@ class JournalBehind(JournalError):
         first: The number of the first event that is lost.
         last: The number of the last one.
     """
+
+    session: str
+    first: int
+    last: int
 
     def __init__(self, message: str, *, session: str = "", first: int = 0, last: int = 0) -> None:
         super().__init__(message)

@@ -14,12 +14,24 @@ thread ends, a runtime that was not closed is left in order, also if other threa
 wait for them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from inspect import signature
+from os import PathLike
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    overload,
+)
 from weakref import finalize
 
 from actors.core.settings.asking import AskSettings
@@ -27,6 +39,7 @@ from actors.core.settings.labels import Scalar
 from actors.core.stats.stats import RuntimeStats
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
 from actors.core.stream_events.results import Approvals, AskResult, CallResults, PendingCall
+from actors.core.turn.batch import Approve
 from actors.errors import ActorsError
 from actors.kernel.loop_thread import Backend, LoopThread
 from actors.runtime import once
@@ -35,6 +48,10 @@ from actors.runtime.handles import SessionOpening
 from actors.runtime.runtime import Runtime
 from actors.session.streams import AskStream
 from actors.session.user_input import UserInput
+from actors.tools.toolsets import ToolItem
+
+if TYPE_CHECKING:
+    from actors.config import Config
 
 __all__ = ["BlockingRuntime", "BlockingSession", "Steps", "run"]
 
@@ -163,26 +180,29 @@ def _document(call: Callable[..., object], method: Callable[..., object], result
 
 def _blocking(
     method: Callable[Concatenate[Session, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate["BlockingSession", P], R]:
-    """Return a method of `BlockingSession` that runs an async one on the loop, and waits for it."""
+) -> Callable[[Callable[..., None]], Callable[Concatenate["BlockingSession", P], R]]:
+    """Replace a method of `BlockingSession` by one that runs this async method on the loop, and waits for it.
+
+    The replaced method only declares the name: type checkers infer no type of an attribute that a call returns.
+    """
 
     def call(self: "BlockingSession", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._runtime._wait(partial(method, self._session, *args, **kwargs))
 
     _document(call, method)
-    return call
+    return lambda _: call
 
 
 def _opening(
     method: Callable[Concatenate[Runtime, P], SessionOpening],
-) -> Callable[Concatenate["BlockingRuntime", P], "BlockingSession"]:
-    """Return a method of `BlockingRuntime` that opens a session."""
+) -> Callable[[Callable[..., None]], Callable[Concatenate["BlockingRuntime", P], "BlockingSession"]]:
+    """Replace a method of `BlockingRuntime`, as `_blocking` does, by one that opens a session."""
 
     def call(self: "BlockingRuntime", /, *args: P.args, **kwargs: P.kwargs) -> "BlockingSession":
         return BlockingSession(self, self._wait(partial(method, self._runtime, *args, **kwargs)))
 
     _document(call, method, "BlockingSession")
-    return call
+    return lambda _: call
 
 
 class BlockingSession:
@@ -308,16 +328,35 @@ class BlockingSession:
     def _check(self, result: AskResult) -> AskResult:
         return self._session._check_result(result, check=True)
 
-    call_tool = _blocking(Session.call_tool)
-    switch = _blocking(Session.switch)
-    configure = _blocking(Session.configure)
-    cancel = _blocking(Session.cancel)
-    history = _blocking(Session.history)
-    ledger = _blocking(Session.ledger)
-    preview = _blocking(Session.preview)
-    compact = _blocking(Session.compact)
-    rewind = _blocking(Session.rewind)
-    close = _blocking(Session.close)
+    @_blocking(Session.call_tool)
+    def call_tool(self) -> None: ...
+
+    @_blocking(Session.switch)
+    def switch(self) -> None: ...
+
+    @_blocking(Session.configure)
+    def configure(self) -> None: ...
+
+    @_blocking(Session.cancel)
+    def cancel(self) -> None: ...
+
+    @_blocking(Session.history)
+    def history(self) -> None: ...
+
+    @_blocking(Session.ledger)
+    def ledger(self) -> None: ...
+
+    @_blocking(Session.preview)
+    def preview(self) -> None: ...
+
+    @_blocking(Session.compact)
+    def compact(self) -> None: ...
+
+    @_blocking(Session.rewind)
+    def rewind(self) -> None: ...
+
+    @_blocking(Session.close)
+    def close(self) -> None: ...
 
 
 class BlockingRuntime:
@@ -349,8 +388,11 @@ class BlockingRuntime:
     ) -> None:
         self.close()
 
-    open = _opening(Runtime.open)
-    resume = _opening(Runtime.resume)
+    @_opening(Runtime.open)
+    def open(self) -> None: ...
+
+    @_opening(Runtime.resume)
+    def resume(self) -> None: ...
 
     def session(self, id: str) -> BlockingSession:  # noqa: A002  the field's standard name
         """Return an open session by its id, as `actors.Runtime.session` does."""
@@ -388,16 +430,70 @@ class BlockingRuntime:
             raise
 
 
-def _once(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        loop = LoopThread(nullcontext(), name="loop")
-        try:
-            return loop.call(partial(method, *args, **kwargs))
-        finally:
-            loop.close()
+@overload
+def run(
+    target: str,
+    message: UserInput,
+    *,
+    output: type[T],
+    tools: Iterable[ToolItem] = (),
+    system: str | None = None,
+    approve: Approve | None = None,
+    deps: object = None,
+    check: bool = True,
+    config: "str | PathLike[str] | Config | None" = None,
+    environ: Mapping[str, str] | None = None,
+    **settings: Unpack[AskSettings],
+) -> AskResult[T]: ...
 
-    _document(call, method)
-    return call
+
+@overload
+def run(
+    target: str,
+    message: UserInput,
+    *,
+    output: Any = None,  # Any: a type or JSON
+    tools: Iterable[ToolItem] = (),
+    system: str | None = None,
+    approve: Approve | None = None,
+    deps: object = None,
+    check: bool = True,
+    config: "str | PathLike[str] | Config | None" = None,
+    environ: Mapping[str, str] | None = None,
+    **settings: Unpack[AskSettings],
+) -> AskResult: ...
 
 
-run = _once(once.run)
+def run(
+    target: str,
+    message: UserInput,
+    *,
+    output: Any = None,  # Any: as above
+    tools: Iterable[ToolItem] = (),
+    system: str | None = None,
+    approve: Approve | None = None,
+    deps: object = None,
+    check: bool = True,
+    config: "str | PathLike[str] | Config | None" = None,
+    environ: Mapping[str, str] | None = None,
+    **settings: Unpack[AskSettings],
+) -> AskResult:
+    """Wait for `actors.run`, which documents it, and return its result."""
+
+    async def ask() -> AskResult:
+        return await once.run(
+            target,
+            message,
+            output=output,
+            tools=tools,
+            system=system,
+            approve=approve,
+            deps=deps,
+            check=check,
+            config=config,
+            environ=environ,
+            **settings,
+        )
+
+    with closing(LoopThread(nullcontext(), name="loop")) as loop:
+        return loop.call(ask)

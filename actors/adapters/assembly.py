@@ -80,10 +80,10 @@ class MessageBuilder:
     tools: Collection[str] | None = None
 
     def __post_init__(self) -> None:
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self._usage_before = Usage()  # of the responses before this one
-        self.continuation = ""
-        self.upstream = ""
+        self.continuation: str = ""
+        self.upstream: str = ""
         self.withheld: tuple[str, ...] = ()
         self._calls = 0
         self._known: list[StreamEvent | LongTextDeltas] = []

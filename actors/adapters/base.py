@@ -56,7 +56,7 @@ class Decoder(MessageBuilder, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.ended = False
+        self.ended: bool = False
         self.late: Iterable[StreamEvent] = ()
         self._parser = self.framing() if self.stream else None
         self._written = BytesIO()  # of a body
@@ -138,7 +138,8 @@ class Decoder(MessageBuilder, ABC):
         """Start reading a response that continues the answer, streamed or as one document."""
         self._parser = self.framing() if stream else None
         self._usage_before, self._figures = self.usage, {}
-        self.continuation, self.finish_reason = "", None
+        self.continuation: str = ""
+        self.finish_reason: str | None = None
         self.ended = self._is_at_end = False
         if self._parts and isinstance(last := self._parts[-1], PartialText):
             last.done = last.seal is not None

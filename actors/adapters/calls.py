@@ -51,7 +51,7 @@ class CallTable:
 
     def __init__(self, tools: Collection[str] | None) -> None:
         self.tools = tools
-        self.makes_ids = False  # whether a fragment of a call arrived under an id of its own
+        self.makes_ids: bool = False  # whether a fragment of a call arrived under an id of its own
         self._latest: PartialCall | None = None
         self._reopened: PartialCall | None = None  # a complete call whose name arrived again
         self._by_slot: dict[Slot, PartialCall] = {}

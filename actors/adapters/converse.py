@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 from urllib.parse import quote as percent
 
-from actors.adapters.base import Decoder
+from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.codec import Codec
 from actors.adapters.failure import answer_fault
@@ -182,7 +182,8 @@ _FIGURES = {
 class ConverseDecoder(Decoder):
     """Reads events, and a complete body as blocks that start and stop at once."""
 
-    frames = FrameParser
+    frames: ClassVar[type[Frames]] = FrameParser
+    ended: bool
     _stopped = False
 
     def begin(self) -> None:

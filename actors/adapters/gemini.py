@@ -210,6 +210,9 @@ _FIGURES = {
 class GenerateContentDecoder(Decoder):
     """Reads responses, complete or as a stream."""
 
+    ended: bool
+    continuation: str
+
     def body(self, body: Fields) -> None:
         self.event("", body)
         self.stream_end()

@@ -51,9 +51,9 @@ class TranscriptReader:
     stray_part: ClassVar[str] = "content of an unknown kind"
 
     def __init__(self, origin: Binding) -> None:
-        self.remarks = ReportBuilder()
+        self.remarks: ReportBuilder = ReportBuilder()
         self._origin = origin
-        self.where = "transcript"
+        self.where: str = "transcript"
         self._role: MessageRole = "user"
         self._runs: list[tuple[str, MessageRole, list[Block]]] = []
         self._silent = False  # whether the current wire message has yielded nothing so far

@@ -48,7 +48,7 @@ class AnswerCalls:
         self._tools = tools
         self._makes_ids = makes_ids
         self.left_out: list[str] = []
-        self.is_lost = False
+        self.is_lost: bool = False
 
     def settle(self, *, is_proper: bool) -> None:
         """Settle the calls. `is_proper`: the answer ended regularly, so that a call may have no arguments."""

@@ -157,11 +157,13 @@ def _number(
     return parse_number
 
 
-port = _number(int, lambda number: 0 <= number <= 65535, "a port from 0 to 65535")
-count = _number(int, lambda number: 0 < number < 10**9, "a whole number of at least 1")
-probability = _number(float, lambda number: 0 <= number <= 1, "a number from 0 to 1")
-seconds = _number(float, lambda number: 0 < number < 1e9, "a number of seconds above 0")
-money = _number(float, lambda number: 0 < number < 1e9, "an amount above 0")
+port: Callable[[str], int] = _number(int, lambda number: 0 <= number <= 65535, "a port from 0 to 65535")
+count: Callable[[str], int] = _number(int, lambda number: 0 < number < 10**9, "a whole number of at least 1")
+probability: Callable[[str], float] = _number(float, lambda number: 0 <= number <= 1, "a number from 0 to 1")
+seconds: Callable[[str], float] = _number(
+    float, lambda number: 0 < number < 1e9, "a number of seconds above 0"
+)
+money: Callable[[str], float] = _number(float, lambda number: 0 < number < 1e9, "an amount above 0")
 
 
 def entry(text: str) -> tuple[str, object]:

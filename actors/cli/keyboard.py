@@ -24,7 +24,7 @@ class Keyboard:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._text = ""
         self._ended = False
-        self.is_closed = False
+        self.is_closed: bool = False
         """True if the lines ended because the terminal was closed."""
         self._waits = _can_wait(descriptor)
         self._is_terminal = os.isatty(descriptor)

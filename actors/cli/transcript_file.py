@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from actors.adapters.importing import read_declarations
-from actors.adapters.request import Settings
+from actors.adapters.request import Request, Settings
 from actors.core.dialects.dialect import Dialect
+from actors.core.lanes.lane import Rendered
 from actors.core.transcript.diagnostics import Filler
 from actors.core.values.intake import ReportBuilder
 from actors.errors import TranscriptError
@@ -47,8 +48,8 @@ class Conversion:
         self._history, ledger = from_wire(value, source)
         self._declared = read_declarations(value)
         self._model = model or self._declared.model
-        self.rendered = render(self._history, ledger, rules)
-        self.request = request_for(
+        self.rendered: Rendered = render(self._history, ledger, rules)
+        self.request: Request = request_for(
             self.rendered,
             Settings(
                 model=self._model or MODEL,

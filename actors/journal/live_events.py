@@ -21,7 +21,7 @@ class LiveEvents:
     __slots__ = ("_publisher", "_sink", "is_idle")
 
     def __init__(self) -> None:
-        self.is_idle = True
+        self.is_idle: bool = True
         self._sink: Sink | None = None
         self._publisher = Publisher()
 

@@ -45,6 +45,8 @@ class LogWriter:
         on_configured: Called when an event is durable that changes the session's target, system prompt or tools.
     """
 
+    state: SessionState
+
     def __init__(
         self,
         state: SessionState,
@@ -202,6 +204,10 @@ class Generation:
         "sent_lanes",
     )
 
+    fence: int
+    holding: MemoryUse
+    number: int
+
     def __init__(
         self,
         session: str,
@@ -217,8 +223,8 @@ class Generation:
         self._replay = replay
         self._takers = TAKERS
         self.fence, self.holding, self.number = fence, holding, number
-        self.live = LiveEvents()
-        self.outbox = Outbox(session, fence, self.live)
+        self.live: LiveEvents = LiveEvents()
+        self.outbox: Outbox = Outbox(session, fence, self.live)
         self.sent_lanes: dict[Binding, Lane] = {}
         """The lanes of requests that are in the log, until the renderer adopts them."""
 

@@ -28,7 +28,7 @@ class ReadThrottle:
     def __init__(self) -> None:
         self._changes: Changes | None = None
         self._answered = 0
-        self.pending = 0
+        self.pending: int = 0
         """Writes that were sent to the journal actor and are not answered."""
 
     def begin_write(self) -> None:

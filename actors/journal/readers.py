@@ -37,9 +37,9 @@ class Subscriber:
         self._changes = Changes(event_loop())
         self._deltas: deque[tuple[int, SessionEvent]] = deque()
         self.last: int | None = None
-        self.lost = 0
+        self.lost: int = 0
         self.cut_to: int | None = None
-        self.is_over = False
+        self.is_over: bool = False
 
     def begin(self, last: int) -> None:
         """Buffer deltas from now on; the log has `last` events."""
@@ -109,7 +109,7 @@ class Readers:
 
     def __init__(self) -> None:
         self.following: dict[str, list[ref[Subscriber]]] = {}
-        self.throttle = ReadThrottle()
+        self.throttle: ReadThrottle = ReadThrottle()
 
     def of(self, session: str) -> list[Subscriber]:
         """Return the current readers of a session."""

@@ -19,6 +19,7 @@ from msgspec import Struct
 from actors.errors import ActorFailed
 from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Context
+from actors.kernel.mailbox import BoundedQueue
 from actors.kernel.message import TOLD, Command
 from actors.kernel.receiver import C, Receiver
 from actors.kernel.shared import SystemState
@@ -246,7 +247,8 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         """End the actor: handle nothing further, and cancel its children."""
         if self.state not in ("running", "restarting"):
             return
-        self.state, self.closed = "stopping", True
+        self.state: State = "stopping"
+        self.closed: bool = True
         self.occupy()
         life = self.life
         if life is None or not life.children:
@@ -268,7 +270,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         self._bury_all("unhandled" if state == "faulted" else "stopped", why or self.stopped_error())
         if self.busy:
             system.rest()
-        self.busy = True  # so that the cell is never scheduled again
+        self.busy: bool = True  # so that the cell is never scheduled again
         system.account.sent += self.sent
         system.account.handled += self.handled
         del system.cells[self.name]
@@ -304,7 +306,8 @@ class Cell(Receiver[C], eq=False, kw_only=True):
                 while queue:
                     self._dead_letter(queue.popleft(), reason, error)
                 queue.dismiss()
-        self.control = self.mail = None
+        self.control: BoundedQueue[Command] | None = None
+        self.mail: BoundedQueue[Command] | None = None
 
     def _failure(self, cause: BaseException) -> BaseException:
         """Return the error for the askers."""

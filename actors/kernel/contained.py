@@ -43,6 +43,11 @@ class Dropped(BaseException):
 class Contained:
     """One running piece of foreign code. Created by `Containment.start`."""
 
+    name: str
+    about: object
+    cancelled: bool
+    dropped: bool
+
     def __init__(
         self, containment: "Containment", work: Work, ended: Ended, name: str, about: object
     ) -> None:
@@ -137,7 +142,7 @@ class Containment:
         """Called whenever a piece with `about` starts."""
         self.on_interrupt: Callable[[BaseException], object] = _nothing
         """Called with an interrupt that a signal raised in a piece: it is meant for the program."""
-        self.named = 0
+        self.named: int = 0
         """Number of running pieces with `about`."""
         self._nursery: trio.Nursery | None = None
         self._spare: list[trio.Nursery] = []  # nurseries without a piece

@@ -30,7 +30,7 @@ class Deadlines:
         self._sooner = Changes(loop)
         self._heap: list[tuple[float, int, Timer]] = []
         self._count = itertools.count()
-        self.pending = 0
+        self.pending: int = 0
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` at `when` (loop time, seconds), from the task of `run`. The action must not raise."""

@@ -11,7 +11,7 @@ then, and actors that send to each other endlessly do not starve other tasks.
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context as Variables
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from actors.kernel.event_loop import EventLoop
 from actors.kernel.message import Command
@@ -36,13 +36,13 @@ class Dispatcher:
     def __init__(self, loop: EventLoop, variables: Variables) -> None:
         self._loop = loop
         self._called = False
-        self.run = variables.run
+        self.run: Callable[..., Any] = variables.run  # Any: the result of what it runs
         self.late: list[Callable[[], object]] = []
         self.ready: deque[Visit] = deque()
         self.acting: object = None
         self.command: Command | None = None
-        self.busy = False
-        self.stretch = 0
+        self.busy: bool = False
+        self.stretch: int = 0
 
     @property
     def is_behind(self) -> bool:

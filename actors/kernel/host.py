@@ -26,6 +26,8 @@ class SystemHost:
     room can be left.
     """
 
+    is_open: bool
+
     def __init__(
         self,
         loop: EventLoop,

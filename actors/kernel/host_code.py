@@ -79,7 +79,7 @@ class Listener:
 
     def __init__(self, off: Callable[[BaseException], object]) -> None:
         self._off = off
-        self.is_off = False
+        self.is_off: bool = False
 
     def call(self, work: Callable[[], R]) -> R | None:
         """Return the result of a callback; None if it raises, or a callback has raised before."""

@@ -28,6 +28,9 @@ class BoundedQueue(deque[T]):
 
     __slots__ = ("capacity", "limit", "waiting")
 
+    capacity: int
+    limit: int
+
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self.capacity = self.limit = capacity

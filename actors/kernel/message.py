@@ -36,7 +36,7 @@ class Reply(Generic[R]):
 
     deadline: float = inf
     waiter: Waiter | None = None
-    ended = False  # without a waiter; a waiter holds this state itself
+    ended: bool = False  # without a waiter; a waiter holds this state itself
     answer: Any = None  # Any: an answer or an `ErrorReply`; `send` is the typed way in, `ask` the way out
 
     @property

@@ -33,10 +33,13 @@ class Child:
     __slots__ = ("deadline", "is_cancelled", "is_over", "owner", "scope")
 
     scope: Scope
+    is_cancelled: bool
+    is_over: bool
+    deadline: float
 
     def __init__(self, owner: "Receiver[Any]") -> None:  # Any: actors of every protocol
         command, outer = owner.system.dispatcher.command, current_child()
-        self.owner = owner
+        self.owner: Receiver[Any] = owner
         self.is_cancelled = self.is_over = False
         if command is not None:
             self.deadline = command.reply.deadline
@@ -53,6 +56,11 @@ class Delegate(Child):
     """Code of a child that runs in another task. It asks as that child, until the delegate is over."""
 
     __slots__ = ()
+
+    owner: "Receiver[Any]"
+    deadline: float
+    is_cancelled: bool
+    is_over: bool
 
     def __init__(self, child: Child) -> None:
         self.owner, self.deadline = child.owner, child.deadline

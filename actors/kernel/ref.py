@@ -27,7 +27,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
     __slots__ = ("_is_closed", "receiver")
 
     def __init__(self, receiver: Receiver[C]) -> None:
-        self.receiver = receiver
+        self.receiver: Receiver[C] = receiver
         self._is_closed = False
 
     @property

@@ -1,7 +1,7 @@
 """The state that the actors of a system share: the event loop, the account, the deadlines and the dispatcher."""
 
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from random import Random
 from time import perf_counter
 from typing import Any
@@ -10,7 +10,7 @@ from actors.interrupts import is_group
 from actors.kernel.account import Account
 from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
-from actors.kernel.event_loop import Changes, event_loop
+from actors.kernel.event_loop import Changes, EventLoop, event_loop
 from actors.kernel.tasks import Ended, Tasks, Work
 
 
@@ -34,6 +34,12 @@ class SystemState:
 
     cells: dict[str, Any]  # Any: the actors are made of this, and it cannot know them
     fatal: Callable[[BaseException], None]
+    now: Callable[[], float]
+    clock: Callable[[], float]
+    patience: float
+    slow: float
+    crashed: Callable[[str, BaseException], object]
+    lagged: Callable[[str, str, float], object]
 
     def __init__(
         self,
@@ -44,21 +50,21 @@ class SystemState:
         on_crash: Callable[[str, BaseException], object] = _nothing,
         on_slow: Callable[[str, str, float], object] = _nothing,
     ) -> None:
-        self.loop = event_loop()
+        self.loop: EventLoop = event_loop()
         self.now, self.clock = self.loop.now, perf_counter
-        self.random = Random(seed)  # noqa: S311 - jitter, not secrets
+        self.random: Random = Random(seed)  # noqa: S311 - jitter, not secrets
         self.patience, self.slow = patience, slow
         self.crashed, self.lagged = on_crash, on_slow
-        self.variables = copy_context()
-        self.account = Account()
+        self.variables: Context = copy_context()
+        self.account: Account = Account()
         self.cells = {}
         self.ranks: dict[tuple[int, int], tuple[int, int]] = {}  # one object per rank, shared by actors
-        self.dispatcher = Dispatcher(self.loop, self.variables)
-        self.tasks = Tasks(self.loop)
-        self.deadlines = Deadlines(self.loop)
+        self.dispatcher: Dispatcher = Dispatcher(self.loop, self.variables)
+        self.tasks: Tasks = Tasks(self.loop)
+        self.deadlines: Deadlines = Deadlines(self.loop)
         self.draining = False
-        self.active = 0
-        self.rested = Changes(self.loop)
+        self.active: int = 0
+        self.rested: Changes = Changes(self.loop)
 
     def launch(self, work: Work, ended: Ended, name: str) -> None:
         """Start a task in the context variables of the system."""

@@ -53,7 +53,7 @@ class System(SystemState):
         self.variables.run(current.set, None)
         self.containment = Containment(self.loop)
         self._host = SystemHost(self.loop, self.containment.open, self._leave, self.variables)
-        self.fatal = self._host.fail
+        self.fatal: Callable[[BaseException], None] = self._host.fail
         self.containment.on_interrupt = self._host.interrupt
         # handlers run on the stacks of unrelated tasks
         functions: Sequence[Callable[..., object]] = (Receiver[Any].take, Dispatcher.serve)

@@ -44,7 +44,7 @@ class Tasks:
         self._loop = loop
         self._changes = Changes(loop)
         self._running: dict[Scope, object] = {}  # the loop holds only weak references to tasks
-        self.cancelled = False
+        self.cancelled: bool = False
 
     def start(
         self,

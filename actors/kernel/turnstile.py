@@ -109,7 +109,7 @@ class Turnstile:
         self._passed = 0
         self._since = 0.0
         self._is_called = False
-        self.lags = LagCounts()
+        self.lags: LagCounts = LagCounts()
 
     async def begin(self, dispatcher: Dispatcher, share: Hashable = "") -> None:
         """Wait until this task may start new work for the actors of `dispatcher`: at once if few others compute.

@@ -98,7 +98,7 @@ class LedgerActor(Actor[LedgerCommand]):
         self, session: str, ledger: Ledger, journal: Ref[JournalCommand], generation: Generation
     ) -> None:
         self._session = session
-        self.known = LedgerSnapshot(ledger)
+        self.known: LedgerSnapshot = LedgerSnapshot(ledger)
         """The present ledger. Others read it only when the actor has been passivated."""
         self._durable = ledger
         self._journal = journal

@@ -121,6 +121,9 @@ class Admission:
         least: Shortest period of failures in seconds that opens the breaker: one request's retries take as long.
     """
 
+    in_flight: int
+    answers: int
+
     def __init__(
         self,
         name: str,
@@ -141,8 +144,8 @@ class Admission:
         self._per_byte = TOKENS_PER_BYTE
         self._hold = -inf  # no request starts before this time, as the backend asked
         self._next_look = inf
-        self.concurrency = Concurrency(pace.concurrency)
-        self.breaker = Breaker(pace.failures, pace.cooldown, least)
+        self.concurrency: Concurrency = Concurrency(pace.concurrency)
+        self.breaker: Breaker = Breaker(pace.failures, pace.cooldown, least)
         self.in_flight = self.answers = self._first_tries = self._in_doubt = 0
         self._probed = -inf  # when the last request in doubt started
 

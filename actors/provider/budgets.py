@@ -89,6 +89,9 @@ class SharedBudget:
         "whose",
     )
 
+    before: Used
+    whose: str
+
     def __init__(
         self,
         budget: Budget,
@@ -101,8 +104,8 @@ class SharedBudget:
         self._budget, self.before, self._cost = replace(budget, seconds=None), before, cost
         self._used, self._window, self.whose = before, window, whose
         self._in_flight, self._reserved = 0, Demand()
-        self.waiter = loop.waiter
-        self.refused = 0
+        self.waiter: Callable[[], Waiter] = loop.waiter
+        self.refused: int = 0
         """Requests and asks rejected because the budget was used up."""
         self.line: list[Share] = []
         """The sessions whose requests wait for this budget, oldest first."""
@@ -188,7 +191,7 @@ class Share:
         self._reserved: Demand | None = None
         self._waiter: Waiter | None = None
         self._waits_for: SharedBudget | None = None
-        self.arrived = 0
+        self.arrived: int = 0
         """The number of the waiting request; older requests have lower numbers."""
 
     def __enter__(self) -> Self:

@@ -16,7 +16,7 @@ from actors.adapters.settings import why_no_tools
 from actors.core.history.compaction import WORTH, Compaction, possible_savings
 from actors.core.history.estimate import Calibrations, estimate_tokens
 from actors.core.ledger import Ledger
-from actors.core.policy.routing import Pool, SkippedMember
+from actors.core.policy.routing import Pool, Rates, SkippedMember
 from actors.core.session.state import SessionState
 from actors.core.settings.spending import Budget, why_over
 from actors.core.stats.stats import ToolCounts
@@ -31,6 +31,7 @@ from actors.provider.learned import LearnedFacts
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.tools import Toolset
+from actors.tools.handover import Handover
 
 if TYPE_CHECKING:
     from actors.config import Backend, Config
@@ -84,6 +85,14 @@ class Resolver:
         handovers: The tools that hand the conversation to another target.
     """
 
+    compaction: Compaction
+    calibrations: Calibrations
+    budgets: BudgetsOf
+    rates: Callable[[Binding], Rates | None]
+    window: Callable[[Binding], int | None]
+    known_window: Callable[[Binding], int | None]
+    cost: Callable[[Binding, Usage], float | None]
+
     def __init__(
         self,
         config: "Config",
@@ -110,7 +119,9 @@ class Resolver:
         self.provider = provide
         self.refused = refuse
         self._system = system
-        self.handovers = {tool.name: tool._handover for tool in tools if tool._handover is not None}
+        self.handovers: dict[str, Handover] = {
+            tool.name: tool._handover for tool in tools if tool._handover is not None
+        }
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 

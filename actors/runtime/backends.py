@@ -54,6 +54,8 @@ class RuntimeBackends:
         ConfigError: The summarizer of the compaction is no backend, or a budget names no tenant or pool.
     """
 
+    learned: LearnedFacts
+
     def __init__(
         self,
         config: "Config",
@@ -68,8 +70,8 @@ class RuntimeBackends:
     ) -> None:
         settings = config.settings
         self._config, self._refuse = config, refuse
-        self.prices = all_prices(prices or {}, settings.prices)
-        self.compaction = settings.compaction
+        self.prices: Prices = all_prices(prices or {}, settings.prices)
+        self.compaction: Compaction = settings.compaction
         if compaction is not None:
             self.compaction = check_fields(compaction, COMPACTION_RANGES, "compaction=")
         if (summarizer := self.compaction.summarizer) is not None:
@@ -78,8 +80,8 @@ class RuntimeBackends:
         self._calibrations, self.learned = Calibrations(), LearnedFacts()
         self._places = PoolPlaces(random, is_seeded=is_seeded)
         self._shared_budgets = shared_budgets(budgets or {}, settings.budgets, settings.pools)
-        self.meters = Meters(logger.slow_handler)
-        self.providers = Providers(config, transport, random, self.meters)
+        self.meters: Meters = Meters(logger.slow_handler)
+        self.providers: Providers = Providers(config, transport, random, self.meters)
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """The rules with which the lane of a binding is rendered."""
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], Resolver] = WeakValueDictionary()

@@ -56,7 +56,7 @@ class SessionCaller:
     __slots__ = ("_lifecycle", "id")
 
     def __init__(self, lifecycle: SessionLifecycle) -> None:
-        self.id = lifecycle.name
+        self.id: str = lifecycle.name
         self._lifecycle = lifecycle
 
     def _check(self) -> None:

@@ -91,6 +91,12 @@ class SessionLifecycle:
         "used",
     )
 
+    configuration: Configuration
+    host: SessionHost
+    spec: SessionSpec
+    handles: int
+    is_given_back: bool
+
     def __init__(
         self,
         spec: SessionSpec,
@@ -101,8 +107,8 @@ class SessionLifecycle:
         pending: PendingAsks | None = None,
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
-        self.record = AskRecord(spec.name, host.asks, host.advise)
-        self.holding = MemoryUse(host.residency.held)
+        self.record: AskRecord = AskRecord(spec.name, host.asks, host.advise)
+        self.holding: MemoryUse = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: ParentCall | None = None
         self.used: Used | None = replay.state.used

@@ -44,7 +44,7 @@ class SessionRegistry:
     def __init__(self) -> None:
         self.draw_key: Callable[[], str] = session_key
         self.open: dict[str, Session] = {}
-        self.ids = OpenSessions(self.open)
+        self.ids: OpenSessions = OpenSessions(self.open)
         """The ids of the open sessions, oldest first: a view that is always up to date."""
         self._reserved: dict[str, Reservation] = {}
         self._drawn, self._suffix = 0, ""

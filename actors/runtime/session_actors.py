@@ -94,6 +94,9 @@ class SessionActors:
         replay: The session's log, folded; None to let the actors read it.
     """
 
+    affinity: Affinity
+    pending: PendingAsks
+
     def __init__(
         self,
         spec: SessionSpec,
@@ -111,7 +114,7 @@ class SessionActors:
             self._state, self._lanes, self._replay = replay.state, replay.lanes, None
         self.affinity, self.pending = affinity, pending
         self._made: SessionActor | None = None
-        self.equipment = Equipment(configuration, host.resolver, hooks.change)
+        self.equipment: Equipment = Equipment(configuration, host.resolver, hooks.change)
         self._executor = Executor(
             host.system,
             spec.name,

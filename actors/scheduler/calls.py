@@ -21,6 +21,7 @@ from actors.core.log.events import CallEvent, Failed, Returned, Started, Subagen
 from actors.core.stream_events.events import ToolFailedEvent
 from actors.core.turn.batch import Approve, Planned, denial
 from actors.core.turn.tool_output import is_large, split_output
+from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, JournalError, KernelError, ReentrantCall, ResourceBusy, ThreadsBusy
 from actors.interrupts import is_delivered, is_group
@@ -76,6 +77,14 @@ class _Raised(Struct, frozen=True):
 
 class CallExecution:
     """One call. `prepare` it, and once that it begins is durable `start` it."""
+
+    call: ToolCall
+    tool: Tool[..., Any]
+    site: BatchContext
+    is_begun: bool
+    is_late: bool
+    is_over: bool
+    is_closed: bool
 
     def __init__(
         self, planned: Planned, tool: Tool[..., Any], site: BatchContext

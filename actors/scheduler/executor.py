@@ -112,6 +112,13 @@ class Executor:
         measures: What is counted of its calls.
     """
 
+    quarantine: Quarantine
+    session: str
+    limits: ToolLimits
+    deps: object
+    key: str
+    tenant: str
+
     def __init__(
         self,
         system: System,
@@ -129,9 +136,9 @@ class Executor:
         self.open_below = open_below
         self._measures = ToolMeasures() if measures is None else measures
         self.session, self.limits, self.deps, self.key, self.tenant = session, limits, deps, key, tenant
-        self.order = ResourceOrder()
+        self.order: ResourceOrder = ResourceOrder()
         """Who writes to what, one after another."""
-        self.running = 0
+        self.running: int = 0
         """Tools that have not ended, those included whose call was closed without them."""
 
     def enter(self, context: Context) -> Inside:

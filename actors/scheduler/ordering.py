@@ -15,6 +15,9 @@ class ResourceWriter:
 
     __slots__ = ("_before", "_keys", "_order", "_waiting", "is_closed", "is_over")
 
+    is_closed: bool
+    is_over: bool
+
     def __init__(self, keys: tuple[str, ...], order: "dict[str, list[ResourceWriter]]") -> None:
         self._keys, self._order = keys, order
         self._before = [writer for key in keys for writer in order.get(key, ())]

@@ -26,6 +26,9 @@ class ThreadSlot:
 
     __slots__ = ("_pool", "is_over", "is_stuck")
 
+    is_over: bool
+    is_stuck: bool
+
     def __init__(self, pool: "Threads") -> None:
         self._pool = pool
         self.is_stuck = self.is_over = False
@@ -53,6 +56,10 @@ class SlotRequest:
     """
 
     __slots__ = ("_notify", "error", "limit", "place", "session", "tenant")
+
+    limit: int
+    session: str
+    tenant: str
 
     def __init__(self, tenant: str, session: str, limit: int, notify: Callable[[], object]) -> None:
         self.tenant, self.session, self.limit, self._notify = tenant, session, limit, notify
@@ -86,6 +93,10 @@ class SlotRequest:
 
 class Threads:
     """The pool. `THREADS` is the process's own; others are for tests."""
+
+    users: int
+    taken: int
+    stuck: int
 
     def __init__(self) -> None:
         self.reset()

@@ -46,7 +46,7 @@ class LoopWatch:
         self._loop = threading.get_ident()
         self._told: tuple[Contained, float] | None = None
         self._looked = 0.0
-        self.seen = Stalls()
+        self.seen: Stalls = Stalls()
         """What was seen so far."""
         containment.on_start = WATCHDOG.wake
         WATCHDOG.add(self)

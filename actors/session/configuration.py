@@ -173,6 +173,8 @@ class Equipment:
     need.
     """
 
+    resolver: Resolver
+
     def __init__(self, configuration: Configuration, resolve: Resolve, change: Prepare) -> None:
         self._configuration, self._resolve, self._change = configuration, resolve, change
         self.tools: dict[str, Tool[..., Any]] = {}  # Any: any function

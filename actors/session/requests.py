@@ -15,6 +15,7 @@ from actors.adapters.failure import Failure
 from actors.adapters.request import Request
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, seals
+from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan, Omission, RequestSent
 from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoiceSetting
@@ -64,12 +65,16 @@ class TurnRequests:
         turn: The number of the turn.
     """
 
+    ask: AskInFlight
+    backend: ResolvedBackend
+    turn: int
+
     def __init__(
         self, ask: AskInFlight, backend: ResolvedBackend, provider: Ref[ProviderCommand], turn: int
     ) -> None:
         self.ask, self.backend, self.turn = ask, backend, turn
         self._provider = provider
-        self.known = ask.ledger.latest
+        self.known: Ledger = ask.ledger.latest
         """The ledger that the last request was rendered from."""
 
     def build(self, plan: RequestPlan, rendered: Rendered) -> Request:

@@ -18,7 +18,7 @@ class SessionLedger:
 
     def __init__(self, ref: Ref[LedgerCommand], ledger: Ledger) -> None:
         self._ref = ref
-        self.snapshot = LedgerSnapshot(ledger)
+        self.snapshot: LedgerSnapshot = LedgerSnapshot(ledger)
 
     @property
     def latest(self) -> Ledger:

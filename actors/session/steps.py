@@ -55,7 +55,7 @@ class TurnSteps:
         ask = requests.ask
         self._ask, self._refs, self._log, self._sink = ask, ask.refs, ask.log, ask.sink
         self._requests, self._number = requests, requests.turn
-        self.backend = requests.backend
+        self.backend: ResolvedBackend = requests.backend
         """The backend that the turn's requests are made for."""
         self._plan = RequestPlan(0)  # of this round's request
         self._rendered: Rendered | None = None

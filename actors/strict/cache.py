@@ -59,6 +59,11 @@ class PromptCache:
     `prompt_tokens`, `read_tokens`, `written_tokens` and `ideal_tokens` count all requests so far.
     """
 
+    prompt_tokens: int
+    read_tokens: int
+    written_tokens: int
+    ideal_tokens: int
+
     def __init__(self, clock: Callable[[], float] = time.monotonic, limit: int = 200_000) -> None:
         self.clock = clock
         self.prompt_tokens = self.read_tokens = self.written_tokens = self.ideal_tokens = 0

@@ -61,6 +61,8 @@ class CompatibleServer(LoopbackServer):
 
     _request_id_header = "x-request-id"
 
+    vendor: str
+
     def __init__(
         self,
         script: ScriptSource = None,
@@ -161,7 +163,7 @@ class OpenRouterServer(CompatibleServer):
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
         """Check one request by the rules of its upstream, record it and return the answer."""
         upstream = self._upstream(self.received, self._read(request))
-        self.settings = replace(self.settings, upstream=upstream)
+        self.settings: CompatibleSettings = replace(self.settings, upstream=upstream)
         return super().answer(request)
 
     def _upstream(self, order: int, parsed: Json) -> str:

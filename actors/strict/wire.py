@@ -87,7 +87,7 @@ def failure_of(status: int, table: Mapping[int, tuple[str, str | None, str]]) ->
     return ServerRefusal("", status, kind, code, None, message)
 
 
-OPENAI_FAILURES = {
+OPENAI_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
     401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
     404: ("invalid_request_error", None, "Invalid URL."),
     405: ("invalid_request_error", "method_not_supported", "Not allowed to use this method on this URL."),

@@ -103,7 +103,7 @@ class NoSession:
 
     is_cancelled = False
     history = NO_MESSAGES
-    now = 0.0
+    now: float = 0.0
 
     def progress(self, message: str, fraction: float | None) -> None:
         """Ignore the report."""

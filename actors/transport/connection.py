@@ -57,6 +57,10 @@ class Connection:
         is_over: Whether the current response is complete.
     """
 
+    is_kept: bool
+    is_heard: bool
+    is_over: bool
+
     def __init__(self, stream: anyio.abc.ByteStream) -> None:
         self.is_kept = self.is_heard = self.is_over = False
         self._is_broken = self._has_ended = False

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from actors.events import ApprovalDecision, CompleteEvent
 from actors.kernel import loop_thread
 from actors.kernel.event_loop import event_loop
 from actors.kernel.loop_thread import RUNNING
+from actors.runtime import once
 from actors.testing import Call, OpenAIServer, Say, Stall, Status, Turn
 from actors.testing.in_thread import serve_in_thread
 from actors.tools import Tool, tool
@@ -572,6 +574,20 @@ def test_run_asks_one_question_and_leaves_nothing_behind() -> None:
         assert sync.run(TARGET, "Who am I?", tools=[who], environ=environ).text == "You."
         with pytest.raises(ConfigError):
             sync.run("nobody:nothing", "Who am I?", environ=environ)
+
+
+def test_run_passes_every_parameter_to_the_async_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters = signature(actors.run).parameters
+    assert signature(sync.run).parameters == parameters
+    given: dict[str, Any] = {name: object() for name in parameters if name != "settings"}
+    passed: dict[str, Any] = {}
+
+    async def record(target: object, message: object, **options: object) -> None:
+        passed.update(options, target=target, message=message)
+
+    monkeypatch.setattr(once, "run", record)
+    sync.run(**given, temperature=0.5)
+    assert passed == {**given, "temperature": 0.5}
 
 
 def test_an_interrupted_run_is_cancelled() -> None:

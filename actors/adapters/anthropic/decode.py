@@ -43,6 +43,7 @@ _FIGURES = {
 class MessagesDecoder(Decoder):
     """Reads events, and a complete body as blocks that start and stop at once."""
 
+    ended: bool
     _begun = False  # whether any part of a message has arrived
 
     def begin(self) -> None:

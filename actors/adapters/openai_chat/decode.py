@@ -121,6 +121,8 @@ _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 class ChatDecoder(Decoder):
     """Reads chunks, and a complete body as a single chunk."""
 
+    ended: bool
+    upstream: str
     _begun = False  # whether any part of a message has arrived
 
     def begin(self) -> None:

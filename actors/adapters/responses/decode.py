@@ -72,6 +72,8 @@ class _Item:
 class ResponsesDecoder(Decoder):
     """Reads events, and a complete body as items."""
 
+    ended: bool
+
     def begin(self) -> None:
         super().begin()
         self._items: list[_Item] = []

@@ -14,7 +14,7 @@ class Questions:
         self._terminal = terminal
         self._line = ""
         self._answered: anyio.Event | None = None
-        self.asked = anyio.Event()
+        self.asked: anyio.Event = anyio.Event()
         """Set while a question is open."""
 
     async def approve(self, call: str) -> Answer:

@@ -14,9 +14,9 @@ class Terminal:
     """Standard input and output. Callers escape foreign text before they write it."""
 
     def __init__(self, screen: Screen) -> None:
-        self.is_interactive = sys.stdin.isatty()
+        self.is_interactive: bool = sys.stdin.isatty()
         """True if a person types. Otherwise each line is read after the answer to the line before."""
-        self.is_mid_line = False
+        self.is_mid_line: bool = False
         """True if the last line of the output is incomplete."""
         self._screen = screen
         self._keyboard = Keyboard()

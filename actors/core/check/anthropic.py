@@ -85,11 +85,19 @@ class Anthropic(Turns):
 
     may_end_empty = True
 
-    thinks = dangles = ragged = pausable = instructed = False
-    ahead = 0
+    thinks: bool = False
+    dangles: bool = False
+    ragged: bool = False
+    pausable: bool = False
+    instructed: bool = False
+    ahead: int = 0
     loop: bool | None = None
     server: frozenset[str] = frozenset()
     moving: JsonValue = None
+    blocks: int
+    mixed: bool
+    split: bool
+    answered: dict[str, None]
 
     def begin(self, role: str) -> None:
         if role == "assistant":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import ClassVar
 
 from actors.core.check.state import Turns, excerpt, inside, kind_of, shape
 from actors.core.data.jsonio import JsonValue
@@ -40,11 +41,15 @@ class Converse(Turns):
         declares: Whether the request declares tools, if its parameters have been read.
     """
 
-    marking = ("default", "cachePoint")
+    marking: ClassVar[tuple[str, str]] = ("default", "cachePoint")
 
-    thinks = worded = documented = called = False
-    declares = True
+    thinks: bool = False
+    worded: bool = False
+    documented: bool = False
+    called: bool = False
+    declares: bool = True
     titles: frozenset[str] = frozenset()
+    mixed: bool
 
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)

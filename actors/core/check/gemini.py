@@ -7,6 +7,7 @@ in call order, with the names of the tools. Ids are optional and must agree. As 
 
 import re
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from actors.core.check.state import Turns, excerpt, kind_of, shape
 from actors.core.data.jsonio import JsonValue
@@ -59,11 +60,12 @@ class Gemini(Turns):
     """
 
     container = "contents"
-    opens = "parts"
+    opens: ClassVar[str | None] = "parts"
     model = "model"
 
-    calls = 0
-    unasked = False
+    calls: int = 0
+    unasked: bool = False
+    mixed: bool
 
     def continues_turn(self, role: str) -> bool:
         """Return True for contents of the model: streaming clients send each piece of an answer as a content."""

@@ -77,16 +77,19 @@ class OpenAIChat(Whole):
     """
 
     dialect: ChatDialect
+    role: str | None
+    count: int
+    answered: dict[str, None]
 
     def __init__(self, dialect: ChatDialect) -> None:
         super().__init__(dialect)
         carrier, named = dialect.reasoning.carrier, dialect.turns.message_keys
         field = dialect.reasoning.field if carrier == "reasoning_content" else carrier
         self.field = field if field in _FIELDS else None
-        self.signatures = frozenset({"extra_content"} & {carrier})
-        self.part_marks = {"cache_control": None} if dialect.caching.marks == "part" else {}
+        self.signatures: frozenset[str] = frozenset({"extra_content"} & {carrier})
+        self.part_marks: dict[str, None] = {"cache_control": None} if dialect.caching.marks == "part" else {}
         plain = frozenset({"role", "content"}) | (named & {"name"})
-        self.keys = {
+        self.keys: dict[str, frozenset[str]] = {
             "system": plain,
             "user": plain,
             "assistant": plain | named | {"tool_calls"} | (_FIELDS & {field}),
@@ -96,7 +99,7 @@ class OpenAIChat(Whole):
             self.keys["developer"] = plain
         if "function_call" in named:
             self.keys["function"] = plain
-        self.own = {role: _OWN.get(role) for role in self.keys}
+        self.own: dict[str, str | None] = {role: _OWN.get(role) for role in self.keys}
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for value in messages:

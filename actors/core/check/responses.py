@@ -80,9 +80,14 @@ class Responses(Whole):
     piece = "item"
 
     thinks: bool | None = None
-    outputs = stores = continues = False
+    outputs: bool = False
+    stores: bool = False
+    continues: bool = False
     stale: frozenset[str] = frozenset()
     hosted: frozenset[str] = frozenset()
+    names: set[str]
+    role: str | None
+    count: int
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for item in messages:

@@ -112,14 +112,20 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
 
     role: str | None = None
     count: int = 0
-    blocks = marks = media = documents = large = 0
-    short = False
+    blocks: int = 0
+    marks: int = 0
+    media: int = 0
+    documents: int = 0
+    large: int = 0
+    short: bool = False
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.strict = True
-        self.is_id = re.compile(dialect.ids.accepted or dialect.ids.pattern).fullmatch
-        self.is_name = _names(dialect.ids.tool_name_pattern)
+        self.is_id: Callable[[str], object] = re.compile(
+            dialect.ids.accepted or dialect.ids.pattern
+        ).fullmatch
+        self.is_name: Callable[[str], object] = _names(dialect.ids.tool_name_pattern)
         self.used: PersistentMap[str, None] = NOTHING
         self.fresh: dict[str, None] = {}
         self.due: dict[str, Any] = {}  # Any: the data of an open call, by family
@@ -345,7 +351,7 @@ class Whole(CheckState):
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
-        self.longest = dialect.turns.max_string or sys.maxsize
+        self.longest: int = dialect.turns.max_string or sys.maxsize
 
     def check_arguments(self, name: JsonValue, judge_call: JsonValue, key: str, where: str) -> None:
         """Judge the tool name of a call, and its arguments, which are under `key`."""
@@ -396,11 +402,15 @@ class Turns(CheckState):
         split: Whether the last user message follows another user message that left calls without a result.
     """
 
-    opens = "content"
+    opens: ClassVar[str | None] = "content"
     model: ClassVar[str] = "assistant"
     may_end_empty: ClassVar[bool] = False
 
-    mixed = split = False
+    mixed: bool = False
+    split: bool = False
+    role: str | None
+    count: int
+    blocks: int
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         key, model = str(self.opens), self.model

@@ -143,7 +143,7 @@ class ValueWalk:
         self._path: set[int] = set()
         self._share = limits.max_bytes // 16  # the most that one string counts, so later small values stay
         self._budget = 2 * limits.max_bytes  # more than the limit, so that `truncate` can choose
-        self.is_long = False  # True once a string exceeded its share
+        self.is_long: bool = False  # True once a string exceeded its share
         self._in_set = False
 
     def plain(self, value: Any, depth: int) -> JsonValue:  # Any: a foreign value

@@ -99,7 +99,7 @@ class FairQueue(Generic[T]):
         self._tenants = _Flows()
         self._sessions: dict[str, _Flows] = {}
         self._items: dict[tuple[str, str], deque[T]] = {}
-        self.size = 0
+        self.size: int = 0
 
     def put(self, tenant: str, session: str, item: T) -> None:
         """Add an item."""

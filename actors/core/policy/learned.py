@@ -21,7 +21,7 @@ FIELDS: Mapping[str, Mapping[str, Override]] = {
     "effort": {"efforts": ()},
     "temperature": {"sampling": "never"},
     "top_p": {"sampling": "never"},
-    **{name: {fact: False} for name in SETTINGS if (fact := SETTINGS[name].fact)},
+    **{name: {setting.fact: False} for name, setting in SETTINGS.items() if setting.fact},
     "stop": {"stops": False},
     "thinking": {"thinking": ()},
     "tool_choice": {"forced_choice": "never"},

@@ -70,7 +70,7 @@ class Choice:
         self._ledger = ledger
         self._own = own
         self._has_own = len(own) > 0
-        self.some_are_late = self._has_own and own is not ledger
+        self.some_are_late: bool = self._has_own and own is not ledger
         self._recorded = self._either_answer if self.some_are_late else ledger._answer
         self._notes, self._short = notes, shortened_results(history)
         self._is_removed = partial(is_removed, history)

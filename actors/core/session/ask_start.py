@@ -17,6 +17,8 @@ from actors.core.session.publishing import Publisher
 class AskStart:
     """A backward search through a log. `is_found`: no older events are needed."""
 
+    is_found: bool
+
     def __init__(self) -> None:
         self._seq = self._turn = 0
         self._has_ask = self.is_found = False

@@ -206,6 +206,8 @@ class Publisher:
         ask, batch: The folds of the open ask and of the last message until then.
     """
 
+    seq: int
+
     def __init__(
         self,
         seq: int = 0,

@@ -80,7 +80,7 @@ class ReportBuilder:
     """A builder of an `ImportReport`."""
 
     def __init__(self) -> None:
-        self.left_out = NameTally()
+        self.left_out: NameTally = NameTally()
         self.dedupe: list[tuple[CallId, Dedupe]] = []
         self._findings: list[Finding] = []
         self._tally = NameTally(_OTHERS)

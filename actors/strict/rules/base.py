@@ -107,7 +107,7 @@ class RuleBroken(Exception):
     def __init__(self, refusal: ServerRefusal, values: Mapping[str, object] | None = None) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
-        self.values = values or {}
+        self.values: Mapping[str, object] = values or {}
 
 
 def refusal_of(walk: Callable[[], None]) -> ServerRefusal | None:

@@ -34,8 +34,8 @@ class Word:
     __slots__ = ("typed", "values")
 
     def __init__(self, *values: str, typed: bool = False) -> None:
-        self.values = values
-        self.typed = typed
+        self.values: tuple[str, ...] = values
+        self.typed: bool = typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class Fields:
         ahead: Check | None = None,
         check: Check | None = None,
     ) -> None:
-        self.fields = fields
-        self.names = frozenset(fields)
+        self.fields: Mapping[str, Shape | Maybe] = fields
+        self.names: frozenset[str] = frozenset(fields)
         self.closed = closed
-        self.ahead = ahead
-        self.check = check
+        self.ahead: Check | None = ahead
+        self.check: Check | None = check
 
 
 class OneMember:
@@ -103,10 +103,10 @@ class OneMember:
     def __init__(
         self, shapes: Mapping[str, "Shape"], *, named: bool = True, ahead: Check | None = None
     ) -> None:
-        self.shapes = shapes
-        self.names = frozenset(shapes)
-        self.named = named
-        self.ahead = ahead
+        self.shapes: Mapping[str, Shape] = shapes
+        self.names: frozenset[str] = frozenset(shapes)
+        self.named: bool = named
+        self.ahead: Check | None = ahead
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class SharedBench:
     """The open shared toolset. At first it offers only the first of its tools."""
 
     def __init__(self, tools: Offering, random: Random, counts: Counter[str]) -> None:
-        self.tools = tools[:1]
+        self.tools: Sequence[Tool[..., Any]] = tools[:1]
         self._all = tools
         self._random = random
         self._counts = counts
@@ -58,7 +58,9 @@ class SimulatedToolsets:
     def __init__(self, random: Random, problems: Problems) -> None:
         self._random, self._problems = random, problems
         self.tools: Offering = ()
-        self.counts = Counter[str](toolsets_opened=0, toolsets_refused=0, toolsets_changed=0, toolset_calls=0)
+        self.counts: Counter[str] = Counter(
+            toolsets_opened=0, toolsets_refused=0, toolsets_changed=0, toolset_calls=0
+        )
         self._open = 0
         self._sources = {
             "toolset": ToolSource(self._open_bench, "bench", waiting=PATIENCE),

@@ -22,7 +22,7 @@ class Problems:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.count = 0
+        self.count: int = 0
 
     def add(self, invariant: str, about: str) -> None:
         """Record that an invariant was broken."""

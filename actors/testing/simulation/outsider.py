@@ -51,7 +51,7 @@ class Outsider:
         self._came, self._looks = came, looks
         self._resolved_calls: list[PendingCall] = []
         self._asked = anyio.Event()
-        self.scope = anyio.CancelScope()
+        self.scope: anyio.CancelScope = anyio.CancelScope()
 
     def start_checks(self) -> None:
         """Start checking, because a turn waits."""

@@ -27,7 +27,7 @@ class Tries:
     """A failing plan and the remaining tries to shrink it."""
 
     def __init__(self, plan: SimulationPlan, fails: Fails, tries: int) -> None:
-        self.plan = plan
+        self.plan: SimulationPlan = plan
         self._fails = fails
         self._tries = tries
 

@@ -88,35 +88,38 @@ class World:
     )
     models: ClassVar[Mapping[str, str]] = {"openai_responses": "gpt", "anthropic": "claude"}
 
+    faults: int
+    too_long: int
+
     def __init__(
         self, plan: SimulationPlan, tools: Tools = (), observe: Callable[["World"], Observer] | None = None
     ) -> None:
         self.plan = plan
-        self.problems = Problems()
+        self.problems: Problems = Problems()
         self.faultless = False
         """True if faults have stopped."""
         self.crashed: set[str] = set()
         """Sessions with a crashed actor, whose pending work may be lost."""
         arguments = {each.name: made_from(each.schema) for each in tools}
-        self.model = Model(plan, arguments)
-        self.random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
-        self.servers = {name: self._server(name) for name in DIALECTS}
-        self.network = SimulatedNetwork(self.servers, self.random, self._note_request)
-        self.members = {name: frozenset({name}) for name in DIALECTS}
+        self.model: Model = Model(plan, arguments)
+        self.random: Random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
+        self.servers: dict[str, LoopbackServer] = {name: self._server(name) for name in DIALECTS}
+        self.network: SimulatedNetwork = SimulatedNetwork(self.servers, self.random, self._note_request)
+        self.members: dict[str, frozenset[str]] = {name: frozenset({name}) for name in DIALECTS}
         self.members |= dict.fromkeys(POOLS, frozenset(DIALECTS))
-        self.own_tools = frozenset(arguments)
-        self.toolbox = Toolbox(self.random, self._note_start, self._writing)
+        self.own_tools: frozenset[str] = frozenset(arguments)
+        self.toolbox: Toolbox = Toolbox(self.random, self._note_start, self._writing)
         self._made = {
             (extra, form): tuple(self.toolbox.tools(extra, form)) for extra in EXTRAS for form in ("", "list")
         }
         self._own = tuple(tools)
-        self.toolsets = SimulatedToolsets(self.random, self.problems)
+        self.toolsets: SimulatedToolsets = SimulatedToolsets(self.random, self.problems)
         self.toolsets.tools = self.toolbox.of_a_toolset(self.toolsets.record_call)
-        self.digest = hashlib.blake2b(digest_size=16)
+        self.digest: hashlib.blake2b = hashlib.blake2b(digest_size=16)
         self.faults = self.too_long = 0
         self._asking = ""  # the session whose request a server answers
-        self.observer = Observer() if observe is None else observe(self)
-        self.journal = SimulatedJournal(self.observer)
+        self.observer: Observer = Observer() if observe is None else observe(self)
+        self.journal: SimulatedJournal = SimulatedJournal(self.observer)
 
     def kit(self, session: str, name: str) -> tuple[Sequence[ToolItem], tuple[str, ...]]:
         """Return what a session is given, and the names of the tools; the user's own are among them.

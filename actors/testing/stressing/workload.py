@@ -115,7 +115,7 @@ class Loaded:
         self._load = load
         self._tools = tuple(tools)
         self._approve = approve
-        self.tally = LoadTally()
+        self.tally: LoadTally = LoadTally()
 
     async def run(self) -> None:
         """Run all sessions to completion."""

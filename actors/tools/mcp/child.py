@@ -201,7 +201,7 @@ class Tail:
 
     def __init__(self) -> None:
         self._data = b""
-        self.ended = anyio.Event()
+        self.ended: anyio.Event = anyio.Event()
 
     def add(self, data: bytes) -> None:
         self._data = (self._data + data)[-TAIL:]

@@ -43,10 +43,12 @@ class SessionTools:
         same: Callable[[Toolset], Toolset] = lambda tools: tools,
     ) -> None:
         self._parts, self._same = parts, same
-        self.owners = tuple(part for part in parts if isinstance(part, ToolsetOwner))
+        self.owners: tuple[ToolsetOwner, ...] = tuple(
+            part for part in parts if isinstance(part, ToolsetOwner)
+        )
         self._versions: tuple[int, ...] | None = None
         self._names: dict[Key, str] = {}
-        self.tools = Toolset()
+        self.tools: Toolset = Toolset()
         self.refresh()
 
     def refresh(self) -> bool:

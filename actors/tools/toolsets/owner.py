@@ -49,7 +49,7 @@ class ToolsetOwner:
         self.state: State = "opening"
         self.tools: Mapping[str, Tool[..., Any]] = {}  # Any: any function
         """The current tools by name, or the last ones while it is down; in the toolset's order."""
-        self.version = 0
+        self.version: int = 0
         """Incremented when `tools` changes."""
         self.users = 0
         """Number of sessions that use the toolset."""
@@ -57,7 +57,7 @@ class ToolsetOwner:
             tuple[str, str], tuple[Tool[..., Any], Tool[..., Any]]
         ] = {}  # Any: any function
         """Pairs of a tool and its version for sessions, by the tool's name here and in the session."""
-        self.openings = 0
+        self.openings: int = 0
         """Number of openings so far, including failed ones."""
         self._system = system
         self._changes = Changes(system.loop)

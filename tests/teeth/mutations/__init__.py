@@ -17,6 +17,7 @@ from tests.teeth.mutations import (
     compaction,
     configure,
     core,
+    declared,
     dialects,
     edges,
     everyday,
@@ -176,4 +177,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *exits.MUTATIONS,
     *shipped.MUTATIONS,
     *public.MUTATIONS,
+    *declared.MUTATIONS,
 )

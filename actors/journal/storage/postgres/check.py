@@ -38,9 +38,13 @@ class JournalTables:
         JournalError: There is no journal, or one of another version; or it cannot be reached.
     """
 
+    sessions: int
+    records: int
+    blobs: int
+
     def __init__(self, url: str) -> None:
         said = parameters(url, PATIENCE, "actors sessions fsck")
-        self.where = database_label(said)
+        self.where: str = database_label(said)
         """The database, as messages call it."""
         self.sessions = self.records = self.blobs = 0
         """What was found whole."""

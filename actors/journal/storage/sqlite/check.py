@@ -31,6 +31,10 @@ class JournalFile:
         JournalError: It is not a journal, or of another version; or it cannot be opened.
     """
 
+    sessions: int
+    records: int
+    blobs: int
+
     def __init__(self, path: Path) -> None:
         self._path, self._where = Path(os.path.realpath(path)), JournalPlace(str(path))
         if not path.is_file():

@@ -47,6 +47,8 @@ class Connections:
         patience: Seconds to wait for other writers.
     """
 
+    path: Path
+
     def __init__(self, path: Path, durability: Durability, patience: float) -> None:
         self.path, self._durability, self._patience = path, durability, patience
         self._wal, self._long = path.with_name(f"{path.name}-wal"), 0
@@ -59,14 +61,14 @@ class Connections:
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
         self._files: tuple[FileId | None, ...] = ()  # the files that the writer has open
-        self.pages = 0
+        self.pages: int = 0
         """Written since the last checkpoint, about."""
-        self.deleted = False
+        self.deleted: bool = False
         """True if the write-ahead log may still hold something that was deleted."""
         self._unmoved = 0  # pages that the last checkpoint left in the log
-        self.sizes = StorageSizes()
+        self.sizes: StorageSizes = StorageSizes()
         """Of the files, as the last transaction left them."""
-        self.changed = True
+        self.changed: bool = True
         """True if another process may have written since whoever remembers anything last set this back."""
 
     @contextmanager

@@ -24,7 +24,7 @@ class Hosts:
     def __init__(self, path: Path, lease: float) -> None:
         self._path, self._lease = path, lease
         self._lock: HostLock | None = None
-        self.name = ""
+        self.name: str = ""
         """Of this host, drawn as it becomes one: a storage may be made before its process is forked."""
 
     def begin(self, connection: Connection) -> None:

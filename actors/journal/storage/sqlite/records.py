@@ -65,7 +65,8 @@ class PlacedRow(SessionRow):
 
     def append(self, stored: bytes, place: int) -> Written:
         """Append a record at this place; return the values to write for it."""
-        before, self.last, self.place = self.place, self.last + 1, place
+        before, self.place = self.place, place
+        self.last: int = self.last + 1
         return place, before, self.key, self.last, record_checksum(self.key, self.last, stored), stored
 
 
