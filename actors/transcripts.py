@@ -58,7 +58,7 @@ from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane
 from actors.core.lanes.preview import Preview
 from actors.core.lanes.reproduction import RedactedRequest
 from actors.core.ledger import Ledger
-from actors.core.log.events import ToolCallRecord
+from actors.core.log.call_events import ToolCallRecord
 from actors.core.models.facts import ModelFacts
 from actors.core.models.rules import Ids, MediaRules, ReasoningRules, RequestRules, TurnRules
 from actors.core.render import RenderTarget, ThinkingPolicy

@@ -18,7 +18,7 @@ from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
-from actors.core.log.events import CallEvent, Returned, Scheduled, Started
+from actors.core.log.call_events import CallEvent, Returned, Scheduled, Started
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.transcript.diagnostics import Notes
 from actors.core.transcript.transcript import RenderState

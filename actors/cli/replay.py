@@ -29,16 +29,15 @@ from actors.config import Config, load
 from actors.core.check import check
 from actors.core.data.jsonio import JsonValue, parse
 from actors.core.dialects.profiles import dialect
+from actors.core.log.call_events import Failed, Returned
 from actors.core.log.events import (
     AskStarted,
     Compacted,
     EpochBegan,
-    Failed,
     LogEvent,
     Opened,
     RequestSent,
     ResultsTrimmed,
-    Returned,
     Rewound,
     RoundEnded,
 )

@@ -17,19 +17,19 @@ from msgspec import Struct
 from actors.core.data.jsonio import Json
 from actors.core.data.persistent_map import NOTHING, PersistentMap
 from actors.core.data.record import ConstructorMeta, from_fields, reduce_fields, replace
-from actors.core.log.events import (
+from actors.core.log.call_events import (
     CallEvent,
     Cancelled,
     Completion,
     Failed,
     Reason,
-    RequestSent,
     Returned,
     Scheduled,
     Started,
     ToolCallRecord,
     result_of,
 )
+from actors.core.log.events import RequestSent
 from actors.core.values.content import Media, in_words
 from actors.core.values.identity import CallId
 

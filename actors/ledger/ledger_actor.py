@@ -11,7 +11,8 @@ from typing import ClassVar, TypeAlias, assert_never
 from msgspec import Struct
 
 from actors.core.ledger import Ledger
-from actors.core.log.events import CallEvent, RequestSent
+from actors.core.log.call_events import CallEvent
+from actors.core.log.events import RequestSent
 from actors.errors import ActorStopped
 from actors.journal.journal_actor import JournalCommand
 from actors.journal.log import Generation, Replay

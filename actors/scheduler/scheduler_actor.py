@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from actors.core.data.jsonio import JsonValue
-from actors.core.log.events import (
+from actors.core.log.call_events import (
     CallEvent,
     Cancelled,
     Completion,
@@ -29,8 +29,8 @@ from actors.core.log.events import (
     Returned,
     Scheduled,
     Started,
-    SubagentUsage,
 )
+from actors.core.log.events import SubagentUsage
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.schemas.readings import FittingValue
 from actors.core.schemas.repair import Repair, RepairMode

@@ -10,7 +10,8 @@ from msgspec import Struct, field
 
 from actors.core.data.jsonio import JsonObject
 from actors.core.history.compaction import CompactionResult
-from actors.core.log.events import Failed, Returned, Verdict
+from actors.core.log.call_events import Failed, Returned
+from actors.core.log.events import Verdict
 from actors.core.session.publishing import terminal_event
 from actors.core.settings.asking import Asked
 from actors.core.stream_events.events import SessionEvent, TerminalEvent

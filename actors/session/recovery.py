@@ -11,7 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from actors.core.ledger import Ledger
-from actors.core.log.events import Reason, TurnEnded
+from actors.core.log.call_events import Reason
+from actors.core.log.events import TurnEnded
 from actors.core.session.publishing import interrupted_result
 from actors.core.stream_events.results import AskResult
 from actors.core.values.content import ToolCall

@@ -16,7 +16,8 @@ from typing import Any, Final, TypeVar, get_args
 from actors.core.data.jsonio import JsonValue
 from actors.core.data.truncate import SizeLimits
 from actors.core.ledger import Ledger
-from actors.core.log.events import ApprovalDecided, Failed, Returned, TurnPaused, Verdict
+from actors.core.log.call_events import Failed, Returned
+from actors.core.log.events import ApprovalDecided, TurnPaused, Verdict
 from actors.core.session.awaiting import approved_calls, pending_calls, publisher_at
 from actors.core.stream_events.results import ApprovalDecision, Approvals, CallResults, PendingCall
 from actors.core.turn.batch import denial

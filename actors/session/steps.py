@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from actors.adapters.failure import ACTIONS, Failure
 from actors.core.lanes.lane import Rendered, refusal_report
-from actors.core.log.events import EpochBegan, EpochReason, Reason, RoundEnded
+from actors.core.log.call_events import Reason
+from actors.core.log.events import EpochBegan, EpochReason, RoundEnded
 from actors.core.settings.asking import forced_instruction
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.transcript.diagnostics import Refusal, Report

@@ -8,7 +8,7 @@ The scheduler runs tools: it awaits async functions and runs the others in a wor
 Schema validator are imported when the first tool is defined.
 """
 
-from actors.core.log.events import Effects
+from actors.core.log.call_events import Effects
 from actors.tools.context import ToolContext
 from actors.tools.options import Approval, ApprovalRule, ToolOptions, default_approval
 from actors.tools.tool import Tool, tool

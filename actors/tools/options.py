@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from actors.core.data.jsonio import JsonValue
-from actors.core.log.events import Effects
+from actors.core.log.call_events import Effects
 from actors.tools.signature import is_async
 
 Approval: TypeAlias = Literal["allow", "ask", "deny"]

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Generic, Never, ParamSpec, TypeGuard, TypeVar, Unpack, overload
 
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
-from actors.core.log.events import Effects
+from actors.core.log.call_events import Effects
 from actors.core.schemas.arguments import ArgumentCheck, ArgumentError, compile_schema
 from actors.core.schemas.readings import FittingValue, only_reading
 from actors.core.turn.batch import BoundArguments

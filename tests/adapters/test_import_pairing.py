@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from actors.core.log.events import result_of
+from actors.core.log.call_events import result_of
 from actors.core.values.content import Text
 from actors.core.values.identity import RUNTIME
 from actors.transcripts import Ledger, check, dialect, encode, from_wire, render

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from actors import Runtime, subagent
 from actors.cli.targets import tools
 from actors.config import load
-from actors.core.log.events import Closed, Denied, Failed, LogEvent, Opened, Refused, Returned, Scheduled
+from actors.core.log.call_events import Denied, Failed, Refused, Returned, Scheduled
+from actors.core.log.events import Closed, LogEvent, Opened
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import SECONDS, actors
 from tests.cli.terminal import run_terminal

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from actors.adapters.request import Settings
 from actors.core.data.jsonio import quote
-from actors.core.log.events import AskStarted, Returned, Scheduled, Started
+from actors.core.log.call_events import Returned, Scheduled, Started
+from actors.core.log.events import AskStarted
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack

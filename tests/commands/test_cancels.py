@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.log.events import Scheduled
+from actors.core.log.call_events import Scheduled
 from actors.testing import Call, Say, Turn
 from tests.commands.cancels import FRESH, PHASES, Storm
 from tests.runtime.test_recovery_of_sessions import HeldStorage

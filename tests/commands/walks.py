@@ -28,22 +28,16 @@ from actors.core.history.history import History
 from actors.core.history.turn_ends import end_of
 from actors.core.lanes.lane import Rendered
 from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.call_events import Cancelled, Denied, Failed, Refused, Returned, Scheduled, Started
 from actors.core.log.events import (
     AskStarted,
-    Cancelled,
     Compacted,
     Configured,
-    Denied,
     EpochBegan,
-    Failed,
-    Refused,
     ResultsTrimmed,
-    Returned,
     Rewound,
     RoundEnded,
-    Scheduled,
     Short,
-    Started,
     TurnEnded,
 )
 from actors.core.render import RenderTarget

@@ -24,21 +24,16 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, advance, empty_lane, seals
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
-from actors.core.log.events import (
-    AskStarted,
+from actors.core.log.call_events import (
     CallEvent,
     Cancelled,
-    EpochBegan,
     Failed,
-    LogEvent,
-    Opened,
-    RequestSent,
     Returned,
-    RoundEnded,
     Scheduled,
     Started,
     ToolCallRecord,
 )
+from actors.core.log.events import AskStarted, EpochBegan, LogEvent, Opened, RequestSent, RoundEnded
 from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.core.session.lanes import Lanes
 from actors.core.session.state import SessionState

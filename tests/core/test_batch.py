@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from actors.core.data.jsonio import JsonValue, parse
-from actors.core.log.events import Denied, Refused, Scheduled
+from actors.core.log.call_events import Denied, Refused, Scheduled
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.turn.batch import BoundArguments, Plan, WaitingCall, plan
 from actors.core.values.content import ToolCall

@@ -3,15 +3,13 @@
 import pytest
 
 from actors.core.data.jsonio import Json, JsonObject
+from actors.core.log.call_events import Effects, Scheduled, Started
 from actors.core.log.events import (
     ApprovalDecided,
     AskStarted,
-    Effects,
     LogEvent,
     Opened,
     RoundEnded,
-    Scheduled,
-    Started,
     SwitchQueued,
     TurnEnded,
     TurnPaused,

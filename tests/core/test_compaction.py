@@ -22,6 +22,7 @@ from actors.core.history.compaction import (
 from actors.core.history.estimate import Calibration, ReportedRequest, estimate_tokens, tokens_of
 from actors.core.history.history import History, shorten, with_ledger
 from actors.core.ledger import Ledger
+from actors.core.log.call_events import Returned, Scheduled
 from actors.core.log.events import (
     AskStarted,
     Compacted,
@@ -29,9 +30,7 @@ from actors.core.log.events import (
     Opened,
     RequestSent,
     ResultsTrimmed,
-    Returned,
     RoundEnded,
-    Scheduled,
     TurnStarted,
 )
 from actors.core.session.rebuild import rebuild

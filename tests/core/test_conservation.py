@@ -12,7 +12,8 @@ from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.log.events import RequestSent, Returned, Scheduled, ToolCallRecord
+from actors.core.log.call_events import Returned, Scheduled, ToolCallRecord
+from actors.core.log.events import RequestSent
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from actors.core.data.jsonio import Json, parse
 from actors.core.history.history import History
-from actors.core.log.events import ToolCallRecord
+from actors.core.log.call_events import ToolCallRecord
 from actors.core.normalize import attribute
 from actors.core.values.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import RUNTIME, CallId

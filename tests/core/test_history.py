@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actors.core.data.persistent_map import NOTHING, PersistentMap
 from actors.core.history.history import History, replace_messages
 from actors.core.ledger import Ledger
-from actors.core.log.events import Scheduled
+from actors.core.log.call_events import Scheduled
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
 from actors.core.values.packed import pack, unpack

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from actors.core.data.jsonio import quote
-from actors.core.log.events import AskStarted, Compacted, EpochBegan, Opened, Returned, RoundEnded, Scheduled
+from actors.core.log.call_events import Returned, Scheduled
+from actors.core.log.events import AskStarted, Compacted, EpochBegan, Opened, RoundEnded
 from actors.core.values.content import Message, ProviderState, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack

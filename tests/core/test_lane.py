@@ -16,16 +16,8 @@ from actors.core.data.segments import SHARED
 from actors.core.history.history import History, replace_messages
 from actors.core.lanes.lane import Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
-from actors.core.log.events import (
-    AskStarted,
-    Compacted,
-    LogEvent,
-    Opened,
-    RequestSent,
-    Returned,
-    RoundEnded,
-    Scheduled,
-)
+from actors.core.log.call_events import Returned, Scheduled
+from actors.core.log.events import AskStarted, Compacted, LogEvent, Opened, RequestSent, RoundEnded
 from actors.core.render import STRIDE
 from actors.core.session.lanes import Lanes
 from actors.core.session.rebuild import rebuild

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from actors.core.data.jsonio import Json, quote
 from actors.core.ledger import Ledger
-from actors.core.log.events import (
+from actors.core.log.call_events import (
     CallEvent,
     Cancelled,
     Denied,
     Failed,
     Refused,
-    RequestSent,
     Returned,
     Scheduled,
     Started,
     ToolCallRecord,
 )
+from actors.core.log.events import RequestSent
 from actors.core.values.content import Media, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.testing.images import png_base64

@@ -12,15 +12,8 @@ from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, LLAMA_CPP, OPENAI_CHAT, PROFILES
 from actors.core.ledger import Ledger
-from actors.core.log.events import (
-    Cancelled,
-    Reason,
-    RequestSent,
-    Returned,
-    Scheduled,
-    Started,
-    ToolCallRecord,
-)
+from actors.core.log.call_events import Cancelled, Reason, Returned, Scheduled, Started, ToolCallRecord
+from actors.core.log.events import RequestSent
 from actors.core.render import ThinkingPolicy
 from actors.core.render.choose import SYNTHETIC
 from actors.core.transcript.diagnostics import Report

@@ -10,9 +10,9 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History, with_ledger
 from actors.core.ledger import Ledger
 from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.call_events import Cancelled, Returned, Scheduled, Started
 from actors.core.log.events import (
     AskStarted,
-    Cancelled,
     Closed,
     Compacted,
     EpochBegan,
@@ -20,10 +20,7 @@ from actors.core.log.events import (
     LogEvent,
     Opened,
     RequestSent,
-    Returned,
     RoundEnded,
-    Scheduled,
-    Started,
     SwitchApplied,
     SwitchFailed,
     SwitchQueued,

@@ -10,18 +10,18 @@ from typing import TypeAlias
 from actors.core.data.jsonio import Json, quote
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.log.events import (
+from actors.core.log.call_events import (
     CallEvent,
     Cancelled,
     Denied,
     Failed,
     Reason,
     Refused,
-    RequestSent,
     Returned,
     Scheduled,
     Started,
 )
+from actors.core.log.events import RequestSent
 from actors.core.values.content import Message, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from tests.generated.parts import REASONS

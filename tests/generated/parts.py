@@ -6,7 +6,7 @@
 from collections.abc import Callable, Mapping
 
 from actors.core.data.jsonio import Json, quote
-from actors.core.log.events import Reason
+from actors.core.log.call_events import Reason
 from actors.core.values.content import Block, Code, Media, MessageRole, Text, ToolCall, ToolResult
 from actors.testing.images import png_base64
 

@@ -15,7 +15,7 @@ from psycopg import sql
 
 from actors.cli import main
 from actors.core.data.jsonio import Json
-from actors.core.log.events import Failed
+from actors.core.log.call_events import Failed
 from actors.core.values.identity import CallId
 from actors.errors import JournalUnavailable
 from actors.journal.storage import Entry, Storage

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actors.core.data.jsonio import Json
-from actors.core.log.events import Returned
+from actors.core.log.call_events import Returned
 from actors.core.values.identity import CallId
 from actors.journal.storage import Entry
 from actors.journal.storage.postgres import PostgresStorage

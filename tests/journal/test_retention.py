@@ -15,7 +15,8 @@ from actors import Runtime, ToolContext, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import JournalSettings
 from actors.core.data.jsonio import Json
-from actors.core.log.events import Failed, LogEvent, Opened, Returned, TurnPaused, TurnStarted
+from actors.core.log.call_events import Failed, Returned
+from actors.core.log.events import LogEvent, Opened, TurnPaused, TurnStarted
 from actors.core.settings.durations import duration
 from actors.core.values.identity import Binding, CallId
 from actors.errors import ConfigError, JournalDamaged, SessionLeased

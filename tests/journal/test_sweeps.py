@@ -16,7 +16,7 @@ import pytest
 from actors import Runtime
 from actors.config import Config, FileSettings, RuntimeLimits
 from actors.config.settings import JournalSettings
-from actors.core.log.events import Failed
+from actors.core.log.call_events import Failed
 from actors.core.values.identity import CallId
 from actors.errors import JournalUnavailable, SessionLeased, TooManySessions
 from actors.journal.storage import Entry, Storage

@@ -24,9 +24,10 @@ class Plant:
     places: tuple[str, ...]
 
 
-_CONTENT, _EVENTS, _FEED = (
+_CONTENT, _EVENTS, _CALL_EVENTS, _FEED = (
     "actors/core/values/content.py",
     "actors/core/log/events.py",
+    "actors/core/log/call_events.py",
     "actors/core/stream_events/events.py",
 )
 _DIALECT, _PROFILES = "actors/core/dialects/dialect.py", "actors/core/dialects/profiles.py"
@@ -85,7 +86,7 @@ PLANTS = (
         "event of a tool call",
         (
             Edit(
-                f"{_EVENTS}:CallEvent",
+                f"{_CALL_EVENTS}:CallEvent",
                 "CallEvent: TypeAlias = ...",
                 """
                 class Waited(EventBase, frozen=True):
@@ -200,7 +201,7 @@ PLANTS = (
     ),
     Plant(
         "reason without a result",
-        (Edit(f"{_EVENTS}:Reason", "Literal[*...]", 'Literal["forgotten", *...]'),),
+        (Edit(f"{_CALL_EVENTS}:Reason", "Literal[*...]", 'Literal["forgotten", *...]'),),
         (
             "actors/core/render/choose.py:SYNTHETIC",
             "tests/generated/parts.py:REASONS",

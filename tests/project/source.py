@@ -1,7 +1,7 @@
 """Resolve the names in a module's source to their definitions, whatever the module calls them.
 
-A reference is the dotted name of the definition, such as `actors.core.log.events.Returned`, even if a module imports it
-under another name, through its package, or from a module that re-exports it, or assigns it to another name.
+A reference is the dotted name of the definition, such as `actors.core.log.call_events.Returned`, even if a module
+imports it under another name, through its package, or from a module that re-exports it, or assigns it to another name.
 """
 
 import ast

@@ -17,7 +17,8 @@ from actors import errors
 from actors.adapters.failure import ACTIONS, Kind
 from actors.cli.exits import of_error
 from actors.config import load
-from actors.core.log.events import EpochReason, Gap, TurnStatus
+from actors.core.log.call_events import Gap
+from actors.core.log.events import EpochReason, TurnStatus
 from actors.core.values.intake import Dedupe
 from tests.cli.command import script
 

@@ -17,7 +17,8 @@ from msgspec import Struct
 import actors
 from actors.config.providers import PROVIDERS
 from actors.core.dialects.profiles import ALIASES, PROFILES
-from actors.core.log.events import Cancelled, Denied, Failed, LogEvent, Refused, Returned
+from actors.core.log.call_events import Cancelled, Denied, Failed, Refused, Returned
+from actors.core.log.events import LogEvent
 from tests.project.source import names_in, nodes_of, references, tree_of
 
 ROOT = Path(actors.__file__).parent

@@ -7,23 +7,23 @@ import pytest
 
 from tests.project.source import definition, references
 
-RETURNED = "actors.core.log.events.Returned"
+RETURNED = "actors.core.log.call_events.Returned"
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        "from actors.core.log.events import Returned\nReturned()",
-        "from actors.core.log.events import Returned as End\nEnd()",
-        "from actors.core.log import events\nevents.Returned()",
-        "from actors.core.log import events as log\nlog.Returned()",
-        "import actors.core.log.events\nactors.core.log.events.Returned()",
-        "import actors.core.log.events as log\nlog.Returned()",
-        "import actors\nactors.core.log.events.Returned()",
+        "from actors.core.log.call_events import Returned\nReturned()",
+        "from actors.core.log.call_events import Returned as End\nEnd()",
+        "from actors.core.log import call_events\ncall_events.Returned()",
+        "from actors.core.log import call_events as log\nlog.Returned()",
+        "import actors.core.log.call_events\nactors.core.log.call_events.Returned()",
+        "import actors.core.log.call_events as log\nlog.Returned()",
+        "import actors\nactors.core.log.call_events.Returned()",
         "from actors.scheduler.scheduler_actor import Returned\nReturned()",
-        "from actors.core.log.events import Returned\nend = Returned\nend()",
-        "from actors.core.log import events\nend = events.Returned\nend()",
-        "def end():\n    from actors.core.log.events import Returned as End\n    return End()",
+        "from actors.core.log.call_events import Returned\nend = Returned\nend()",
+        "from actors.core.log import call_events\nend = call_events.Returned\nend()",
+        "def end():\n    from actors.core.log.call_events import Returned as End\n    return End()",
     ],
 )
 def test_a_call_is_found_by_any_name(tmp_path: Path, source: str) -> None:

@@ -26,7 +26,8 @@ from actors.core import check
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ALIASES, PROFILES
 from actors.core.log import events
-from actors.core.log.events import EpochReason, Gap, LogEvent, Reason
+from actors.core.log.call_events import Gap, Reason
+from actors.core.log.events import EpochReason, LogEvent
 from actors.core.models.rules import Family
 from actors.core.normalize.attribute import SAID_BY
 from actors.core.render.choose import SYNTHETIC

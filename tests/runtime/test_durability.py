@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from actors import Runtime, tool
-from actors.core.log.events import Returned, Scheduled
+from actors.core.log.call_events import Returned, Scheduled
 from actors.core.session.state import SessionState
 from actors.kernel import Command
 from actors.testing import Call, OpenAIServer, Say, Turn, serve

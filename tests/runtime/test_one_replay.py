@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.core.data.chunked import item_count, up_to
-from actors.core.log.events import Started
+from actors.core.log.call_events import Started
 from actors.core.session.rebuild import LogFold
 from actors.errors import JournalBehind
 from actors.journal.storage import PAGE, LogPage

@@ -7,7 +7,8 @@ import anyio
 import pytest
 
 from actors import ToolContext, tool
-from actors.core.log.events import Cancelled, Effects, Started, TurnEnded
+from actors.core.log.call_events import Cancelled, Effects, Started
+from actors.core.log.events import TurnEnded
 from actors.core.stream_events.events import ErrorEvent
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime

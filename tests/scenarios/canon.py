@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias, assert_never
 from actors.core.data.jsonio import Json, quote
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.log.events import CallEvent, Cancelled, RequestSent, Returned, Scheduled, Started
+from actors.core.log.call_events import CallEvent, Cancelled, Returned, Scheduled, Started
+from actors.core.log.events import RequestSent
 from actors.core.values.content import (
     Block,
     Media,

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.log.events import Scheduled, Started
+from actors.core.log.call_events import Scheduled, Started
 from actors.core.values.content import ToolCall
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Turn

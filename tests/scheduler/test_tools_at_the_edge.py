@@ -19,7 +19,7 @@ import pytest
 
 from actors import ToolCall, tool
 from actors.config import RuntimeLimits
-from actors.core.log.events import Started
+from actors.core.log.call_events import Started
 from actors.errors import ThreadsBusy
 from actors.kernel.event_loop import event_loop
 from actors.scheduler.executor import ToolFailure

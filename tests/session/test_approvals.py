@@ -13,16 +13,8 @@ import pytest
 
 from actors.config import RuntimeLimits
 from actors.core.data.jsonio import JsonValue
-from actors.core.log.events import (
-    ApprovalAsked,
-    ApprovalDecided,
-    Cancelled,
-    Denied,
-    Returned,
-    Started,
-    TurnPaused,
-    TurnResumed,
-)
+from actors.core.log.call_events import Cancelled, Denied, Returned, Started
+from actors.core.log.events import ApprovalAsked, ApprovalDecided, TurnPaused, TurnResumed
 from actors.core.stream_events.events import ApprovalRequestedEvent, CompleteEvent
 from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import CallId

@@ -10,7 +10,7 @@ import pytest
 import actors
 from actors.cli.exits import Exit, of_error
 from actors.core.data.jsonio import Json
-from actors.core.log.events import Failed
+from actors.core.log.call_events import Failed
 from actors.core.stream_events.events import ErrorEvent
 from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import CallId

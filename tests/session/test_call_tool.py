@@ -8,7 +8,8 @@ import pytest
 
 from actors import Budget, Price, Runtime, ToolContext
 from actors.config import Config, FileSettings
-from actors.core.log.events import Returned, Scheduled, Started, TurnEnded, TurnStarted
+from actors.core.log.call_events import Returned, Scheduled, Started
+from actors.core.log.events import TurnEnded, TurnStarted
 from actors.core.stream_events.events import ToolProgressEvent, TurnEndedEvent
 from actors.errors import SessionError
 from actors.strict.server import LoopbackServer

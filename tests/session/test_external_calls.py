@@ -9,7 +9,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.log.events import Cancelled, Returned, TurnEnded, TurnPaused, TurnResumed, TurnStarted
+from actors.core.log.call_events import Cancelled, Returned
+from actors.core.log.events import TurnEnded, TurnPaused, TurnResumed, TurnStarted
 from actors.core.stream_events.events import CallEnd, CompleteEvent, ToolResultsEvent
 from actors.core.stream_events.results import AskResult, SwitchOutcome
 from actors.core.values.identity import CallId

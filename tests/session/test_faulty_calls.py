@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.log.events import Refused, RoundEnded
+from actors.core.log.call_events import Refused
+from actors.core.log.events import RoundEnded
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer

@@ -10,7 +10,7 @@ import pytest
 
 from actors import Media, ToolCall, tool
 from actors.core.dialects.profiles import PROFILES
-from actors.core.log.events import Returned
+from actors.core.log.call_events import Returned
 from actors.core.values.content import Message, Text, ToolResult
 from actors.strict.rules import validate
 from actors.strict.server import LoopbackServer

@@ -9,7 +9,8 @@ import anyio.lowlevel
 import pytest
 
 from actors import SwitchOutcome, tool
-from actors.core.log.events import Configured, Returned, SwitchApplied, SwitchQueued
+from actors.core.log.call_events import Returned
+from actors.core.log.events import Configured, SwitchApplied, SwitchQueued
 from actors.core.values.identity import CallId
 from actors.kernel import Context
 from actors.kernel.cell import Cell

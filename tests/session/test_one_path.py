@@ -12,7 +12,8 @@ import anyio
 import pytest
 
 from actors import Session, subagent, tool
-from actors.core.log.events import CallEventBase, Closed, Failed, LogEvent, Opened, Returned
+from actors.core.log.call_events import CallEventBase, Failed, Returned
+from actors.core.log.events import Closed, LogEvent, Opened
 from actors.scheduler.scheduler_actor import RunBatch, SchedulerActor, SchedulerCommand
 from actors.strict.server import LoopbackServer
 from actors.testing import (

@@ -8,7 +8,8 @@ import pytest
 
 from actors.config import RuntimeLimits
 from actors.core.data.jsonio import JsonValue
-from actors.core.log.events import ApprovalAsked, Refused, Scheduled, TurnEnded
+from actors.core.log.call_events import Refused, Scheduled
+from actors.core.log.events import ApprovalAsked, TurnEnded
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.publishing import Publisher
 from actors.core.stats.event_counts import recount_events

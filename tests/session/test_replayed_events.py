@@ -11,7 +11,8 @@ import pytest
 
 from actors import Session, tool
 from actors.config import BackendLimits, PoolSettings, RuntimeLimits
-from actors.core.log.events import Cancelled, LogEvent
+from actors.core.log.call_events import Cancelled
+from actors.core.log.events import LogEvent
 from actors.core.session.ask_start import AskStart
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.event_json import event_json, sse_frame

@@ -4,7 +4,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.log.events import AskStarted, LogEvent, RequestSent, Returned, RoundEnded, TurnEnded
+from actors.core.log.call_events import Returned
+from actors.core.log.events import AskStarted, LogEvent, RequestSent, RoundEnded, TurnEnded
 from actors.core.stream_events.events import (
     CallEnd,
     CompleteEvent,

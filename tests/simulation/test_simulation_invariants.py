@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from actors.core.data.jsonio import Json
-from actors.core.log import events
+from actors.core.log import call_events, events
 from actors.core.stream_events.results import AskResult
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
@@ -24,10 +24,10 @@ CALLED = (
     SAID,
     events.TurnStarted(1, 1, HERE),
     events.RoundEnded(1, 1, pack(Message("assistant", (ToolCall(CALL, "delegate", {}),), 1, HERE)), calls=1),
-    events.Scheduled(CALL, "delegate", Json(b"{}")),
+    call_events.Scheduled(CALL, "delegate", Json(b"{}")),
 )
 BELOW = events.Opened("s1-c1", "a", key="below", above="above")
-CRASHED = (events.Cancelled(CALL, "outcome_unknown"), events.TurnEnded(1, "interrupted"))
+CRASHED = (call_events.Cancelled(CALL, "outcome_unknown"), events.TurnEnded(1, "interrupted"))
 
 
 class Logs:
@@ -60,7 +60,7 @@ def test_a_turn_that_ends_before_its_subagents_is_reported() -> None:
     logs = Logs()
     logs.write("s1", *CALLED)
     logs.write("s1-c1", BELOW)
-    told = logs.write("s1", events.Cancelled(CALL, "cancelled"), events.TurnEnded(1, "complete"))
+    told = logs.write("s1", call_events.Cancelled(CALL, "cancelled"), events.TurnEnded(1, "complete"))
     assert told == ["a turn does not end before its subagents"]
 
 

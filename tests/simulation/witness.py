@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from actors.core.history.compaction import mentioned_ids
-from actors.core.log import events
-from actors.core.log.events import Cancelled, LogEvent
+from actors.core.log import call_events, events
+from actors.core.log.call_events import Cancelled
+from actors.core.log.events import LogEvent
 from actors.core.values.identity import RUNTIME, Binding, CallId
 from actors.core.values.packed import unpack
 from actors.core.values.stream import Usage
 from actors.testing.simulation.observer import Problems
 from actors.testing.simulation.plan import OUTSIDE
 
-REAL = (events.Returned, events.Failed, events.Denied, events.Refused)
+REAL = (call_events.Returned, call_events.Failed, call_events.Denied, call_events.Refused)
 """The real completions of a call."""
 TOKEN = re.compile(rb"<<[^<>]{1,40}>>")
 """Pattern of the unique mark in each result of a simulated tool."""
@@ -115,7 +116,7 @@ class Witness:
         if seen.closed:
             self._wrong("no event follows the end of a session", session, type(event).__name__)
         match event:
-            case events.CallEventBase():
+            case call_events.CallEventBase():
                 self._call(session, seen, event)
             case events.TurnStarted() | events.RequestSent() | events.RoundEnded() | events.TurnEnded():
                 self._turn(session, seen, event)
@@ -158,13 +159,13 @@ class Witness:
         seen.tokens = {token: call for token, call in seen.tokens.items() if call not in seen.removed}
         seen.due.intersection_update(seen.tokens)
 
-    def _call(self, session: str, seen: Sighting, event: events.CallEventBase) -> None:
+    def _call(self, session: str, seen: Sighting, event: call_events.CallEventBase) -> None:
         call = event.call_id
         if isinstance(event, REAL):
             self._on_completed(session, seen, event)
         elif isinstance(event, Cancelled):
             seen.open_calls.discard(call)
-        elif isinstance(event, events.Scheduled):
+        elif isinstance(event, call_events.Scheduled):
             if call not in seen.known:
                 self._wrong("only calls of the model run", session, call)
             seen.scheduled.add(call)
@@ -174,12 +175,12 @@ class Witness:
                 seen.threaded.add(call)
             if (named := KEY.search(event.arguments)) is not None:
                 seen.keys[named[1].decode()] = call
-        elif isinstance(event, events.Started):
+        elif isinstance(event, call_events.Started):
             if call not in seen.scheduled or call in seen.started:
                 self._wrong("a call is scheduled, then started once", session, call)
             seen.started.add(call)
 
-    def _on_completed(self, session: str, seen: Sighting, event: events.Completion) -> None:
+    def _on_completed(self, session: str, seen: Sighting, event: call_events.Completion) -> None:
         call = event.call_id
         if call in seen.ended and call in seen.external:
             return  # a repeated result is a duplicate: stored, and never shown
@@ -188,7 +189,7 @@ class Witness:
             self._wrong("every call has one completion", session, about)
         seen.ended[call] = type(event).__name__
         seen.open_calls.discard(call)
-        if isinstance(event, events.Returned) and call not in seen.removed:
+        if isinstance(event, call_events.Returned) and call not in seen.removed:
             for token in TOKEN.findall(event.content):
                 seen.tokens[token] = call
 

@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 from actors import Tool, ToolContext, ToolSource, subagent, tool
-from actors.core.log.events import Cancelled, Closed, Failed, LogEvent, TurnEnded
+from actors.core.log.call_events import Cancelled, Failed
+from actors.core.log.events import Closed, LogEvent, TurnEnded
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn

@@ -8,7 +8,8 @@ import pytest
 
 from actors import Tool, handoff, tool
 from actors.config import PoolSettings
-from actors.core.log.events import AskStarted, LogEvent, Returned, SwitchApplied, TurnEnded, TurnStarted
+from actors.core.log.call_events import Returned
+from actors.core.log.events import AskStarted, LogEvent, SwitchApplied, TurnEnded, TurnStarted
 from actors.errors import ConfigError
 from actors.session.handing_over import HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn

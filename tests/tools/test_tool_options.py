@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from actors.core.data.jsonio import JsonValue
-from actors.core.log.events import Effects, LogEvent, Started
+from actors.core.log.call_events import Effects, Started
+from actors.core.log.events import LogEvent
 from actors.errors import KernelError, ToolDefinitionError
 from actors.testing import Call, Turn
 from actors.tools import Tool, tool

@@ -19,7 +19,7 @@ from actors.cli.parser import Parser
 from actors.cli.screen import screen
 from actors.cli.shape import number
 from actors.core.ledger import Ledger
-from actors.core.log.events import ToolCallRecord
+from actors.core.log.call_events import ToolCallRecord
 from actors.core.stream_events.events import SessionEvent, ToolCallEvent
 from actors.core.values.identity import CallId, mint
 from actors.runtime.handle import Session

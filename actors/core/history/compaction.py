@@ -23,7 +23,8 @@ from actors.core.data.record import StoredRecord
 from actors.core.history.estimate import size_of, tokens_of, tokens_of_results
 from actors.core.history.history import History, is_removed, shortened_results
 from actors.core.ledger import Ledger
-from actors.core.log.events import Short, ToolCallRecord
+from actors.core.log.call_events import ToolCallRecord
+from actors.core.log.events import Short
 from actors.core.settings.ranges import Range, is_number, text, whole, word
 from actors.core.values.content import Media, Message, Text
 from actors.core.values.identity import RUNTIME, CallId, mint, number_of

@@ -14,7 +14,8 @@ from actors.core.data.persistent_map import NOTHING, PersistentMap
 from actors.core.data.record import ConstructorMeta, from_fields, reduce_fields, replace
 from actors.core.history.turn_ends import CallRanges, is_within, with_range
 from actors.core.ledger import NO_CALLS, Ledger
-from actors.core.log.events import Short, ToolCallRecord
+from actors.core.log.call_events import ToolCallRecord
+from actors.core.log.events import Short
 from actors.core.normalize import import_transcript, normalize
 from actors.core.normalize.attribute import Placed
 from actors.core.values.content import Message, ToolResult

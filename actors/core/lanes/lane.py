@@ -20,7 +20,8 @@ from actors.core.data.slices import Slices, run_slices
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.log.events import EpochBegan, Reason
+from actors.core.log.call_events import Reason
+from actors.core.log.events import EpochBegan
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.transcript.diagnostics import Notes, Report
 from actors.core.transcript.transcript import Encoder, RenderState, TranscriptFacts

@@ -14,7 +14,8 @@ from msgspec.structs import fields, force_setattr
 
 from actors.core.data.jsonio import Json, JsonObject, Quoted
 from actors.core.data.record import StoredRecord
-from actors.core.log.events import VERSION, End, LogEvent, ToolCallRecord
+from actors.core.log.call_events import End, ToolCallRecord
+from actors.core.log.events import VERSION, LogEvent
 from actors.core.values.content import Block, Message, ProviderState, ToolResult
 from actors.core.values.identity import Binding
 from actors.core.values.packed import Packed, encode_record, intern_binding, seal_of

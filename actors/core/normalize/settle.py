@@ -15,7 +15,7 @@ from sys import intern
 from actors.core.data.jsonio import MAX_DEPTH, Json, parse_object, quote, sanitise, unquote
 from actors.core.data.record import replace
 from actors.core.ledger import Ledger, closed_record
-from actors.core.log.events import ToolCallRecord, result_of
+from actors.core.log.call_events import ToolCallRecord, result_of
 from actors.core.normalize.attribute import Placed, attribute
 from actors.core.normalize.pairing import CallPlace, ResultPlace, pair
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult

@@ -18,7 +18,8 @@ from actors.core.data.jsonio import Json, quote, unquote
 from actors.core.data.persistent_map import PersistentMap
 from actors.core.history.history import History, is_removed, shortened_results
 from actors.core.ledger import Answer, Ledger
-from actors.core.log.events import Gap, Short
+from actors.core.log.call_events import Gap
+from actors.core.log.events import Short
 from actors.core.transcript.diagnostics import Notes
 from actors.core.transcript.transcript import RenderState
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult

@@ -16,7 +16,19 @@ from msgspec import Struct, field
 
 from actors.core.ledger import is_repeated
 from actors.core.log import events
-from actors.core.log.events import Cancelled, Completion, LogEvent, Reason, RoundEnded, TurnEnded, TurnPaused
+from actors.core.log.call_events import (
+    Cancelled,
+    Completion,
+    Denied,
+    End,
+    Failed,
+    Reason,
+    Refused,
+    Returned,
+    Scheduled,
+    Started,
+)
+from actors.core.log.events import LogEvent, RoundEnded, TurnEnded, TurnPaused
 from actors.core.stream_events.events import (
     ApprovalDecidedEvent,
     ApprovalRequestedEvent,
@@ -62,10 +74,10 @@ from actors.core.values.stream import Cut, Usage
 NOBODY = Binding("none", "")
 _NOTHING: tuple[SessionEvent, ...] = ()
 _OUTCOMES: dict[type, CallOutcome] = {
-    events.Returned: "returned",
-    events.Failed: "failed",
-    events.Denied: "denied",
-    events.Refused: "refused",
+    Returned: "returned",
+    Failed: "failed",
+    Denied: "denied",
+    Refused: "refused",
 }
 _CANCELLED: dict[Reason, CallOutcome] = {
     "never_started": "never_started",
@@ -74,7 +86,7 @@ _CANCELLED: dict[Reason, CallOutcome] = {
 """The outcome of a call that was closed for this reason; for the other reasons it is `cancelled`."""
 
 
-def outcome_of(end: events.End | None, reason: Reason | None = None) -> CallOutcome:
+def outcome_of(end: End | None, reason: Reason | None = None) -> CallOutcome:
     """Return the reported outcome of a call with this completion, or with this reason if it has none."""
     if end is not None:
         return _OUTCOMES.get(type(end), "returned")
@@ -179,7 +191,7 @@ class OpenBatch(Struct):
         by_id = {call.id: call for call in calls}
         return OpenBatch(by_id, dict.fromkeys(by_id))
 
-    def schedule(self, event: events.Scheduled) -> None:
+    def schedule(self, event: Scheduled) -> None:
         """Keep the repaired arguments of a call."""
         call = self.calls.get(event.call_id)
         if call is not None and event.repaired:
@@ -238,15 +250,15 @@ class Publisher:
                 return self._publish_request(event)
             case RoundEnded():
                 return self._publish_round(event)
-            case events.Scheduled():
+            case Scheduled():
                 self._batch.schedule(event)
                 place = seq, turn, self._round, event.call_id
                 return (
                     (CallRepairedEvent(*place, event.tool, event.repaired),) if event.repaired else _NOTHING
                 )
-            case events.Started() | events.SubagentUsage():
+            case Started() | events.SubagentUsage():
                 return _NOTHING
-            case events.Returned() | events.Failed() | events.Denied() | events.Refused() | Cancelled():
+            case Returned() | Failed() | Denied() | Refused() | Cancelled():
                 results = self._batch.close(event)
                 ended = ToolResultsEvent(seq, turn, self._round, results, self._batch.repeated)
                 return (ended,) if results else _NOTHING

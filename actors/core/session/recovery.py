@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from actors.core.data.record import replace
+from actors.core.log.call_events import Cancelled, Started
 from actors.core.log.events import (
     ApprovalDecided,
-    Cancelled,
     Closed,
     LogEvent,
     Opened,
     RequestSent,
-    Started,
     TurnEnded,
     TurnStarted,
 )

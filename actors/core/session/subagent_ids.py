@@ -6,7 +6,8 @@ The scheduler names the sessions that tools open; deletion finds them again by t
 import re
 from collections.abc import Sequence
 
-from actors.core.log.events import LogEvent, Started
+from actors.core.log.call_events import Started
+from actors.core.log.events import LogEvent
 from actors.core.values.identity import CallId, number_of
 
 LONGEST_ID = 64

@@ -8,18 +8,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from actors.core.log.events import (
-    EpochBegan,
-    Failed,
-    LogEvent,
-    Refused,
-    RequestSent,
-    Returned,
-    RoundEnded,
-    Scheduled,
-    TurnEnded,
-    TurnStarted,
-)
+from actors.core.log.call_events import Failed, Refused, Returned, Scheduled
+from actors.core.log.events import EpochBegan, LogEvent, RequestSent, RoundEnded, TurnEnded, TurnStarted
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
 from actors.core.values.packed import unpack

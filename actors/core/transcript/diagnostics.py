@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from actors.core.log.events import Gap
+from actors.core.log.call_events import Gap
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.intake import Dedupe
 from actors.errors import Fault

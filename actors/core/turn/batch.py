@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import JsonObject, JsonValue, dump, quote
-from actors.core.log.events import Denied, Refused, Scheduled
+from actors.core.log.call_events import Denied, Refused, Scheduled
 from actors.core.schemas.arguments import ArgumentError, tool_error, unknown_tool_error
 from actors.core.schemas.repair import Repair, RepairMode, read_arguments
 from actors.core.values.content import ToolCall

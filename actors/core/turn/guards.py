@@ -21,7 +21,7 @@ from actors.core.data.jsonio import Json
 from actors.core.data.record import replace
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.log.events import CallEvent, End, Failed, Refused, Returned
+from actors.core.log.call_events import CallEvent, End, Failed, Refused, Returned
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import ConfigError

@@ -18,7 +18,7 @@ from mcp_types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from actors.core.data.jsonio import JsonValue
-from actors.core.log.events import Effects
+from actors.core.log.call_events import Effects
 from actors.core.values.identity import content_name
 from actors.errors import ToolDefinitionError, ToolsetDown
 from actors.telemetry import logger

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from actors import Runtime
 from actors.core.ledger import Ledger
-from actors.core.log.events import Cancelled, Compacted, Denied, Failed, LogEvent, Refused, Returned, Started
+from actors.core.log.call_events import Cancelled, Denied, Failed, Refused, Returned, Started
+from actors.core.log.events import Compacted, LogEvent
 from actors.core.values.identity import CallId
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile

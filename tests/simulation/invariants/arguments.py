@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from actors.core.data.jsonio import Json
-from actors.core.log import events
+from actors.core.log import call_events, events
 from actors.core.values.identity import CallId
 from actors.strict.rules.base import Json as Value
 from tests.simulation.witness import Witness
@@ -20,10 +20,10 @@ class ToolArguments:
         self._logged: dict[tuple[str, CallId], Json] = {}
         self._edited: set[tuple[str, CallId]] = set()
         self.counts = Counter[str](edited_approvals=0, calls_in_threads=0, threads_that_were_late=0)
-        witness.subscribe(events.Scheduled, self._on_scheduled)
+        witness.subscribe(call_events.Scheduled, self._on_scheduled)
         witness.subscribe(events.ApprovalDecided, self._on_decided)
 
-    def _on_scheduled(self, session: str, event: events.Scheduled) -> None:
+    def _on_scheduled(self, session: str, event: call_events.Scheduled) -> None:
         self._logged[session, event.call_id] = event.arguments
 
     def _on_decided(self, session: str, event: events.ApprovalDecided) -> None:

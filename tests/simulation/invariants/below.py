@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from actors.core.log import events
+from actors.core.log import call_events, events
 from actors.core.values.identity import CallId, number_of
 from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
@@ -41,10 +41,10 @@ class EndedSubagents:
         witness.subscribe(events.Opened, self._on_opened)
         witness.subscribe(events.AskStarted, self._on_submitted)
         witness.subscribe(events.Closed, self._on_closed)
-        witness.subscribe(events.Scheduled, self._on_scheduled)
-        witness.subscribe(events.Returned, self._on_returned)
-        witness.subscribe(events.Failed, self._on_ended)
-        witness.subscribe(events.Cancelled, self._on_ended)
+        witness.subscribe(call_events.Scheduled, self._on_scheduled)
+        witness.subscribe(call_events.Returned, self._on_returned)
+        witness.subscribe(call_events.Failed, self._on_ended)
+        witness.subscribe(call_events.Cancelled, self._on_ended)
         witness.subscribe(events.TurnEnded, self._on_turn_ended)
 
     def _on_opened(self, session: str, event: events.Opened) -> None:
@@ -70,11 +70,11 @@ class EndedSubagents:
         if self._seen[session].open_calls:
             self._problems.add("a subagent ends with all its calls closed", session)
 
-    def _on_scheduled(self, session: str, event: events.Scheduled) -> None:
+    def _on_scheduled(self, session: str, event: call_events.Scheduled) -> None:
         if (named := TASK.search(event.arguments)) is not None:
             self._tasks[session, event.call_id] = named[1].decode()
 
-    def _on_returned(self, session: str, event: events.Returned) -> None:
+    def _on_returned(self, session: str, event: call_events.Returned) -> None:
         self._on_ended(session, event)
         task = self._tasks.get((session, event.call_id))
         if task is None:
@@ -86,14 +86,14 @@ class EndedSubagents:
         if answered != FORMS[form].value(task) if form else task not in answered:
             self._problems.add("a call returns what its subagent answered", f"{session}: {event.call_id}")
 
-    def _on_ended(self, session: str, event: events.Returned | events.Failed | events.Cancelled) -> None:
+    def _on_ended(self, session: str, event: call_events.Returned | call_events.Failed | call_events.Cancelled) -> None:
         if (session, event.call_id) not in self._tasks:
             return
-        self.counts["subagents_that_were_ended"] += not isinstance(event, events.Returned)
+        self.counts["subagents_that_were_ended"] += not isinstance(event, call_events.Returned)
         number = number_of(event.call_id)
         late = [name for name in self._open.get(session, ()) if self._below[name].call == number]
         if late and not (
-            isinstance(event, events.Cancelled) and event.reason == "outcome_unknown"
+            isinstance(event, call_events.Cancelled) and event.reason == "outcome_unknown"
         ):  # a crash
             self._problems.add("a call does not end before its subagent", f"{session}: {late}")
 

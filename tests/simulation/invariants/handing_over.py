@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from actors.core.log import events
+from actors.core.log import call_events, events
 from actors.core.values.identity import CallId
 from actors.testing.simulation.plan import HANDOFFS
 from tests.simulation.witness import Witness
@@ -37,8 +37,8 @@ class HandoverTurns:
         self._held: dict[str, str] = {}
         self.counts = Counter[str](handed_over=0)
         witness.subscribe(events.RoundEnded, self._on_answered)
-        witness.subscribe(events.Scheduled, self._on_scheduled)
-        witness.subscribe(events.Returned, self._on_returned)
+        witness.subscribe(call_events.Scheduled, self._on_scheduled)
+        witness.subscribe(call_events.Returned, self._on_returned)
         witness.subscribe(events.RequestSent, self._on_sent)
         witness.subscribe(events.SwitchQueued, self._on_hold)
         witness.subscribe(events.SwitchFailed, self._on_drop)
@@ -54,11 +54,11 @@ class HandoverTurns:
         if not self._has_made_room(session):
             self._batches[session] = _HandingBatch()
 
-    def _on_scheduled(self, session: str, event: events.Scheduled) -> None:
+    def _on_scheduled(self, session: str, event: call_events.Scheduled) -> None:
         if event.tool in HANDOFFS:
             self._batches[session].calls[event.call_id] = HANDOFFS[event.tool]
 
-    def _on_returned(self, session: str, event: events.Returned) -> None:
+    def _on_returned(self, session: str, event: call_events.Returned) -> None:
         batch = self._batches.get(session)
         if batch is not None and event.call_id in batch.calls:
             batch.returned.add(event.call_id)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from actors.core.log import events
+from actors.core.log import call_events, events
 from actors.core.values.content import ToolResult
 from actors.core.values.identity import RUNTIME
 from tests.simulation.witness import Witness
@@ -19,10 +19,10 @@ class ProgramCalls:
         witness.subscribe(events.TurnStarted, self._on_bound)
         witness.subscribe(events.RequestSent, self._on_request_or_approval)
         witness.subscribe(events.ApprovalAsked, self._on_request_or_approval)
-        witness.subscribe(events.Returned, self._on_ended)
-        witness.subscribe(events.Failed, self._on_ended)
-        witness.subscribe(events.Denied, self._on_ended)
-        witness.subscribe(events.Refused, self._on_ended)
+        witness.subscribe(call_events.Returned, self._on_ended)
+        witness.subscribe(call_events.Failed, self._on_ended)
+        witness.subscribe(call_events.Denied, self._on_ended)
+        witness.subscribe(call_events.Refused, self._on_ended)
 
     def _on_bound(self, session: str, event: events.TurnStarted) -> None:
         self._running[session] = event.binding == RUNTIME
@@ -32,7 +32,7 @@ class ProgramCalls:
             about = f"{session}: {type(event).__name__}"
             self._problems.add("a program's call needs neither model nor approval", about)
 
-    def _on_ended(self, session: str, event: events.Completion) -> None:
+    def _on_ended(self, session: str, event: call_events.Completion) -> None:
         if self._running.get(session):
             self._results[session, event.call_id] = event.result
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
-from actors.core.log import events
+from actors.core.log import call_events
 from actors.core.values.identity import CallId
 from tests.simulation.witness import TOKEN, Witness
 
@@ -28,9 +28,9 @@ class ResultMedia:
         self._seen = witness.seen
         self._attached: defaultdict[str, list[_Attached]] = defaultdict(list)
         self.counts = Counter[str](result_media_sent=0, result_media_noted=0)
-        witness.subscribe(events.Returned, self._on_returned)
+        witness.subscribe(call_events.Returned, self._on_returned)
 
-    def _on_returned(self, session: str, event: events.Returned) -> None:
+    def _on_returned(self, session: str, event: call_events.Returned) -> None:
         for media in event.media:
             token, note = TOKEN.findall(event.content)[0], (NOTE % media.media_type).encode()
             self._attached[session].append(_Attached(event.call_id, token, media.data.encode(), note))

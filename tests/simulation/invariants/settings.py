@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from actors.core.log import events
+from actors.core.log import call_events, events
 from actors.core.settings.asking import Asked
 from actors.testing.simulation.plan import WishLookup
 from actors.testing.simulation.saying import SETTINGS, SHORT
@@ -47,7 +47,7 @@ class AskLimits:
         witness.subscribe(events.TurnPaused, self._on_awaited)
         witness.subscribe(events.RequestSent, self._on_sent)
         witness.subscribe(events.RoundEnded, self._on_answered)
-        witness.subscribe(events.Scheduled, self._on_scheduled)
+        witness.subscribe(call_events.Scheduled, self._on_scheduled)
         witness.subscribe(events.TurnEnded, self._on_ended)
 
     def _on_submitted(self, session: str, event: events.AskStarted) -> None:
@@ -77,7 +77,7 @@ class AskLimits:
             now.tokens += event.usage.input_tokens + event.usage.output_tokens
             now.extra += event.cut in WITHOUT_CONTENT
 
-    def _on_scheduled(self, session: str, event: events.Scheduled) -> None:
+    def _on_scheduled(self, session: str, event: call_events.Scheduled) -> None:
         if (now := self._running.get(session)) is not None and now.asked.tool_choice == "none":
             self._problems.add("no tool runs while tools are off", f"{session}: {event.call_id}")
 

@@ -40,7 +40,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "events: an image returned by a tool is not stored",
-        "actors/core/log/events.py:Returned.result",
+        "actors/core/log/call_events.py:Returned.result",
         "from_fields(*..., self.media)",
         "from_fields(*..., ())",
         ("tests/core/test_ledger.py", "tests/session/test_media_in_results.py"),
@@ -85,7 +85,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a result after the seal replaces the synthetic one",
-        "actors/core/log/events.py:ToolCallRecord.completion",
+        "actors/core/log/call_events.py:ToolCallRecord.completion",
         "self.end is None or self.sealed is not None",
         "self.end is None",
         (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
@@ -239,7 +239,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a denial has no reason",
-        "actors/core/log/events.py:ToolCallRecord.reason",
+        "actors/core/log/call_events.py:ToolCallRecord.reason",
         '"denied" if type(self.end) is Denied else None',
         "None",
         (LEDGER,),

@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: the outcome of a running call is unknown",
-        "actors/core/log/events.py:ToolCallRecord.reason",
+        "actors/core/log/call_events.py:ToolCallRecord.reason",
         'self.cancelled or "running"',
         'self.cancelled or "outcome_unknown"',
         ("tests/session/test_while_tools_run.py",),
