@@ -28,10 +28,11 @@ from actors.core.policy.routing import Pool, resolve_switch
 from actors.core.session.awaiting import digest, paused_result, pending_calls
 from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoiceSetting
+from actors.core.turn import steps
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.output import instruction
-from actors.core.turn.turn import AwaitStep, CloseStep, Outcome, Step
+from actors.core.turn.steps import AwaitStep, CloseStep, Outcome, Step
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import RUNTIME, Binding, mint
 from actors.core.values.packed import Packed, pack, unpack
@@ -404,7 +405,7 @@ class TurnDriver:
         next(conversation)
         stopped = self.ask.cancelled
         stuck = not (stopped or waited.calls) and served.is_stuck()
-        outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.CallsResolved(waited.calls, stuck)
+        outcome = steps.Stopped(awaited=waited.calls) if stopped else steps.CallsResolved(waited.calls, stuck)
         step = await self._turn(served, conversation, conversation.send(outcome))
         return ServedTurn(binding, with_endpoint_change(step, binding, served.binding), served.rendered_size)
 
@@ -430,12 +431,12 @@ class TurnDriver:
     ) -> CloseStep | AwaitStep:
         with self.ask.sharing():
             while not isinstance(step, CloseStep | AwaitStep):
-                is_request = isinstance(step, turns.RenderStep)
+                is_request = isinstance(step, steps.RenderStep)
                 if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
-                    outcome: Outcome = turns.Stopped()
+                    outcome: Outcome = steps.Stopped()
                 else:
                     outcome = await self._after_batch(served, step) or await served.do(step)
-                if isinstance(outcome, turns.Answered | turns.RequestFailed | turns.Stopped):
+                if isinstance(outcome, steps.Answered | steps.RequestFailed | steps.Stopped):
                     is_round = outcome.message is not None
                     self.ask.settle(served.binding, outcome.usage, is_round=is_round)
                 if self.ask.cancelled:
@@ -447,14 +448,14 @@ class TurnDriver:
             self.ask.tally.record_turn_end(step, self.ask.resolver.cost(served.binding, step.usage))
         return step
 
-    async def _after_batch(self, served: TurnSteps, step: Step) -> turns.HandedOver | turns.Stopped | None:
+    async def _after_batch(self, served: TurnSteps, step: Step) -> steps.HandedOver | steps.Stopped | None:
         """Apply the handoff or the tool changes of a batch; return an outcome if it replaces the next request."""
-        if not (isinstance(step, turns.RenderStep) and step.follows_batch):
+        if not (isinstance(step, steps.RenderStep) and step.follows_batch):
             return None
         handed = await self._handing.requested_handover()
         if handed is None and not step.tools_off and await self._changes.declare(served, step.round):
             self._instruct(served.backend)
-        return handed or (turns.Stopped() if self.ask.cancelled else None)
+        return handed or (steps.Stopped() if self.ask.cancelled else None)
 
     async def _is_over(self, binding: Binding) -> bool:
         """Return True if the turn ends before a request: a limit is reached, or the ask was cancelled."""

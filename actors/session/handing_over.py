@@ -8,7 +8,7 @@ import anyio
 
 from actors.core.log.events import SwitchApplied
 from actors.core.policy.routing import resolve_switch
-from actors.core.turn import turn as turns
+from actors.core.turn import steps
 from actors.errors import ActorsError
 from actors.provider.resolver import check_priced
 from actors.renderer.renderer_actor import MarkStale
@@ -29,7 +29,7 @@ class HandoverSteps:
         self._ask = ask
         self._change: Change | None = None
 
-    async def requested_handover(self) -> turns.HandedOver | None:
+    async def requested_handover(self) -> steps.HandedOver | None:
         """Return the first handover that a call of the last batch requested; None if there is none."""
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:
@@ -38,7 +38,7 @@ class HandoverSteps:
         for call in ask.log.state.history[-1].calls:
             known, handover = ledger.get(call.id), handovers.get(call.name)
             if handover is not None and known is not None and known.completion and not known.completion.error:
-                return turns.HandedOver(handover.target, await self._why_not(handover))
+                return steps.HandedOver(handover.target, await self._why_not(handover))
         return None
 
     async def _why_not(self, handover: Handover) -> str:

@@ -19,9 +19,9 @@ from actors.core.stream_events.events import MemberSkippedEvent
 from actors.core.stream_events.results import AskResult, PendingCall
 from actors.core.stream_events.sink import Sink
 from actors.core.transcript.diagnostics import Report
-from actors.core.turn import turn as turns
+from actors.core.turn import steps
 from actors.core.turn.output import correction, describe_errors
-from actors.core.turn.turn import Checked, CloseStep, Outcome
+from actors.core.turn.steps import Checked, CloseStep, Outcome
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
@@ -297,12 +297,12 @@ class AskInFlight(Struct):
         self._stop = None
 
 
-def stopped_outcome(outcome: Outcome) -> turns.Stopped:
+def stopped_outcome(outcome: Outcome) -> steps.Stopped:
     """Return the outcome of a step in a cancelled turn: its message is kept, and its calls do not run."""
-    if isinstance(outcome, turns.Answered | turns.RequestFailed | turns.CompactionEnded):
-        return turns.Stopped(outcome.message, outcome.usage)
-    if isinstance(outcome, turns.Stopped):
+    if isinstance(outcome, steps.Answered | steps.RequestFailed | steps.CompactionEnded):
+        return steps.Stopped(outcome.message, outcome.usage)
+    if isinstance(outcome, steps.Stopped):
         return outcome
-    if isinstance(outcome, turns.BatchOutcome):
-        return turns.Stopped(awaited=(*outcome.external, *outcome.approvals))
-    return turns.Stopped()
+    if isinstance(outcome, steps.BatchOutcome):
+        return steps.Stopped(awaited=(*outcome.external, *outcome.approvals))
+    return steps.Stopped()

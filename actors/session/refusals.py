@@ -14,7 +14,8 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import Omission
 from actors.core.render import names_since
-from actors.core.turn.turn import PARAMETER_REFUSALS, MediaRefused
+from actors.core.turn.steps import MediaRefused
+from actors.core.turn.turn import PARAMETER_REFUSALS
 from actors.core.values.progress import Cause, RefusalKind, RefusedRequest
 from actors.provider.backend import ResolvedBackend
 from actors.telemetry import logger

@@ -21,7 +21,7 @@ from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stream_events.events import RequestRenderedEvent
 from actors.core.stream_events.sink import Sink
-from actors.core.turn.turn import MediaRefused
+from actors.core.turn.steps import MediaRefused
 from actors.core.values.progress import Cause, RefusedRequest
 from actors.errors import KernelError
 from actors.kernel import Ref

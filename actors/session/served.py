@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.core.turn.turn import AwaitStep, CloseStep
+from actors.core.turn.steps import AwaitStep, CloseStep
 from actors.core.values.identity import Binding
 
 

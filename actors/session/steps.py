@@ -19,13 +19,13 @@ from actors.core.log.events import EpochBegan, EpochReason, RoundEnded
 from actors.core.settings.asking import forced_instruction
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.transcript.diagnostics import Refusal, Report
-from actors.core.turn import turn as turns
+from actors.core.turn import steps
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.broken_answer import interrupted_message
 from actors.core.turn.guards import TurnGuard
 from actors.core.turn.no_content import content_cut
 from actors.core.turn.output import as_text, instruction
-from actors.core.turn.turn import CloseStep, Outcome
+from actors.core.turn.steps import CloseStep, Outcome
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
@@ -104,22 +104,22 @@ class TurnSteps:
         self._guard.read(history, self._ask.ledger.latest, history.length)
         return self._guard.is_stuck
 
-    def do(self, step: turns.Asking) -> Awaitable[Outcome]:
+    def do(self, step: steps.Asking) -> Awaitable[Outcome]:
         """Carry out one step and return its outcome."""
         match step:
-            case turns.RenderStep():
+            case steps.RenderStep():
                 return self._render(step)
-            case turns.RewriteStep():
+            case steps.RewriteStep():
                 return self._rewrite(step)
-            case turns.GenerateStep(round=number):
+            case steps.GenerateStep(round=number):
                 return self._generate(number)
-            case turns.ShrinkStep(again=again):
+            case steps.ShrinkStep(again=again):
                 return self._shrink(again)
-            case turns.BatchStep():
+            case steps.BatchStep():
                 return self._run(step)
-            case turns.CheckStep(message=message):
+            case steps.CheckStep(message=message):
                 return self._check(message)
-            case turns.InstructStep(words=words):
+            case steps.InstructStep(words=words):
                 return self._instruct(words)
             case _:
                 assert_never(step)
@@ -135,7 +135,7 @@ class TurnSteps:
             closed = await self._refs.scheduler.ask(CloseCalls(ids, reason))
             self._ask.ledger.note(closed.snapshot)
 
-    async def _render(self, step: turns.RenderStep) -> Outcome:
+    async def _render(self, step: steps.RenderStep) -> Outcome:
         """Render, judge, and write that the request is sent."""
         binding, tally, asked = self.backend.binding, self._ask.tally, self._log.state.asked
         self._round = step.round
@@ -158,17 +158,17 @@ class TurnSteps:
             fault = rendered.report.faults[0]
             return self._record_refusal("judge", str(fault), rendered.report, fault.rule)
         if self._declined is not None and self._is_declined(rendered):
-            return turns.TranscriptRefused(self._declined[1])  # the same again would be refused again
+            return steps.TranscriptRefused(self._declined[1])  # the same again would be refused again
         self._rendered = rendered
         if step.tools_off and not self._was_limited:
             self._was_limited = True
             self.backend.counts.tool_loop_max_iterations += 1
-        return turns.Ready()
+        return steps.Ready()
 
     def _is_declined(self, rendered: Rendered) -> bool:
         return self._declined is not None and b"".join(rendered._segments) == self._declined[0]
 
-    async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
+    async def _rewrite(self, step: steps.RewriteStep) -> Outcome:
         """Begin an epoch: with notes for attachments, without the reasoning of the old one, or conservatively."""
         binding = self.backend.binding
         epoch = 1 + await self._epoch()
@@ -181,7 +181,7 @@ class TurnSteps:
         epoch_start = len(self._log.state.history)
         await self._log.write(event)
         await self._refs.renderer.send(Invalidate(event, epoch_start))
-        return turns.Ready()
+        return steps.Ready()
 
     async def _epoch(self) -> int:
         if self._rendered is not None:
@@ -206,7 +206,7 @@ class TurnSteps:
         try:
             generated = await self._requests.send(self._plan, request, self._sink)
         except KernelError as error:
-            return turns.RequestFailed(f"The provider's actor did not answer: {error}")
+            return steps.RequestFailed(f"The provider's actor did not answer: {error}")
         match generated:
             case Answer(message=message):
                 message = self._answer_message(message)
@@ -216,10 +216,10 @@ class TurnSteps:
                     self._rendered.lane.size + self._ask.resolver.request_head_size,
                 )
                 resolver.calibrations[backend.binding].record_report(size, generated.usage)
-                return turns.Answered(message, generated.usage, self._ask.tally.cut)
+                return steps.Answered(message, generated.usage, self._ask.tally.cut)
             case AbortedAnswer():
                 kept = await self._write_interruption(number, generated, "cancelled")
-                return turns.Stopped(kept, generated.usage)
+                return steps.Stopped(kept, generated.usage)
             case BrokenAnswer():
                 return await self._after_broken_answer(number, generated)
             case _:
@@ -240,7 +240,7 @@ class TurnSteps:
         before = self._log.state.history.length
         made = await Compactor(self._requests).after_overflow(again=again)
         self._guard.shift_position(before - self._log.state.history.length)
-        return turns.CompactionEnded(bool(made.messages or made.results), made.error, made.usage)
+        return steps.CompactionEnded(bool(made.messages or made.results), made.error, made.usage)
 
     async def _check(self, message: Message) -> Outcome:
         """Read an answer as the requested value."""
@@ -251,7 +251,7 @@ class TurnSteps:
     async def _instruct(self, words: str) -> Outcome:
         """Add an instruction that tells the model the error in its answer."""
         self._ask.instruct(words)
-        return turns.Ready()
+        return steps.Ready()
 
     async def _after_broken_answer(self, number: int, broken: BrokenAnswer) -> Outcome:
         failure = self._locate_failure(broken.failure)
@@ -268,7 +268,7 @@ class TurnSteps:
             report = refusal_report(self._rendered, failure.message, failure.rule)
             return self._record_refusal("provider", failure.message, report, failure.rule, cause)
         message = await self._write_interruption(number, broken, failure.message)
-        return turns.RequestFailed(
+        return steps.RequestFailed(
             failure.message,
             visible=broken.visible,
             message=message,
@@ -288,7 +288,7 @@ class TurnSteps:
         request = self._requests.build(self._plan, self._rendered)
         return replace(failure, message=refused_tool(failure.message, request))
 
-    def _left_out(self, broken: BrokenAnswer) -> turns.ParameterRefused | turns.MediaRefused | None:
+    def _left_out(self, broken: BrokenAnswer) -> steps.ParameterRefused | steps.MediaRefused | None:
         """Return what the next request leaves out of what was refused; None if it cannot go without that."""
         failure, state, rendered = broken.failure, self._log.state, self._rendered
         assert rendered is not None
@@ -299,11 +299,11 @@ class TurnSteps:
         start = state.asked_at if self._round == 1 else state.history.length - 1
         return self._requests.without_media(self._plan, rendered, failure, start)
 
-    def _without_parameters(self, failure: Failure, rendered: Rendered) -> turns.ParameterRefused | None:
+    def _without_parameters(self, failure: Failure, rendered: Rendered) -> steps.ParameterRefused | None:
         omitted = self._requests.without_parameters(self._plan, rendered, failure, self._refusals)
         if not omitted:
             return None
-        return turns.ParameterRefused(omitted, self._in_words({omission.name for omission in omitted}))
+        return steps.ParameterRefused(omitted, self._in_words({omission.name for omission in omitted}))
 
     def _in_words(self, omitted: Set[str]) -> ToolChoiceSetting | None:
         """Add an instruction in place of a refused parameter; return a forced tool choice."""
@@ -327,7 +327,7 @@ class TurnSteps:
         report: Report,
         rule: str | None,
         cause: Cause | None = None,
-    ) -> turns.TranscriptRefused:
+    ) -> steps.TranscriptRefused:
         """Keep the evidence of a refusal; return the outcome for the turn."""
         from actors.core.rulebook import REASONING  # few requests are refused
 
@@ -337,7 +337,7 @@ class TurnSteps:
         session, binding = self._log.state.session, self.backend.binding
         self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
         self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
-        return turns.TranscriptRefused(why, rule in REASONING, cause)
+        return steps.TranscriptRefused(why, rule in REASONING, cause)
 
     async def _write_interruption(
         self, number: int, broken: BrokenAnswer | AbortedAnswer, why: str
@@ -367,7 +367,7 @@ class TurnSteps:
         put = self._sink.put if self._sink.is_watched else None
         return TurnView(self._number, self._round, self._history, self._ledger, put)
 
-    async def _run(self, step: turns.BatchStep) -> Outcome:
+    async def _run(self, step: steps.BatchStep) -> Outcome:
         """Run a batch of calls."""
         scheduler = self._refs.scheduler
         self._ask.stoppable(lambda context: context.send(scheduler, StopBatch()))
@@ -394,5 +394,5 @@ class TurnSteps:
         for delegated in ended.delegated:
             self._log.hold(delegated)
         if not (ended.external or ended.approvals):
-            return turns.BatchOutcome(ended.refused, stuck=self.is_stuck())
-        return turns.BatchOutcome(ended.refused, ended.external, ended.approvals)
+            return steps.BatchOutcome(ended.refused, stuck=self.is_stuck())
+        return steps.BatchOutcome(ended.refused, ended.external, ended.approvals)

@@ -7,7 +7,7 @@ import pytest
 
 from actors.core.log.events import Omission
 from actors.core.turn.bounds import Bounds
-from actors.core.turn.turn import (
+from actors.core.turn.steps import (
     Answered,
     AwaitStep,
     BatchOutcome,
@@ -30,8 +30,8 @@ from actors.core.turn.turn import (
     Step,
     Stopped,
     TranscriptRefused,
-    turn,
 )
+from actors.core.turn.turn import turn
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage

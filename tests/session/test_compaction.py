@@ -14,7 +14,7 @@ from actors import Compaction, CompactionResult, Media, Runtime, Tool, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import PoolSettings
 from actors.core.log.events import Compacted, RequestSent, ResultsTrimmed, TurnEnded
-from actors.core.turn.turn import Outcome
+from actors.core.turn.steps import Outcome
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
 from actors.errors import CompactionFailed

@@ -193,8 +193,8 @@ MUTATIONS = (
     Mutation(
         "compaction: the usage of a summary is lost when the ask is cancelled",
         "actors/session/inflight.py:stopped_outcome",
-        "turns.Answered | turns.RequestFailed | turns.CompactionEnded",
-        "turns.Answered | turns.RequestFailed",
+        "steps.Answered | steps.RequestFailed | steps.CompactionEnded",
+        "steps.Answered | steps.RequestFailed",
         (SESSIONS,),
     ),
     Mutation(

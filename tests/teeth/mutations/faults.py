@@ -150,7 +150,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """
         message = ...
         if message is not None and message.calls:
-            return turns.Answered(message, broken.usage)
+            return steps.Answered(message, broken.usage)
         """,
         (_CUT,),
     ),

@@ -115,8 +115,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "no content: an empty answer repeats the handoff",
         "actors/session/driver.py:TurnDriver._after_batch",
-        "isinstance(step, turns.RenderStep) and step.follows_batch",
-        "isinstance(step, turns.RenderStep) and step.round > 1",
+        "isinstance(step, steps.RenderStep) and step.follows_batch",
+        "isinstance(step, steps.RenderStep) and step.round > 1",
         (f"{SESSIONS}::test_an_empty_answer_after_a_handoff_does_not_hand_off_again",),
     ),
     Mutation(
