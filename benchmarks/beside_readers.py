@@ -16,7 +16,7 @@ import anyio.lowlevel
 from actors.core.log.events import LogEvent, Opened, TurnEnded, TurnStarted
 from actors.core.session.publishing import NOBODY
 from actors.errors import SessionClosed
-from actors.journal.journal_actor import Append, ClaimSession, JournalCommand
+from actors.journal.commands import Append, ClaimSession, JournalCommand
 from actors.journal.session_events import SessionEvents
 from actors.journal.storage.named import storage_at
 from actors.kernel import Ref

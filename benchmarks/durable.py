@@ -28,7 +28,8 @@ from actors.core.log.events import AskStarted, LogEvent, Opened
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
-from actors.journal.journal_actor import Append, ClaimSession, DeleteLog, JournalActor, JournalCommand
+from actors.journal.commands import Append, ClaimSession, DeleteLog, JournalCommand
+from actors.journal.journal_actor import JournalActor
 from actors.journal.storage import Appended, Durability, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.named import storage_at

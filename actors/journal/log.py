@@ -21,7 +21,7 @@ from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding
 from actors.journal.holding import MemoryUse
-from actors.journal.journal_actor import JournalCommand, OnDurable
+from actors.journal.commands import JournalCommand, OnDurable
 from actors.journal.live_events import LiveEvents
 from actors.journal.outbox import Outbox
 from actors.journal.pages import read_log

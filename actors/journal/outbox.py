@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from actors.core.log.events import LogEvent
 from actors.errors import JournalError
-from actors.journal.journal_actor import Append, OnDurable
+from actors.journal.commands import Append, OnDurable
 from actors.journal.live_events import LiveEvents
 
 

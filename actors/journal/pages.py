@@ -8,7 +8,7 @@ from typing import Self
 
 from actors.core.log.events import LogEvent
 from actors.errors import JournalError
-from actors.journal.journal_actor import JournalCommand, ReadLog
+from actors.journal.commands import JournalCommand, ReadLog
 from actors.journal.read_throttle import ReadThrottle
 from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref

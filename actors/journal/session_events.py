@@ -17,7 +17,7 @@ from actors.core.session.ask_start import AskStart
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.events import ResyncEvent, SessionEvent
 from actors.errors import ActorsError, ActorStopped, ShuttingDown, UnknownSeq
-from actors.journal.journal_actor import JournalCommand, ReadLog
+from actors.journal.commands import JournalCommand, ReadLog
 from actors.journal.read_throttle import SLICE
 from actors.journal.readers import Readers, Subscriber
 from actors.journal.storage import PAGE, LogPage

@@ -14,7 +14,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.call_events import CallEvent
 from actors.core.log.events import RequestSent
 from actors.errors import ActorStopped
-from actors.journal.journal_actor import JournalCommand
+from actors.journal.commands import JournalCommand
 from actors.journal.log import Generation, Replay
 from actors.kernel import Actor, Context, Query, Ref
 

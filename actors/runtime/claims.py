@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from actors.core.log.events import Closed, LogEvent
 from actors.errors import ActorsError, SessionExists, SessionLeased, ShuttingDown
-from actors.journal.journal_actor import Append, ClaimSession, DeleteLog, ReadLog
+from actors.journal.commands import Append, ClaimSession, DeleteLog, ReadLog
 from actors.journal.storage import Claim
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.replays import unknown

@@ -16,7 +16,7 @@ from actors.core.log.events import LogEvent, Opened
 from actors.core.session.subagent_ids import split_id, started_calls, subagent_id
 from actors.core.values.identity import CallId
 from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable, SessionLeased
-from actors.journal.journal_actor import (
+from actors.journal.commands import (
     ClaimSession,
     DeleteLog,
     FindSession,

@@ -15,7 +15,7 @@ from actors.core.log.events import LogEvent
 from actors.core.settings.labels import Scalar, checked_metadata, checked_title
 from actors.core.transcript.diagnostics import Refusal
 from actors.errors import ConfigError
-from actors.journal.journal_actor import FindSession, ListSessions
+from actors.journal.commands import FindSession, ListSessions
 from actors.journal.read_throttle import SLICE, SLICE_BYTES
 from actors.journal.storage.clock import LEAP, SLACK
 from actors.journal.storage.deletion import Deletion, RemainingData

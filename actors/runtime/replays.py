@@ -13,7 +13,7 @@ from actors.core.session.state import SessionState
 from actors.core.values.content import Message
 from actors.core.values.packed import pack
 from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionUnknown
-from actors.journal.journal_actor import JournalCommand
+from actors.journal.commands import JournalCommand
 from actors.journal.log import Replay, read_replay
 from actors.journal.pages import read_log
 from actors.kernel import Ref

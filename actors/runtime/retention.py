@@ -23,7 +23,7 @@ from actors.errors import (
     SessionLeased,
     ShuttingDown,
 )
-from actors.journal.journal_actor import FindSession, JournalCommand, ListSessions, ObserveClock, Vacuum
+from actors.journal.commands import FindSession, JournalCommand, ListSessions, ObserveClock, Vacuum
 from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import SessionFilter, StoredSession

@@ -26,7 +26,8 @@ from actors.errors import (
     WrongEventLoop,
 )
 from actors.journal.health import LAG, JournalHealth
-from actors.journal.journal_actor import BATCH, JournalCommand, ReleaseSession, RenewLease
+from actors.journal.commands import JournalCommand, ReleaseSession, RenewLease
+from actors.journal.journal_actor import BATCH
 from actors.journal.log import SLICE, Replay, replay_of
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage

@@ -27,7 +27,7 @@ from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
 from actors.core.values.progress import AskProgress, Attempt, Cause, RefusedRequest
 from actors.core.values.stream import Cut, Usage
-from actors.journal.journal_actor import JournalCommand
+from actors.journal.commands import JournalCommand
 from actors.journal.log import Generation, LogWriter
 from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables

@@ -12,7 +12,8 @@ import pytest
 
 from actors.core.log.events import Closed, LogEvent
 from actors.errors import JournalError, JournalUnavailable, SessionLeased
-from actors.journal.journal_actor import BATCH, Append, ClaimSession, JournalActor, JournalCommand, ReadLog
+from actors.journal.commands import Append, ClaimSession, JournalCommand, ReadLog
+from actors.journal.journal_actor import BATCH, JournalActor
 from actors.journal.live_events import LiveEvents
 from actors.journal.outbox import Outbox
 from actors.journal.storage import Appended, Claim, Entry

@@ -7,7 +7,8 @@ import pytest
 
 from actors import Runtime, ToolContext, tool
 from actors.errors import ConfigError, JournalUnavailable, KernelError, SessionUnknown
-from actors.journal.journal_actor import Append, FindSession, JournalActor
+from actors.journal.commands import Append, FindSession
+from actors.journal.journal_actor import JournalActor
 from actors.journal.storage import Appended, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System

@@ -14,7 +14,8 @@ from actors import Runtime
 from actors.core.log.events import AskStarted, EventsLost
 from actors.core.stream_events.events import AskStartedEvent, DurableEvent, EventsLostEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable
-from actors.journal.journal_actor import JournalActor, ReadLog
+from actors.journal.commands import ReadLog
+from actors.journal.journal_actor import JournalActor
 from actors.journal.storage import Entry, LogPage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.runtime.handle import Session

@@ -17,7 +17,8 @@ from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import SessionClosed
 from actors.journal import read_throttle
-from actors.journal.journal_actor import Append, JournalActor, ReadLog
+from actors.journal.commands import Append, ReadLog
+from actors.journal.journal_actor import JournalActor
 from actors.journal.read_throttle import SLICE, SLICE_BYTES, ReadThrottle
 from actors.journal.readers import Readers
 from actors.journal.session_events import SessionEvents

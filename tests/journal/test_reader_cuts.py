@@ -8,7 +8,7 @@ import pytest
 
 from actors.core.stream_events.events import SessionEvent
 from actors.errors import ActorsError, SessionClosed
-from actors.journal.journal_actor import JournalCommand
+from actors.journal.commands import JournalCommand
 from actors.journal.readers import Readers, Subscriber
 from actors.journal.session_events import SessionEvents
 from actors.journal.storage import PAGE, LogPage

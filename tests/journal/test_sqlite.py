@@ -30,7 +30,8 @@ from actors.errors import (
     JournalUnavailable,
     SessionLeased,
 )
-from actors.journal.journal_actor import Append, ClaimSession, JournalActor
+from actors.journal.commands import Append, ClaimSession
+from actors.journal.journal_actor import JournalActor
 from actors.journal.storage import Entry
 from actors.journal.storage.directory import SessionFilter
 from actors.journal.storage.sqlite import SqliteStorage

@@ -20,7 +20,7 @@ import pytest
 from actors import Runtime
 from actors.core.log.events import Closed, LogEvent, TurnEnded, TurnStarted
 from actors.errors import JournalError, SessionClosed, SessionExists, WrongEventLoop
-from actors.journal.journal_actor import ReleaseSession
+from actors.journal.commands import ReleaseSession
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel.tasks import Work
 from actors.runtime.handle import Session

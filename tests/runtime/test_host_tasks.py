@@ -12,7 +12,7 @@ import pytest
 from actors import Runtime
 from actors.config import Config, FileSettings
 from actors.errors import ActorsError, JournalUnavailable, ShuttingDown
-from actors.journal.journal_actor import JournalCommand
+from actors.journal.commands import JournalCommand
 from actors.journal.storage import Storage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.kernel import Ref

@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "outbox: the callback of a held event gets another event's number",
-        "actors/journal/journal_actor.py:Append.finish",
+        "actors/journal/commands.py:Append.finish",
         "call(first + index)",
         "call(last)",
         HELD,
