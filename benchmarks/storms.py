@@ -28,7 +28,8 @@ from actors.kernel import Ref, System
 from actors.provider.admission import Pace
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import ProviderActor, ProviderCommand
-from actors.provider.rounds import Answer, BrokenAnswer, Endpoint, Generate, Generated
+from actors.provider.answers import Answer, BrokenAnswer, Generated
+from actors.provider.rounds import Endpoint, Generate
 from actors.transport import Response, Timeouts
 
 BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")

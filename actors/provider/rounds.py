@@ -10,7 +10,7 @@ from contextlib import aclosing, suppress
 from math import inf
 from random import Random
 from time import time
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import anyio
 from msgspec import Struct, field
@@ -31,7 +31,6 @@ from actors.core.values.stream import (
     ArgumentsDelta,
     CallDone,
     CallStarted,
-    Cut,
     Finish,
     LeftOut,
     StreamEvent,
@@ -44,6 +43,7 @@ from actors.kernel import Query
 from actors.kernel.event_loop import Scope, event_loop
 from actors.kernel.host_code import is_failure
 from actors.provider.admission import Admission, Pace, Ticket
+from actors.provider.answers import AbortedAnswer, Answer, BrokenAnswer, FailedTry, Generated
 from actors.provider.attempts import Retries, Silence, merged_headers, timeouts_of, without_secrets
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
 from actors.telemetry import logger
@@ -93,72 +93,6 @@ class Endpoint(Struct, frozen=True):
     answer_bytes: int = 32 * 1024 * 1024
     silence_timeout: float | None = None
     clock: Callable[[], float] = time
-
-
-class FailedTry(Struct, frozen=True):
-    """A failed try that was retried: the failure, and the seconds of waiting before the try."""
-
-    failure: Failure
-    wait: float
-
-
-class Answer(Struct, frozen=True):
-    """The model's complete message.
-
-    Args:
-        finish: The provider's finish reason.
-        calls: Number of canonical call ids used.
-        cut: Why the answer is incomplete.
-        left_out: Content of the answer that the message lacks.
-        tried: The earlier tries; `wait` is the seconds before the last one.
-    """
-
-    message: Message
-    usage: Usage
-    finish: str | None
-    calls: int
-    cut: Cut | None = None
-    left_out: LeftOut = ()
-    tried: tuple[FailedTry, ...] = ()
-    wait: float = 0.0
-
-
-class UnfinishedAnswer(Struct, frozen=True):
-    """The round ended without the model's complete message.
-
-    Args:
-        message: The partial message, if any.
-        calls: Number of canonical call ids used, including dropped calls.
-        left_out: Content of the partial answer that the message lacks.
-
-    tried, wait: As in `Answer`.
-    """
-
-    message: Message | None
-    usage: Usage
-    calls: int
-    left_out: LeftOut = ()
-    tried: tuple[FailedTry, ...] = ()
-    wait: float = 0.0
-
-
-class AbortedAnswer(UnfinishedAnswer, frozen=True):
-    """The round was stopped on request."""
-
-
-class BrokenAnswer(UnfinishedAnswer, frozen=True, kw_only=True):
-    """The round failed for good.
-
-    Args:
-        failure: The classified failure.
-        visible: Whether any part of an answer was visible.
-    """
-
-    failure: Failure
-    visible: bool
-
-
-Generated: TypeAlias = Answer | BrokenAnswer | AbortedAnswer
 
 
 class Generate(Query[Generated], frozen=True):

@@ -28,7 +28,8 @@ from actors.kernel import Ref
 from actors.ledger.ledger_actor import LedgerSnapshot
 from actors.provider.backend import ResolvedBackend
 from actors.provider.provider_actor import Abort, ProviderCommand
-from actors.provider.rounds import Generate, Generated
+from actors.provider.answers import Generated
+from actors.provider.rounds import Generate
 from actors.renderer.renderer_actor import Invalidate, Render
 from actors.session.inflight import AskInFlight
 from actors.session.refusals import learn, refused_media, refused_parameters

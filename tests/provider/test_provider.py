@@ -28,7 +28,8 @@ from actors.kernel.system import System
 from actors.provider.admission import Pace
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import Abort, Counters, ProviderActor
-from actors.provider.rounds import LINGER, Answer, BrokenAnswer, Endpoint, Generate, Generated
+from actors.provider.answers import Answer, BrokenAnswer, Generated
+from actors.provider.rounds import LINGER, Endpoint, Generate
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     OVERLOADED,

@@ -22,7 +22,8 @@ from actors.errors import ProviderFailed
 from actors.kernel import System
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import ProviderActor
-from actors.provider.rounds import Answer, BrokenAnswer, Endpoint, Generate, Generated
+from actors.provider.answers import Answer, BrokenAnswer, Generated
+from actors.provider.rounds import Endpoint, Generate
 from actors.transport import Response, Timeouts
 from tests.commands.at_scale import spread
 

@@ -17,7 +17,8 @@ from actors.kernel import System
 from actors.provider import rounds
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import ProviderActor
-from actors.provider.rounds import Answer, BrokenAnswer, Endpoint, Generate, Generated
+from actors.provider.answers import Answer, BrokenAnswer, Generated
+from actors.provider.rounds import Endpoint, Generate
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.testing import Flood, OpenAIServer, Say, Turn
 from actors.transport import Response, Timeouts
