@@ -20,9 +20,6 @@ from actors.core.stream_events.events import (
     ApprovalDecidedEvent,
     ApprovalRequestedEvent,
     AskStartedEvent,
-    AwaitedCall,
-    CallEnd,
-    CallOutcome,
     CallRepairedEvent,
     CompactedEvent,
     CompleteEvent,
@@ -62,6 +59,7 @@ from actors.core.stream_events.events import (
     TurnResumedEvent,
     TurnStartedEvent,
 )
+from actors.core.stream_events.results import AwaitedCall, CallEnd, CallOutcome
 from actors.core.stream_events.results import ApprovalDecision, PendingCall
 from actors.core.values.progress import Attempt, Cause, RefusedRequest
 

@@ -9,8 +9,6 @@ from actors.cli.chat.view import View
 from actors.cli.screen import Screen, columns
 from actors.config import load
 from actors.core.stream_events.events import (
-    CallEnd,
-    CallOutcome,
     MessageEvent,
     SessionEvent,
     SwitchAppliedEvent,
@@ -21,6 +19,7 @@ from actors.core.stream_events.events import (
     ToolProgressEvent,
     ToolResultsEvent,
 )
+from actors.core.stream_events.results import CallEnd, CallOutcome
 from actors.core.values.content import Message, Text, Thinking
 from actors.core.values.identity import CallId
 

@@ -7,7 +7,6 @@ import pytest
 from actors.core.log.call_events import Returned
 from actors.core.log.events import AskStarted, LogEvent, RequestSent, RoundEnded, TurnEnded
 from actors.core.stream_events.events import (
-    CallEnd,
     CompleteEvent,
     DurableEvent,
     ErrorEvent,
@@ -19,6 +18,7 @@ from actors.core.stream_events.events import (
     ToolCallEvent,
     ToolResultsEvent,
 )
+from actors.core.stream_events.results import CallEnd
 from actors.errors import QueueFull
 from actors.session import streams
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Think, Turn

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from actors.cli.screen import Screen, Style, escape_controls, one_line
 from actors.cli.shape import Numbers, number, shape, split_unchanged
 from actors.core.stream_events.events import (
-    CallEnd,
     CompleteEvent,
     ErrorEvent,
     FailoverEvent,
@@ -18,6 +17,7 @@ from actors.core.stream_events.events import (
     SwitchFailedEvent,
     ToolResultsEvent,
 )
+from actors.core.stream_events.results import CallEnd
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import (
     Code,

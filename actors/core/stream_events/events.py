@@ -16,21 +16,12 @@ from msgspec import Struct
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import EpochReason, TurnStatus, Verdict
 from actors.core.schemas.repair import Repair
-from actors.core.stream_events.results import AskResult, PendingCall
+from actors.core.stream_events.results import AskResult, AwaitedCall, CallEnd, PendingCall
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Cut, Usage
-
-CallOutcome: TypeAlias = Literal[
-    "returned", "failed", "denied", "refused", "cancelled", "never_started", "outcome_unknown"
-]
-"""How a tool call ended.
-
-`refused`: the call was invalid, so its tool did not run. `never_started`: the turn ended before the tool started.
-`outcome_unknown`: the session crashed while the tool ran, so it is unknown whether the call took effect.
-"""
 
 
 def _tag(name: str) -> str:
@@ -235,13 +226,6 @@ class ToolFailedEvent(StreamEvent, frozen=True):
     error: str
 
 
-class CallEnd(Struct, frozen=True):
-    """The outcome of one call of a batch."""
-
-    call_id: CallId
-    outcome: CallOutcome
-
-
 class ToolResultsEvent(_RoundEvent, frozen=True):
     """Every call of the model's message has ended.
 
@@ -268,13 +252,6 @@ class ApprovalDecidedEvent(_RoundEvent, frozen=True):
     type: ClassVar[Literal["approval_decided"]] = "approval_decided"
     verdict: Verdict
     pending: PendingCall | None = None
-
-
-class AwaitedCall(Struct, frozen=True):
-    """A call that keeps its turn waiting: for the caller's result, or for an approval."""
-
-    call_id: CallId
-    kind: Literal["external", "approval"]
 
 
 class TurnPausedEvent(_RoundEvent, frozen=True):

@@ -1,4 +1,4 @@
-"""Define the results of asks and switches, which `Session` returns and stream events carry."""
+"""Define the results of asks, tool calls and switches, which `Session` returns and stream events carry."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
@@ -29,6 +29,15 @@ AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted",
 caller. `late`: no turn waited for the provided results any more.
 """
 
+CallOutcome: TypeAlias = Literal[
+    "returned", "failed", "denied", "refused", "cancelled", "never_started", "outcome_unknown"
+]
+"""How a tool call ended.
+
+`refused`: the call was invalid, so its tool did not run. `never_started`: the turn ended before the tool started.
+`outcome_unknown`: the session crashed while the tool ran, so it is unknown whether the call took effect.
+"""
+
 
 class PendingCall(Struct, frozen=True):
     """A call that a turn waits for.
@@ -42,6 +51,20 @@ class PendingCall(Struct, frozen=True):
     call: ToolCall
     kind: Literal["external", "approval"]
     digest: str
+
+
+class AwaitedCall(Struct, frozen=True):
+    """A call that keeps its turn waiting: for the caller's result, or for an approval."""
+
+    call_id: CallId
+    kind: Literal["external", "approval"]
+
+
+class CallEnd(Struct, frozen=True):
+    """The outcome of one call of a batch."""
+
+    call_id: CallId
+    outcome: CallOutcome
 
 
 class ApprovalDecision(Struct, frozen=True):
