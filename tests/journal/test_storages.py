@@ -161,7 +161,7 @@ def test_an_existing_only_claim_creates_nothing_and_fences_no_writer(storage: St
 
 def test_a_journal_stores_the_trusted_time(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000
-    monkeypatch.setattr("actors.journal.storage.postgres.storage.server_time", lambda _: now)
+    monkeypatch.setattr("actors.journal.storage.postgres.clock.server_time", lambda _: now)
     expected: ObservedClock | None = None
     for step, elapsed in (
         (0, 0),

@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STORAGE, FAILOVER = "actors/journal/storage/postgres/storage.py", "tests/journal/test_postgres_failover.py"
+POSTGRES_CLOCK = "actors/journal/storage/postgres/clock.py"
 SLEPT = f"{FAILOVER}::test_a_session_reading_after_a_failover_continues_at_its_second_use"
 SUSPENDED = f"{FAILOVER}::test_a_session_suspended_before_a_failover_continues_at_its_second_use"
 CLOCK = "tests/journal/test_postgres_clock.py"
@@ -45,21 +46,21 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a lost connection loses clock notes",
-        f"{STORAGE}:_observe_clock",
+        f"{POSTGRES_CLOCK}:observe_clock",
         "connection.transaction()",
         "suppress()",
         (f"{CLOCK}::test_a_connection_lost_during_a_clock_note_loses_no_note",),
     ),
     Mutation(
         "behind: two hosts note the clock at once",
-        f"{STORAGE}:_observe_clock",
+        f"{POSTGRES_CLOCK}:observe_clock",
         "connection.execute(sql.LOCK_CLOCK)",
         "",
         (f"{CLOCK}::test_a_clock_note_waits_for_a_concurrent_one",),
     ),
     Mutation(
         "behind: the age of another host's write is measured by a clock ahead of its own",
-        f"{STORAGE}:_observe_clock",
+        f"{POSTGRES_CLOCK}:observe_clock",
         "min(server_time(connection), now)",
         "server_time(connection)",
         ("tests/journal/test_retention.py::test_a_host_clock_behind_the_server_deletes_nothing_early",),

@@ -73,9 +73,9 @@ MUTATIONS = (
     ),
     Mutation(
         "retention: a Postgres journal is swept by the host's clock",
-        "actors/journal/storage/postgres/storage.py:PostgresStorage.look_at_clock",
-        "_observe_clock(connection, now, elapsed)",
-        "observe(clock_of(dict(connection.execute(sql.CLOCK).fetchall())), now, elapsed)",
+        "actors/journal/storage/postgres/clock.py:observe_clock",
+        "min(server_time(connection), now)",
+        "now",
         (f"{RETENTION}::test_a_postgres_sweep_uses_the_clock_of_the_server",),
     ),
     Mutation(

@@ -36,13 +36,14 @@ from actors.journal.storage import (
     decode_records,
     decoded_page,
 )
-from actors.journal.storage.clock import ObservedClock, clock_of, clock_values, observe
+from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, lifecycle_of
 from actors.journal.storage.hosts import host_name
 from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.address import database_label, parameters
 from actors.journal.storage.postgres.batch import Batch, checksum, row_of
+from actors.journal.storage.postgres.clock import observe_clock
 from actors.journal.storage.postgres.connection import TRIES, Connection, Link, allowing, check_primary
 from actors.journal.storage.postgres.faults import is_lost
 from actors.journal.storage.postgres.format import check_rights, check_version, prepare
@@ -200,7 +201,7 @@ class PostgresStorage:
         The time of a session's use comes from its host's clock: a host that is behind must not make the session seem
         old.
         """
-        return self._writer.run(lambda connection: _observe_clock(connection, now, elapsed))
+        return self._writer.run(lambda connection: observe_clock(connection, now, elapsed))
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
         """Return the tables that were not rewritten since rows were deleted: the files are the server's."""
@@ -475,24 +476,6 @@ def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
     if owner == row.owner and last < row.last:
         return entry.behind_error(last, row.last)
     return entry.unclaimed_error()  # the claim of this host was lost, and another host got the same number
-
-
-def _observe_clock(connection: Connection, now: int, elapsed: int) -> ObservedClock:
-    with connection.transaction():
-        connection.execute(sql.LOCK_CLOCK)
-        before = clock_of(dict[str, int](connection.execute(sql.CLOCK).fetchall()))
-        clock = observe(before, min(server_time(connection), now), elapsed)
-        connection.execute(sql.DROP_CLOCK)
-        for note in clock_values(clock).items():
-            connection.execute(sql.NOTE_CLOCK, note)
-    return clock
-
-
-def server_time(connection: Connection) -> int:
-    """Return the seconds since 1970 by the clock of the server."""
-    found = connection.execute(sql.NOW).fetchone()
-    assert found is not None
-    return int(found[0])
 
 
 def remaining(table: str, where: str) -> RemainingData:
