@@ -39,19 +39,18 @@ def make_host(
 
     `ended`, `open_below` and `tool_failed` are called as `SessionHost` says.
     """
-    limits, meters, readers = config.limits, backends.meters, Readers()
+    limits, readers = config.limits, Readers()
     kept = SizeLimits(max_bytes=limits.result_bytes, max_string=limits.result_bytes)
     return SessionHost(
         system,
         storage,
-        system.spawn(partial(JournalActor, storage, readers, meters.journal), "journal", depth=SHARED),
+        system.spawn(partial(JournalActor, storage, readers, backends.meters.journal), "journal", depth=SHARED),
+        backends,
         ToolLimits(limits.max_calls_per_message, limits.tool_threads, limits.thread_wait_timeout, kept),
         quarantine,
         turn_bounds(limits),
         limits.max_queued_asks,
         Residency(fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory)),
-        backends.rules,
-        backends.resolver,
         ended,
         Toolsets(system, lru_cache(None)(partial(_named_server, config))),
         open_below,
@@ -59,9 +58,6 @@ def make_host(
         tool_failed,
         readers,
         tracing,
-        meters.journal,
-        meters.asks,
-        meters.calls,
     )
 
 

@@ -107,7 +107,7 @@ class SessionLifecycle:
         pending: PendingAsks | None = None,
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
-        self.record: AskRecord = AskRecord(spec.name, host.asks, host.advise)
+        self.record: AskRecord = AskRecord(spec.name, host.backends.meters.asks, host.advise)
         self.holding: MemoryUse = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: ParentCall | None = None
@@ -315,7 +315,7 @@ class SessionLifecycle:
         prompt, host = self.configuration.system if system is ... else system, self.host
 
         def check(made: Toolset) -> None:
-            host.resolver(made, prompt).pool(target or self.target)
+            host.backends.resolver(made, prompt).pool(target or self.target)
 
         return Change(system, await host.toolsets.open(tools, check))
 

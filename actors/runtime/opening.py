@@ -175,7 +175,7 @@ class SessionOpener:
         async with self._tools_opened(opened, config) as (offer, resolver):
             opened = replace(opened, preamble=resolver.config_digest)
             await claims.write(name, (opened,))
-            replay = replay_of((opened,), *rebuild((opened,), self._host.rules))
+            replay = replay_of((opened,), *rebuild((opened,), self._host.backends.rules))
             return self._start(claims, opened, replay, config, offer, resolver)
 
     async def _resume(
@@ -220,7 +220,7 @@ class SessionOpener:
         host, resolvers = self._host, list[Resolver]()
 
         def check(tools: Toolset) -> None:
-            resolvers.append(host.resolver(tools, opened.system))
+            resolvers.append(host.backends.resolver(tools, opened.system))
             check_priced(resolvers[0], opened.target, opened.tenant, opened.budget, fits=fits)
 
         offer = await host.toolsets.open(config.tools, check)

@@ -52,7 +52,7 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
         SessionClosed: The session was closed for good.
         JournalError: The log cannot be read.
     """
-    replay = await read_replay(host.journal, session, host.rules)
+    replay = await read_replay(host.journal, session, host.backends.rules)
     if not replay.seq:
         raise unknown(session)
     if replay.opened is None:

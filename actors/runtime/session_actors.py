@@ -109,12 +109,12 @@ class SessionActors:
         replay: Replay | None,
     ) -> None:
         self._spec, self._host, self._on_end = spec, host, hooks.on_end
-        self._state, self._lanes, self._replay = UNREAD, Lanes(host.rules), replay
+        self._state, self._lanes, self._replay = UNREAD, Lanes(host.backends.rules), replay
         if replay is not None and not needs_recovery(replay.state):
             self._state, self._lanes, self._replay = replay.state, replay.lanes, None
         self.affinity, self.pending = affinity, pending
         self._made: SessionActor | None = None
-        self.equipment: Equipment = Equipment(configuration, host.resolver, hooks.change)
+        self.equipment: Equipment = Equipment(configuration, host.backends.resolver, hooks.change)
         self._executor = Executor(
             host.system,
             spec.name,
@@ -125,9 +125,9 @@ class SessionActors:
             spec.key,
             spec.tenant,
             host.open_below,
-            host.tools,
+            host.backends.meters.calls,
         )
-        self._generation = Generation(spec.name, spec.fence, host.journal, host.rules, holding)
+        self._generation = Generation(spec.name, spec.fence, host.journal, host.backends.rules, holding)
         self.refs: SessionRefs
         self.session: Ref[SessionCommand]
         self.start()
@@ -184,7 +184,7 @@ class SessionActors:
     def forget(self) -> Used | None:
         """Forget what the log holds, because the actors have ended. Return what the session had used."""
         used = self.state.used
-        self._state, self._lanes, self._made = UNREAD, Lanes(self._host.rules), None
+        self._state, self._lanes, self._made = UNREAD, Lanes(self._host.backends.rules), None
         return used
 
     async def stop(self) -> None:

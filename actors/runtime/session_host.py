@@ -10,9 +10,7 @@ import anyio
 from msgspec import Struct, field
 
 from actors.core.log.events import LogEvent
-from actors.core.session.lanes import Rules
 from actors.core.session.rebuild import rebuild
-from actors.core.stats.measures import AskCounts, ToolMeasures
 from actors.core.stats.stats import LoopLag
 from actors.core.stream_events.results import AskResult
 from actors.core.turn.bounds import Bounds
@@ -25,7 +23,7 @@ from actors.errors import (
     TooManySessions,
     WrongEventLoop,
 )
-from actors.journal.health import LAG, JournalHealth
+from actors.journal.health import LAG
 from actors.journal.commands import JournalCommand, ReleaseSession, RenewLease
 from actors.journal.journal_actor import BATCH
 from actors.journal.log import SLICE, Replay, replay_of
@@ -36,14 +34,13 @@ from actors.kernel.event_loop import running_loop
 from actors.kernel.host_code import call_host
 from actors.kernel.tasks import Work
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
-from actors.provider.resolver import Resolver
+from actors.runtime.backends import RuntimeBackends
 from actors.runtime.host_task import HostTask
 from actors.runtime.residency import HostedSession, Residency
 from actors.scheduler.children import OpenBelow
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
 from actors.telemetry import logger
-from actors.tools import Toolset
 from actors.tools.toolsets import Toolsets
 
 if TYPE_CHECKING:
@@ -57,13 +54,12 @@ class SessionHost(Struct):
         system: Runs the sessions' actors and tasks.
         storage: Keeps the sessions' logs.
         journal: The actor that writes the logs.
+        backends: Resolves targets, has the rules of bindings, and counts asks, requests and tool calls.
         limits: The limits of tools.
         quarantine: Keeps tools that still run after their calls were closed.
         bounds: The limits of a turn.
         most_waiting: How many asks of a session may wait.
         residency: Decides which sessions are in memory.
-        rules: Returns the rules with which a binding is rendered.
-        resolver: Returns what targets mean to a session with these tools and this system prompt.
         ended: Called with a session that has ended.
         toolsets: Opens and closes toolsets.
         open_below: Opens sessions for tools.
@@ -71,9 +67,6 @@ class SessionHost(Struct):
         tool_failed: Called with each failure of a tool. It must not raise.
         readers: The callers that read sessions' events along.
         tracing: Traces asks.
-        meter: Measures the journal.
-        asks: Counts asks.
-        tools: Counts tool calls.
         turnstile: Lets tasks compute a few at a time.
         running: Whether sessions may still get actors.
         loop: The event loop that the runtime was entered on.
@@ -83,13 +76,12 @@ class SessionHost(Struct):
     system: System
     storage: Storage
     journal: Ref[JournalCommand]
+    backends: RuntimeBackends
     limits: ToolLimits
     quarantine: Quarantine
     bounds: Bounds
     most_waiting: int
     residency: Residency
-    rules: Rules
-    resolver: Callable[[Toolset, str | None], Resolver]
     ended: Callable[[HostedSession], None]
     toolsets: Toolsets
     open_below: OpenBelow
@@ -97,9 +89,6 @@ class SessionHost(Struct):
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
     tracing: "RuntimeTracing | None" = None
-    meter: JournalHealth = field(default_factory=JournalHealth)
-    asks: AskCounts = field(default_factory=AskCounts)
-    tools: ToolMeasures = field(default_factory=ToolMeasures)
     turnstile: Turnstile = field(default_factory=turnstile)
     running: bool = True
     loop: object = field(default_factory=running_loop)
@@ -132,7 +121,7 @@ class SessionHost(Struct):
             events = call_host(partial(self.storage.read, session), lambda _: [])
         if not events or len(events) > SLICE:  # the actors fold a long log slice by slice
             return None
-        return replay_of(events, *rebuild(events, self.rules))
+        return replay_of(events, *rebuild(events, self.backends.rules))
 
     def check(self) -> None:
         """Refuse a caller on another event loop, whose answer would never arrive.
@@ -153,7 +142,7 @@ class SessionHost(Struct):
             JournalUnavailable: An event would wait too long to be written.
             TooManySessions: Busy sessions, and logs in memory, hold all the memory that sessions may hold.
         """
-        lag = self.meter.lag(self.journal.waiting, BATCH, self.system.now())
+        lag = self.backends.meters.journal.lag(self.journal.waiting, BATCH, self.system.now())
         if lag > LAG:
             raise JournalUnavailable(f"The journal is slow: an event would wait {lag:.0f} s; try again later")
         if not self.residency.has_room():

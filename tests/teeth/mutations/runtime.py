@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "session: its lanes are forgotten on passivation",
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "Replay(*..., renderer.lanes)",
-        "Replay(*..., Lanes(self._host.rules))",
+        "Replay(*..., Lanes(self._host.backends.rules))",
         (f"{ACTIVATION}::test_sessions_continue_normally_after_passivation",),
     ),
     Mutation(
@@ -116,8 +116,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: dropped lanes start again",
         "actors/runtime/session_host.py:SessionHost.replay",
-        "rebuild(events, self.rules)",
-        "(rebuild(events, self.rules)[0], rebuild((), self.rules)[1])",
+        "rebuild(events, self.backends.rules)",
+        "(rebuild(events, self.backends.rules)[0], rebuild((), self.backends.rules)[1])",
         (f"{ACTIVATION}::test_sessions_continue_normally_after_passivation",),
     ),
     Mutation(
