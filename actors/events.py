@@ -59,8 +59,7 @@ from actors.core.stream_events.events import (
     TurnResumedEvent,
     TurnStartedEvent,
 )
-from actors.core.stream_events.results import AwaitedCall, CallEnd, CallOutcome
-from actors.core.stream_events.results import ApprovalDecision, PendingCall
+from actors.core.stream_events.results import ApprovalDecision, AwaitedCall, CallEnd, CallOutcome, PendingCall
 from actors.core.values.progress import Attempt, Cause, RefusedRequest
 
 __all__ = [

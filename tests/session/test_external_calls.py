@@ -12,8 +12,7 @@ import pytest
 from actors.core.log.call_events import Cancelled, Returned
 from actors.core.log.events import TurnEnded, TurnPaused, TurnResumed, TurnStarted
 from actors.core.stream_events.events import CompleteEvent, ToolResultsEvent
-from actors.core.stream_events.results import CallEnd
-from actors.core.stream_events.results import AskResult, SwitchOutcome
+from actors.core.stream_events.results import AskResult, CallEnd, SwitchOutcome
 from actors.core.values.identity import CallId
 from actors.errors import NotAwaited, QueueFull
 from actors.journal.read_queue import ReadQueue

@@ -7,7 +7,8 @@ Out: an explanation of why the event is out of order, or None.
 """
 
 from actors.core.history.turn_ends import end_of
-from actors.core.log import call_events, events
+from actors.core.log import events
+from actors.core.log.call_events import CallEventBase
 from actors.core.log.events import LogEvent
 from actors.core.session.state import SessionState
 from actors.core.values.identity import CallId
@@ -36,7 +37,7 @@ def disorder(state: SessionState, event: LogEvent) -> str | None:
             )
         case events.Rewound(turn=turn):
             return _unreachable(state, turn)
-        case call_events.CallEventBase(call_id=call_id) if not _is_known(state, call_id):
+        case CallEventBase(call_id=call_id) if not _is_known(state, call_id):
             return f"no model message contains the call {call_id!r}"
         case _:
             return None

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable
 
-from actors.core.log import call_events, events
+from actors.core.log.call_events import CallEvent, CallEventBase
 from actors.core.log.events import LogEvent, RequestSent
 from actors.core.session.lanes import Lanes, Rules
 from actors.core.session.state import UNREAD, SessionState
@@ -19,13 +19,13 @@ class LogFold:
 
     def __init__(self, rules: Rules) -> None:
         self._state, self._lanes = UNREAD, Lanes(rules)
-        self._happened: list[call_events.CallEvent] = []
+        self._happened: list[CallEvent] = []
 
     def add(self, log: Iterable[LogEvent]) -> None:
         """Fold the next events of the log."""
         state, lanes, happened = self._state, self._lanes, self._happened
         for event in log:
-            if isinstance(event, call_events.CallEventBase):
+            if isinstance(event, CallEventBase):
                 happened.append(event)
                 continue
             if isinstance(event, RequestSent):

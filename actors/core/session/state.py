@@ -26,8 +26,8 @@ from actors.core.history.history import (
 )
 from actors.core.history.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
 from actors.core.ledger import NO_CALLS, Ledger, closed_record
-from actors.core.log import call_events, events
-from actors.core.log.call_events import Scheduled
+from actors.core.log import events
+from actors.core.log.call_events import CallEvent, CallEventBase, Scheduled
 from actors.core.log.events import EpochBegan, LogEvent, RequestSent
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import Budget, Used
@@ -101,7 +101,7 @@ class SessionState(StoredRecord, frozen=True):
     def apply(self, event: LogEvent) -> "SessionState":
         """Return the state after the next event of the log."""
         match event:
-            case call_events.CallEventBase():
+            case CallEventBase():
                 return replace(self, ledger=self.ledger.apply(event))
             case events.Opened():
                 return _initial_state(event)
@@ -200,7 +200,7 @@ class SessionState(StoredRecord, frozen=True):
         size, measured = sum(map(size_of, packed_messages(history))), _without_counts(self.measured)
         return replace(self, history=history, size=size, asked_at=asked_at, measured=measured, ends=ends)
 
-    def with_call_events(self, happened: Sequence[call_events.CallEvent]) -> "SessionState":
+    def with_call_events(self, happened: Sequence[CallEvent]) -> "SessionState":
         """Return the state after these call events."""
         return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
 
