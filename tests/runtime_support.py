@@ -20,8 +20,8 @@ from actors.core.data.record import replace
 from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import dialect
 from actors.core.history.compaction import Compaction
-from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.call_events import ToolCallRecord
+from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import Closed, LogEvent
 from actors.core.session.lanes import Lanes
 from actors.core.session.rebuild import rebuild

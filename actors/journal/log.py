@@ -20,8 +20,8 @@ from actors.core.session.recovery import last_round, repeatable_calls
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding
-from actors.journal.holding import MemoryUse
 from actors.journal.commands import JournalCommand, OnDurable
+from actors.journal.holding import MemoryUse
 from actors.journal.live_events import LiveEvents
 from actors.journal.outbox import Outbox
 from actors.journal.pages import read_log

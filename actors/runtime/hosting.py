@@ -44,7 +44,9 @@ def make_host(
     return SessionHost(
         system,
         storage,
-        system.spawn(partial(JournalActor, storage, readers, backends.meters.journal), "journal", depth=SHARED),
+        system.spawn(
+            partial(JournalActor, storage, readers, backends.meters.journal), "journal", depth=SHARED
+        ),
         backends,
         ToolLimits(limits.max_calls_per_message, limits.tool_threads, limits.thread_wait_timeout, kept),
         quarantine,

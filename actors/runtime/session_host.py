@@ -23,8 +23,8 @@ from actors.errors import (
     TooManySessions,
     WrongEventLoop,
 )
-from actors.journal.health import LAG
 from actors.journal.commands import JournalCommand, ReleaseSession, RenewLease
+from actors.journal.health import LAG
 from actors.journal.journal_actor import BATCH
 from actors.journal.log import SLICE, Replay, replay_of
 from actors.journal.readers import Readers

@@ -32,9 +32,9 @@ from actors.journal.log import Generation, LogWriter
 from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables
 from actors.ledger.ledger_actor import LedgerCommand
+from actors.provider.answers import Answer, Generated
 from actors.provider.budgets import Demand, Share
 from actors.provider.resolver import Resolver, expected_tokens, over_budget
-from actors.provider.answers import Answer, Generated
 from actors.renderer.renderer_actor import RendererCommand
 from actors.scheduler.scheduler_actor import SchedulerCommand
 from actors.session.configuration import Equipment

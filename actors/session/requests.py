@@ -26,9 +26,9 @@ from actors.core.values.progress import Cause, RefusedRequest
 from actors.errors import KernelError
 from actors.kernel import Ref
 from actors.ledger.ledger_actor import LedgerSnapshot
+from actors.provider.answers import Generated
 from actors.provider.backend import ResolvedBackend
 from actors.provider.provider_actor import Abort, ProviderCommand
-from actors.provider.answers import Generated
 from actors.provider.rounds import Generate
 from actors.renderer.renderer_actor import Invalidate, Render
 from actors.session.inflight import AskInFlight

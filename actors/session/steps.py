@@ -33,8 +33,8 @@ from actors.core.values.progress import Attempt, Cause, RefusedRequest
 from actors.core.values.stream import Usage
 from actors.errors import KernelError
 from actors.ledger.ledger_actor import DurableLedger
-from actors.provider.backend import ResolvedBackend
 from actors.provider.answers import AbortedAnswer, Answer, BrokenAnswer, Generated
+from actors.provider.backend import ResolvedBackend
 from actors.renderer.renderer_actor import Invalidate, Render
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import NO_VIEW, TurnView

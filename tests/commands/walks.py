@@ -27,8 +27,8 @@ from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
 from actors.core.history.turn_ends import end_of
 from actors.core.lanes.lane import Rendered
-from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.call_events import Cancelled, Denied, Failed, Refused, Returned, Scheduled, Started
+from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
     AskStarted,
     Compacted,

@@ -23,7 +23,6 @@ from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, advance, empty_lane, seals
 from actors.core.ledger import Ledger
-from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.call_events import (
     CallEvent,
     Cancelled,
@@ -33,6 +32,7 @@ from actors.core.log.call_events import (
     Started,
     ToolCallRecord,
 )
+from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import AskStarted, EpochBegan, LogEvent, Opened, RequestSent, RoundEnded
 from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.core.session.lanes import Lanes

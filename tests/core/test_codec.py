@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec import msgpack
 
 from actors.core.data.jsonio import Json, quote
-from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.call_events import Cancelled, Returned, Scheduled
+from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import VERSION, AskStarted, LogEvent, RequestSent, RoundEnded
 from actors.core.values.content import (
     Code,

@@ -7,8 +7,8 @@ from actors.core.data.record import replace
 from actors.core.history.compaction import summary_scope
 from actors.core.history.history import is_removed, with_ledger
 from actors.core.history.turn_ends import end_of, is_within, refusal, with_range
-from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.call_events import Cancelled, Returned, Scheduled
+from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
     AskStarted,
     Compacted,

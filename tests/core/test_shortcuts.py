@@ -14,8 +14,8 @@ from actors.core.data.jsonio import Quoted, quote, sanitise
 from actors.core.data.record import replace
 from actors.core.history.history import History, extend
 from actors.core.ledger import Ledger
-from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.call_events import Cancelled, Failed, Returned, Scheduled, Started
+from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import AskStarted, Opened, RequestSent, TurnStarted
 from actors.core.session.state import SessionState
 from actors.core.transcript.projection import mint

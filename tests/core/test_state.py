@@ -9,8 +9,8 @@ from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History, with_ledger
 from actors.core.ledger import Ledger
-from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.call_events import Cancelled, Returned, Scheduled, Started
+from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
     AskStarted,
     Closed,

@@ -11,8 +11,8 @@ from traceback import format_exception
 import pytest
 
 from actors.core.data.jsonio import Json
-from actors.core.log.codec import encode_event
 from actors.core.log.call_events import Returned
+from actors.core.log.codec import encode_event
 from actors.core.log.events import AskStarted, LogEvent, Opened
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import CallId

@@ -13,8 +13,8 @@ from psycopg import sql
 from actors import Runtime
 from actors.config import load
 from actors.core.data.jsonio import Json
-from actors.core.log.codec import encode_event
 from actors.core.log.call_events import Returned
+from actors.core.log.codec import encode_event
 from actors.core.log.events import Closed
 from actors.core.values.identity import CallId
 from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionLeased

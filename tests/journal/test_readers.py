@@ -21,8 +21,8 @@ from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable
 from actors.journal import journal_actor as journals
-from actors.journal.health import JournalHealth
 from actors.journal.commands import Append, JournalCommand, ReadLog
+from actors.journal.health import JournalHealth
 from actors.journal.journal_actor import JournalActor
 from actors.journal.pages import LogPages, read_log
 from actors.journal.read_throttle import SLICE

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session, ToolResult
 from actors.errors import JournalUnavailable
-from actors.journal.health import LAG, JournalHealth
 from actors.journal.commands import DeleteLog, RenewLease
+from actors.journal.health import LAG, JournalHealth
 from actors.journal.journal_actor import BATCH, JournalActor
 from actors.journal.log import SENT
 from actors.journal.storage import Appended, Entry

@@ -17,8 +17,8 @@ from actors import Runtime
 from actors.config import load
 from actors.core.data.jsonio import Json
 from actors.core.log import events
-from actors.core.log.codec import encode_event
 from actors.core.log.call_events import Returned, Scheduled
+from actors.core.log.codec import encode_event
 from actors.core.log.events import AskStarted, Closed, LogEvent, Opened, SwitchApplied
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import CallId

@@ -23,10 +23,10 @@ from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey
 from actors.kernel import System
+from actors.provider.answers import Answer, BrokenAnswer, Generated
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, aws
 from actors.provider.credentials.aws import AwsSigner, signature_headers
 from actors.provider.provider_actor import ProviderActor
-from actors.provider.answers import Answer, BrokenAnswer, Generated
 from actors.provider.rounds import Endpoint, Generate
 from actors.testing import AwsKey, BedrockProfile, BedrockServer, BedrockSettings, Call, Say, Turn, serve
 from actors.transcripts import History, dialect, render

@@ -14,9 +14,9 @@ from trio.testing import MockClock
 from actors.core.data.segments import Segments
 from actors.core.values.stream import Usage
 from actors.provider.admission import Admission, Pace, Ticket
+from actors.provider.answers import Answer, BrokenAnswer
 from actors.provider.attempts import Retries
 from actors.provider.provider_actor import Abort, Counters, Inspect
-from actors.provider.answers import Answer, BrokenAnswer
 from actors.transport import Response, Timeouts
 from benchmarks.storms import (
     UNGUARDED,

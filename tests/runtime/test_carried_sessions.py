@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actors import ToolContext, tool
-from actors.core.log.codec import encode_event
 from actors.core.log.call_events import Started
+from actors.core.log.codec import encode_event
 from actors.core.log.events import Closed, Opened
 from actors.core.session.export_file import import_logs
 from actors.core.values.identity import CallId

@@ -16,8 +16,8 @@ import pytest
 
 from actors import Runtime
 from actors.config import Config, FileSettings
-from actors.core.log.codec import encode_event
 from actors.core.log.call_events import Cancelled, Returned, Started
+from actors.core.log.codec import encode_event
 from actors.core.log.events import (
     AskStarted,
     Closed,

@@ -17,8 +17,8 @@ import pytest
 from actors import Runtime, ToolContext, tool
 from actors.config import Config, FileSettings
 from actors.core.data.jsonio import Json
-from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.call_events import Effects, Returned, Started
+from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
     Configured,
     LogEvent,

@@ -61,7 +61,14 @@ from actors.core.stream_events.events import (
     TurnResumedEvent,
     TurnStartedEvent,
 )
-from actors.core.stream_events.results import AskResult, AskStatus, AwaitedCall, CallEnd, CallOutcome, PendingCall
+from actors.core.stream_events.results import (
+    AskResult,
+    AskStatus,
+    AwaitedCall,
+    CallEnd,
+    CallOutcome,
+    PendingCall,
+)
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import unpack

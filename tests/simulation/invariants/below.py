@@ -86,7 +86,9 @@ class EndedSubagents:
         if answered != FORMS[form].value(task) if form else task not in answered:
             self._problems.add("a call returns what its subagent answered", f"{session}: {event.call_id}")
 
-    def _on_ended(self, session: str, event: call_events.Returned | call_events.Failed | call_events.Cancelled) -> None:
+    def _on_ended(
+        self, session: str, event: call_events.Returned | call_events.Failed | call_events.Cancelled
+    ) -> None:
         if (session, event.call_id) not in self._tasks:
             return
         self.counts["subagents_that_were_ended"] += not isinstance(event, call_events.Returned)
