@@ -1,8 +1,8 @@
 """Run a turn as a generator: it yields the next step and receives its outcome.
 
 The session's turn driver runs the steps with real actors, over a frozen view of the session (binding, settings, tools);
-tests run them with a list of outcomes. The generator does no work itself. `actors.core.turn.steps` defines the steps and
-the outcomes. This table lists the legal states; any other outcome is a programming error.
+tests run them with a list of outcomes. The generator does no work itself. `actors.core.turn.steps` defines the steps
+and the outcomes. This table lists the legal states; any other outcome is a programming error.
 
     state        yields                    receives                      next state
     idle         -                         -                             rendering
