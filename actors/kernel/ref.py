@@ -77,8 +77,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
         """Send a command without waiting, for a sender with an alternative; return False if the mailbox is full.
 
         Raises:
-
-        ActorStopped, ShuttingDown, anyio.ClosedResourceError: As in `send`.
+            ActorStopped, ShuttingDown, anyio.ClosedResourceError: As in `send`.
         """
         if self._is_closed:
             raise ClosedResourceError
@@ -88,8 +87,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
         """Return another address of the same actor, which is closed independently.
 
         Raises:
-
-        anyio.ClosedResourceError: This clone is closed.
+            anyio.ClosedResourceError: This clone is closed.
         """
         if self._is_closed:
             raise ClosedResourceError
@@ -111,8 +109,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
             ActorFailed: Its handler raised (the cause is chained), or its reply was dropped without an answer.
             AskOrderError: The caller is a child of an actor that is not above this one.
             ActorStopped: The actor has ended, or ended while the question was in its mailbox.
-
-        ShuttingDown, anyio.ClosedResourceError: As in `send`.
+            ShuttingDown, anyio.ClosedResourceError: As in `send`.
         """
         if self._is_closed:
             raise ClosedResourceError

@@ -46,16 +46,11 @@ class Pace(Struct, frozen=True):
     Args:
         concurrency: Most requests at once. Rate limit errors lower it for a while.
         waiting: Most queued requests; further ones are rejected.
-
-    requests, tokens: Limits per minute; None is unlimited.
-
-    failures: Consecutive failures that open the breaker. Requests in flight at the first failure count once.
-
-    cooldown: Seconds for which the breaker stays open.
-
-    patience: Longest wait in seconds that a backend may request for all sessions; a longer one opens the breaker.
-
-    weights: Weights of the tenants in the queue; 1 by default.
+        requests, tokens: Limits per minute; None is unlimited.
+        failures: Consecutive failures that open the breaker. Requests in flight at the first failure count once.
+        cooldown: Seconds for which the breaker stays open.
+        patience: Longest wait in seconds that a backend may request for all sessions; a longer one opens the breaker.
+        weights: Weights of the tenants in the queue; 1 by default.
     """
 
     concurrency: int = 256
@@ -93,14 +88,10 @@ class Condition(Struct, frozen=True):
     """The state of a backend.
 
     Args:
-
-    in_flight, waiting: Requests of all sessions.
-
-    limit: Most requests that may be in flight now.
-
-    closed_for: Seconds until the breaker allows a request; 0 if it is closed.
-
-    failed: Seconds since a round failed for good without a later success; None if none did.
+        in_flight, waiting: Requests of all sessions.
+        limit: Most requests that may be in flight now.
+        closed_for: Seconds until the breaker allows a request; 0 if it is closed.
+        failed: Seconds since a round failed for good without a later success; None if none did.
     """
 
     in_flight: int

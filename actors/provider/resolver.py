@@ -70,7 +70,7 @@ Refuse: TypeAlias = Callable[[Refusal], None]
 
 
 class Resolver:
-    """The resolver of all sessions with the same tools and system prompt, which go with every request.
+    """The resolver of all sessions with the same tools and system prompt. Both are part of every request.
 
     Attributes:
         places: Starting members of sessions in pools that spread sessions.
@@ -163,7 +163,7 @@ class Resolver:
         reasons = {name: self._why_not_member(name, fits=fits) for name in settings.members}
         usable = tuple(name for name in settings.members if not reasons[name])
         if fits and not usable:
-            raise ConfigError(f"No member of pool {target!r} takes tools. {next(iter(reasons.values()))}")
+            raise ConfigError(f"No member of pool {target!r} accepts tools. {next(iter(reasons.values()))}")
         served = usable or settings.members
         return Pool(
             target,
@@ -267,8 +267,8 @@ def check_priced(
         resolver.rates(resolver.backend(member).binding) for member in pool.members
     ):
         raise ConfigError(
-            f"Pool {pool.name!r} goes to its cheapest member, and nobody gave a price of any; add price to its "
-            "backends, or [prices], or Runtime(prices=...)"
+            f"Pool {pool.name!r} has the policy 'cheapest', but no member has a price; add price to its backends, "
+            "[prices] to the configuration, or Runtime(prices=...)"
         )
     is_counted = budget is not None and budget.money is not None
     if not (is_counted or any(each.counts_money for each in resolver.budgets(tenant, target))):
@@ -277,8 +277,8 @@ def check_priced(
         binding = resolver.backend(member).binding
         if resolver.cost(binding, Usage()) is None:
             raise ConfigError(
-                f"A budget of money needs the price of model {binding.model!r} (backend {member!r}), which nobody "
-                "gave; add it to [prices] or to Runtime(prices=...)"
+                f"A budget of money needs the price of model {binding.model!r} (backend {member!r}), which is "
+                "unknown; add it to [prices] or to Runtime(prices=...)"
             )
 
 

@@ -70,16 +70,11 @@ class Endpoint(Struct, frozen=True):
         credentials: Create the auth headers of each request; never logged.
         headers: Returns additional headers for every request; never logged. They override the adapter's.
         query: Returns the query for every request; never logged.
-
-    timeouts, retries, pace: See the types.
-
-    stream: Whether answers are requested as streams.
-
-    answer_bytes: Most bytes of one answer on the wire; a larger answer fails, and the next backend is tried.
-
-    silence_timeout: Seconds without content after which a stream fails; None for no limit.
-
-    clock: The wall clock, in seconds since 1970, for headers that give the time of a retry.
+        timeouts, retries, pace: See the types.
+        stream: Whether answers are requested as streams.
+        answer_bytes: Most bytes of one answer on the wire; a larger answer fails, and the next backend is tried.
+        silence_timeout: Seconds without content after which a stream fails; None for no limit.
+        clock: The wall clock, in seconds since 1970, for headers that give the time of a retry.
     """
 
     url: str
@@ -95,6 +90,71 @@ class Endpoint(Struct, frozen=True):
     clock: Callable[[], float] = time
 
 
+class FailedTry(Struct, frozen=True):
+    """A failed try that was retried: the failure, and the seconds of waiting before the try."""
+
+    failure: Failure
+    wait: float
+
+
+class Answer(Struct, frozen=True):
+    """The model's complete message.
+
+    Args:
+        finish: The provider's finish reason.
+        calls: Number of canonical call ids used.
+        cut: Why the answer is incomplete.
+        left_out: Content of the answer that the message lacks.
+        tried: The earlier tries; `wait` is the seconds before the last one.
+    """
+
+    message: Message
+    usage: Usage
+    finish: str | None
+    calls: int
+    cut: Cut | None = None
+    left_out: LeftOut = ()
+    tried: tuple[FailedTry, ...] = ()
+    wait: float = 0.0
+
+
+class UnfinishedAnswer(Struct, frozen=True):
+    """The round ended without the model's complete message.
+
+    Args:
+        message: The partial message, if any.
+        calls: Number of canonical call ids used, including dropped calls.
+        left_out: Content of the partial answer that the message lacks.
+        tried, wait: As in `Answer`.
+    """
+
+    message: Message | None
+    usage: Usage
+    calls: int
+    left_out: LeftOut = ()
+    tried: tuple[FailedTry, ...] = ()
+    wait: float = 0.0
+
+
+class AbortedAnswer(UnfinishedAnswer, frozen=True):
+    """The round was stopped on request."""
+
+
+class BrokenAnswer(UnfinishedAnswer, frozen=True, kw_only=True):
+    """The round failed for good.
+
+    Args:
+        failure: The classified failure.
+        visible: Whether any part of an answer was visible.
+    """
+
+    failure: Failure
+    visible: bool
+
+
+Generated: TypeAlias = Answer | BrokenAnswer | AbortedAnswer
+
+
 class Generate(Query[Generated], frozen=True):
     """Send a request and read the answer.
 
@@ -103,14 +163,10 @@ class Generate(Query[Generated], frozen=True):
         request: The request.
         binding: The answering binding: the message's origin.
         first_call: Number of the first canonical call id to mint.
-
-    turn, round: Set on the message and on the deltas.
-
-    sink: Receives deltas as they arrive, or None.
-
-    session, tenant: The owner; queued requests are served fairly among owners.
-
-    asked: Settings of the ask, whose timeouts override the endpoint's.
+        turn, round: Set on the message and on the deltas.
+        sink: Receives deltas as they arrive, or None.
+        session, tenant: The owner; queued requests are served fairly among owners.
+        asked: Settings of the ask, whose timeouts override the endpoint's.
     """
 
     key: str

@@ -1,6 +1,6 @@
-"""The backends of one runtime, as its sessions reach them: what targets mean, provider actors, prices, budgets.
+"""The backends of one runtime: resolvers of targets, provider actors, prices and budgets.
 
-What is learned and counted of a backend belongs to the runtime, so all sessions share it.
+Learned facts and counters of a backend belong to the runtime, so all its sessions share them.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from actors.config import Config
 
 LANES = 256
-"""Bindings whose rules are kept."""
+"""Most bindings whose rules are cached."""
 
 
 class RuntimeBackends:
@@ -44,9 +44,9 @@ class RuntimeBackends:
 
     Args:
         config: Names the backends and pools.
-        transport: Carries requests.
-        random: Draws the jitter of retries and the places in pools.
-        is_seeded: Whether `random` has a seed, so that pools begin with their first member.
+        transport: Sends the requests.
+        random: Source of the jitter of retries and of the starting places in pools.
+        is_seeded: Whether `random` has a seed, so that pools start with their first member.
         prices, compaction, budgets: The values that a program gives in addition to those of the file.
         refuse: Called with each transcript that was refused for its structure.
 
@@ -83,18 +83,18 @@ class RuntimeBackends:
         self.meters: Meters = Meters(logger.slow_handler)
         self.providers: Providers = Providers(config, transport, random, self.meters)
         self.rules: Rules = lru_cache(LANES)(self._rules)
-        """The rules with which the lane of a binding is rendered."""
+        """Returns the rendering rules of a binding."""
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], Resolver] = WeakValueDictionary()
         self._system: System
         self.budgets: RuntimeBudgets
 
     def begin(self, system: System) -> None:
-        """Serve the sessions of a system from now on."""
+        """Connect the backends to the system, when the runtime is entered."""
         self._system = system
         self.budgets = RuntimeBudgets(self._shared_budgets, self._pricing.cost, system.loop, system.now)
 
     def resolver(self, tools: Toolset, system: str | None) -> Resolver:
-        """Return what targets mean to sessions with these tools and this system prompt, which share it."""
+        """Return the resolver that all sessions with these tools and this system prompt share."""
         if (known := self._resolvers.get((tools, system))) is None:
             known = self._resolvers[tools, system] = Resolver(
                 self._config,

@@ -1,8 +1,8 @@
-"""Back up a journal for a caller that may be cancelled in any way: an abandoned backup ends, and leaves no file.
+"""Back up a journal. However its caller is cancelled, an abandoned backup stops and leaves no file.
 
-anyio tells a worker thread of a cancelled scope. It does not tell it of a native cancellation, as by `asyncio.timeout`,
-which ends the wait alone. So a task of the host waits for the thread, and the caller for that task. A second native
-cancellation ends the caller's wait at once; the host still waits for the thread, which removes its own copy.
+anyio notifies a worker thread of a cancelled scope, but not of a native cancellation, such as by `asyncio.timeout`,
+which ends only the caller's wait. So a task of the host waits for the thread, and the caller waits for this task. A
+second native cancellation ends the caller's wait at once; the host still waits for the thread, which removes its copy.
 """
 
 from threading import Event, Lock
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Backup:
-    """One backup. `abandon` ends it; the copy is then removed by whichever comes last, `abandon` or the thread."""
+    """One backup. After `abandon`, either `abandon` or the thread removes the copy, whichever finishes last."""
 
     def __init__(self, host: SessionHost, path: "Path") -> None:
         self._host, self._path = host, path
@@ -42,7 +42,7 @@ class _Backup:
                 self._path.unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Have the thread end, and the copy removed."""
+        """Stop the thread, and remove the copy."""
         with self._lock:
             if not self._unwanted.is_set() and self._is_complete:
                 self._path.unlink(missing_ok=True)

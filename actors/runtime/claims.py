@@ -1,9 +1,9 @@
-"""Claims: who owns one between the journal's answer and the session that takes it over.
+"""Track the ownership of a claim, from the journal's answer until a session takes the claim over.
 
-The journal makes a claim whether or not its caller still waits for the answer, and a claim that nobody owns keeps every
-other host out for as long as this one lives. So the journal's own task hands each claim over when it is made: to its
-caller, or back to the storage if the caller has gone. A cancellation between an answer and the caller's next step loses
-the answer, so the answer alone never says who owns the claim.
+The journal makes a claim even if its caller no longer waits for the answer, and a claim without an owner keeps every
+other host out for as long as this host lives. A cancellation between the answer and the caller's next step loses the
+answer, so ownership cannot depend on the answer. Instead, the journal's own task passes each new claim to its caller,
+or releases the claim if the caller has gone.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -21,11 +21,11 @@ from actors.runtime.replays import unknown
 from actors.runtime.session_host import SessionHost
 
 POLL = 0.1
-"""Seconds between two looks whether another host has released a session."""
+"""Seconds between two attempts to claim a session that another host has."""
 
 
 class _PendingClaim(Struct):
-    """A claim that a caller asked for. `is_abandoned`: the caller has gone without it."""
+    """A requested claim. `is_abandoned`: the caller no longer waits for it."""
 
     host: SessionHost
     session: str
@@ -33,34 +33,32 @@ class _PendingClaim(Struct):
     is_abandoned: bool = False
 
     def take(self, claim: Claim) -> None:
-        """Note that the claim is made, and release it if its caller has gone."""
+        """Record the claim when it is made, and release it if its caller has gone."""
         self.claim = claim
         if self.is_abandoned:
             self._release()
 
     def abandon(self) -> None:
-        """Have the claim released, now or as soon as it is made."""
+        """Release the claim, now or as soon as it is made."""
         self.is_abandoned = True
         self._release()
 
     def _release(self) -> None:
-        if self.claim is not None and self.claim.fence:  # else it has no log, and was to have one
+        if self.claim is not None and self.claim.fence:  # 0 if the session had to have a log and has none
             self.host.release(self.session, self.claim.fence)
 
 
 async def claim_session(host: SessionHost, session: str, *, existing: bool = False) -> Claim:
-    """Claim a session for the caller, who has to release it.
-
-    A caller that is cancelled has claimed nothing, or the host releases it.
+    """Claim a session for the caller, which must release it. If the caller is cancelled, the host releases it.
 
     Args:
-        host: Whose session it is then.
-        session: Its id.
-        existing: Only if it has a log; else the claim's `last` is 0, and there is nothing to release.
+        host: The host that claims the session.
+        session: Id of the session.
+        existing: Claim only a session with a log. Without a log, the claim's `last` is 0, and it needs no release.
 
     Raises:
-        SessionLeased: Another host has it.
-        JournalError: It cannot be claimed.
+        SessionLeased: Another host has the session.
+        JournalError: The session cannot be claimed.
     """
     pending = _PendingClaim(host, session)
     try:
@@ -74,7 +72,7 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
     """Claim a session that has a log; if another host has it, wait so many seconds for that one to let it go.
 
     Raises:
-        SessionLeased: It has not.
+        SessionLeased: The other host still has the session.
     """
     until = anyio.current_time() + wait
     while True:
@@ -87,13 +85,12 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
 
 
 class Claims:
-    """Ids that one caller has reserved and claimed, and logs that it has written under them.
+    """The ids that one caller has reserved and claimed, and the logs that it has written.
 
-    A session that starts takes its claim over (`keep`). All other logs stay if the caller's block ends well, and are
-    deleted if it fails.
+    A session that starts takes its claim over (`keep`). The other logs are deleted if the caller's block fails.
 
     Args:
-        host: Claims and writes.
+        host: Claims the sessions and writes the logs.
         registry: Reserves the ids.
     """
 
@@ -104,7 +101,7 @@ class Claims:
         self.written: list[str] = []
 
     async def claim_new(self, given: str | None) -> str:
-        """Reserve and claim an id that has no log, and return it; it is made up if none is given.
+        """Reserve and claim an id that has no log, and return it; generate one if none is given.
 
         Raises:
             SessionExists: The given id has a log, or the session is open.
@@ -144,7 +141,7 @@ class Claims:
         return name
 
     async def claim_any(self, given: str) -> bool:
-        """Reserve and claim a session, and return True if it has a log. A log in memory that has ended is deleted."""
+        """Reserve and claim a session; return True if it has a log. An ended log in memory is deleted."""
         name = self._reserve(given)
         claim = await self._claim(name)
         if claim.last and not self._host.is_durable and await _has_closed(self._host, name, claim.last):
@@ -158,20 +155,20 @@ class Claims:
         await self._host.journal.ask(Append(name, self._fences[name], tuple(log)))
 
     def keep(self, name: str) -> int:
-        """Return the fence of a claim that a session takes over with its log."""
+        """Pass a claim and its log to a session that starts; return the fencing number."""
         if name in self.written:
             self.written.remove(name)
         return self._fences.pop(name)
 
     async def drop(self) -> None:
-        """Delete the logs that were written, then release everything."""
+        """Delete the written logs, then release all claims and ids."""
         for name in self.written:
             with suppress(ActorsError):
                 await self._host.journal.ask(DeleteLog(name))
         self.release()
 
     def release(self) -> None:
-        """Let others have the ids, and other hosts the logs."""
+        """Release all claims and ids."""
         for name in tuple(self._reserved):
             self._release(name)
 
@@ -194,9 +191,9 @@ class Claims:
 
 @asynccontextmanager
 async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerator[Claims]:
-    """Give the claims of a caller. If its block fails, the host deletes the logs that were written.
+    """Return the claims of a caller. If its block fails, the host deletes the logs that the block has written.
 
-    A caller that is cancelled does not wait for that.
+    A cancelled caller does not wait for the deletion.
     """
     claims = Claims(host, registry)
     try:
@@ -214,6 +211,6 @@ async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerat
 
 
 async def _has_closed(host: SessionHost, name: str, last: int) -> bool:
-    """Return True if the last event of a log, which has this number, is its end."""
+    """Return True if the last event of a log, with the number `last`, is `closed`."""
     page = await host.journal.ask(ReadLog(name, last - 1, urgent=True))
     return bool(page.events) and isinstance(page.events[-1], Closed)

@@ -1,12 +1,12 @@
 """Python's cyclic garbage collector, tuned for a process of many sessions.
 
-What a session and a turn leave behind is freed at once, by counting references (`tests/runtime/test_garbage.py`), so
-the collector finds next to nothing. It looks all the same: by default each time that 700 more objects are made than
-are freed, which takes a third of the time where thousands of sessions ask at once. With larger thresholds it looks
-less often, and memory stays the same.
+Sessions and turns create no reference cycles, so reference counting frees them at once
+(`tests/runtime/test_garbage.py`), and the collector finds almost nothing. It still runs, by default whenever 700 more
+objects have been created than freed, which takes a third of the time if thousands of sessions ask at once. With larger
+thresholds it runs less often, and memory use stays the same.
 
-The collector belongs to the process, so a library leaves it alone unless it is told otherwise: `Runtime(gc="tuned")`.
-The thresholds from before come back when the last runtime that wanted others is left.
+The collector belongs to the process, so the library changes it only on request: `Runtime(gc="tuned")`. The earlier
+thresholds are restored when the last runtime with this setting is left.
 """
 
 import gc
@@ -20,23 +20,23 @@ from actors.errors import ConfigError
 from actors.telemetry import logger
 
 GcPolicy: TypeAlias = Literal["tuned"]
-"""`tuning` raises the thresholds at which the garbage collector looks for cycles."""
+"""`tuned` raises the thresholds at which the garbage collector runs."""
 
 Thresholds: TypeAlias = tuple[int, int, int]
 
 TUNED: Final[Thresholds] = (50_000, 20, 20)
-"""Objects that were made and not freed until the youngest are looked through, and rounds until the older ones are.
+"""New objects before the youngest generation is collected, and collections before each older generation is.
 
 A turn among 1,500 takes 3.1 ms with these, 3.5 ms with 10,000, 10, 10 and 4.4 ms with the default (Python 3.11).
 """
 CROWD = 500
-"""Sessions with actors from which the collector takes so much time that it is worth a line of advice."""
+"""Number of sessions with actors from which the runtime logs advice about the collector."""
 LOW = 5_000
-"""First threshold below which that line is logged."""
+"""The advice is logged only if the first threshold is below this number."""
 
 
 class CollectorTuning:
-    """Counts who wants the collector tuned. `TUNING` is that of the process; others are for tests."""
+    """Counts the runtimes that tune the collector. `TUNING` is the only instance outside tests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class CollectorTuning:
         self._has_advised = False
 
     def enter(self, policy: GcPolicy | None) -> None:
-        """Raise the thresholds, unless somebody has. None is lowered, and a collector that is off stays off."""
+        """Raise the thresholds for the first user. No threshold is lowered, and a disabled collector stays disabled."""
         if policy is None:
             return
         with self._lock:
@@ -58,7 +58,7 @@ class CollectorTuning:
                 gc.set_threshold(*self._set)
 
     def leave(self, policy: GcPolicy | None) -> None:
-        """Give the thresholds back with the last user, if nobody else has changed them meanwhile."""
+        """Restore the thresholds after the last user, unless other code has changed them in the meantime."""
         if policy is None:
             return
         with self._lock:
@@ -76,7 +76,7 @@ class CollectorTuning:
             self.leave("tuned")
 
     def advise(self, sessions: int) -> None:
-        """Log how to tune it, once, if many sessions have actors and the thresholds are low."""
+        """Log once how to tune the collector, if many sessions have actors and the thresholds are low."""
         if sessions < CROWD or self._has_advised:
             return
         self._has_advised = True
@@ -84,17 +84,17 @@ class CollectorTuning:
             logger.collector_untuned(sessions)
 
     def forget_parent(self) -> None:
-        """Begin anew in a forked child, which has none of its parent's runtimes."""
+        """Reset the state in a forked child, which has none of its parent's runtimes."""
         if self._users and gc.get_threshold() == self._set:
             gc.set_threshold(*self._before)
-        self.__init__()  # type: ignore[misc]  # all of it, the lock that another thread may have held included
+        self.__init__()  # type: ignore[misc]  # everything, including the lock, which another thread may have held
 
 
 def checked_policy(given: GcPolicy | None) -> GcPolicy | None:
-    """Return what a runtime was given as `gc`.
+    """Return the `gc` argument of a runtime, checked.
 
     Raises:
-        ConfigError: It is neither a policy nor None.
+        ConfigError: The argument is neither a policy nor None.
     """
     if given is not None and given not in get_args(GcPolicy):
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""Deletion of a session: which logs go with its own: those of its subagents, and of theirs.
+"""Delete the log of a session together with the logs of its subagents, and of theirs.
 
-A log names its calls, and the id of a subagent follows from its call. Its first event says whom it was opened for, so a
-session that a program gave such an id is left alone.
+A log contains its calls, and the ids of subagents are derived from the calls. The first event of a subagent's log names
+its parent, so a session to which a program gave the same id is not deleted.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -40,17 +40,18 @@ async def was_used_before(journal: Ref[JournalCommand], session: str, time: floa
 
 
 async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
-    """Delete the logs of a session and of all below it; return their sessions.
+    """Delete the logs of a session and all its subagents; return their ids.
 
-    The session is claimed first, so nothing is deleted if another host has it. The lowest goes first, so logs that
-    could not be deleted are found again. If a log cannot be read, those below it are not found.
+    The session is claimed first, so nothing is deleted if another host has it. Subagents are deleted before their
+    parents, so a later call finds the logs that could not be deleted. If a log cannot be read, its subagents are not
+    found.
 
     Args:
-        journal: Where.
-        session: Whose.
+        journal: The journal actor.
+        session: Id of the session.
 
     Raises:
-        SessionLeased: Another host has it, or one below it.
+        SessionLeased: Another host has the session or one of its subagents.
         JournalError: A log cannot be deleted.
     """
     claim: Claim = await journal.ask(ClaimSession(session, existing=True))
@@ -69,14 +70,14 @@ async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
 async def delete_unused(
     journal: Ref[JournalCommand], sessions: Mapping[str, int], reserve: Callable[[Sequence[str]], bool]
 ) -> list[str]:
-    """Delete the logs of many sessions, and of all below them, in one transaction; return their sessions.
+    """Delete the logs of many sessions, with their subagents, in one transaction; return the deleted ids.
 
-    A session stays if one below it is in use here, if another host has it, or if somebody has used it since. If one
-    session cannot be deleted, each of them is deleted by itself; a log that cannot be deleted stays, and is logged.
+    A session is kept if one of its subagents is in use here, if another host has it, or if it was used since it was
+    listed. If the transaction fails, each session is deleted in its own transaction, and failures are logged.
 
     Args:
-        journal: Where.
-        sessions: The number of the last event of each, as it was listed.
+        journal: The journal actor.
+        sessions: By id, the number of the session's last event when it was listed.
         reserve: Keeps sessions from being opened here; returns False if one of them is open, or is being opened.
 
     Raises:
@@ -108,14 +109,14 @@ async def _delete(journal: Ref[JournalCommand], names: Sequence[str]) -> Sequenc
 
 
 async def _claim_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int]) -> dict[str, Claim]:
-    """Claim, together, the sessions that nobody else has and nobody has used since they were listed."""
+    """Claim the sessions that no other host has and that were not used since they were listed, concurrently."""
     claims, failures = dict[str, Claim](), list[ActorsError]()
 
     async def claim(session: str) -> None:
         try:
             with _logging_failure():
                 claims[session] = await journal.ask(ClaimSession(session, existing=True))
-        except ActorsError as error:  # of the journal; a task group would wrap it
+        except ActorsError as error:  # collected, because a task group would wrap it in a group
             failures.append(error)
 
     async with anyio.create_task_group() as claiming:
@@ -129,7 +130,7 @@ async def _claim_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int
 
 
 async def _release(journal: Ref[JournalCommand], claims: Mapping[str, Claim]) -> None:
-    """Let others have sessions that were claimed and still exist."""
+    """Release the claims of sessions that still exist."""
     with anyio.CancelScope(shield=True), suppress(ActorsError):
         for session, claim in claims.items():
             if claim.fence:
@@ -138,7 +139,7 @@ async def _release(journal: Ref[JournalCommand], claims: Mapping[str, Claim]) ->
 
 @contextmanager
 def _logging_failure() -> Generator[None]:
-    """Log why one log cannot be deleted, and go on; another host that has the session is no failure."""
+    """Log an error that prevents the deletion of one log. A session of another host is skipped silently."""
     try:
         yield
     except JournalUnavailable:
@@ -150,7 +151,7 @@ def _logging_failure() -> Generator[None]:
 
 
 async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
-    """Return a session and all below it, if it has a log."""
+    """Return the ids of a session and all its subagents, or nothing if the session has no log."""
     with suppress(JournalDamaged):  # such a log is deleted too
         if await journal.ask(FindSession(session)) is None:
             return []
@@ -158,7 +159,7 @@ async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]
 
 
 async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
-    """Return the session that this one goes with: the one for a call of which it was opened, if that has a log."""
+    """Return the parent of a subagent session, if the parent has a log; None for other sessions."""
     beginning, behind = split_id(session)
     if not behind:
         return None
@@ -170,13 +171,13 @@ async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
 
 
 class Branch(Struct, frozen=True):
-    """A session as far as its subagents need it.
+    """The part of a session that is needed to find its subagents.
 
     Args:
-        name: Its id.
-        last: The number of the last event of its log that could be read; 0 if it has none.
-        key: What its subagents name it by.
-        calls: Those that may have opened any.
+        name: Id of the session.
+        last: Number of the last readable event of its log; 0 without a log.
+        key: The key by which its subagents refer to it.
+        calls: The calls that may have opened subagents.
     """
 
     name: str
@@ -191,10 +192,10 @@ async def with_subagents(
     take: Take | None = None,
     throttle: ReadThrottle | None = None,
 ) -> list[Branch]:
-    """Return a session and all below it, each ahead of what is below it.
+    """Return a session and all its subagents, each before its own subagents.
 
-    Below a log that cannot be read is none, unless `take` is given: called with the id of each session and its events,
-    page by page.
+    `take` is called with the id and the events of each session, page by page. Without `take`, a log that cannot be read
+    counts as a log without subagents.
 
     Raises:
         JournalError: With `take`, a log cannot be read.

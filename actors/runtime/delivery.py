@@ -1,6 +1,6 @@
-"""How a handle reaches the actors of its session: a caller is checked, the session activated, a command sent.
+"""Send the commands of callers to the actors of a session: check the caller, activate the session, send the command.
 
-What goes wrong on the way is raised as the caller should see it. `actors.runtime.handle` has the public methods.
+Internal errors are converted to the documented ones. `actors.runtime.handle` has the public methods.
 """
 
 from collections.abc import Awaitable, Callable
@@ -47,7 +47,7 @@ R = TypeVar("R")
 
 
 class SessionCaller:
-    """Sends the commands of callers to one session, whose actors are made if it has none.
+    """Sends the commands of callers to one session, and creates its actors if it has none.
 
     Args:
         lifecycle: The session.
@@ -60,7 +60,7 @@ class SessionCaller:
         self._lifecycle = lifecycle
 
     def _check(self) -> None:
-        """Refuse a caller on another event loop, and a tool that this session waits for."""
+        """Reject a caller on another event loop, and a tool for which this session waits."""
         host = self._lifecycle.host
         host.check()
         if is_inside(host.system, self.id):
@@ -71,7 +71,7 @@ class SessionCaller:
 
     @property
     def _actors(self) -> SessionActors:
-        """The session's actors, made now if it has none."""
+        """The session's actors, which are created if there are none."""
         try:
             return self._lifecycle.activate()
         except (ActorStopped, ShuttingDown):
@@ -86,13 +86,13 @@ class SessionCaller:
         return self._actors.refs
 
     def _check_result(self, result: AskResult, check: bool) -> AskResult:
-        """Return a result; raise `AskFailed` instead if the ask failed and the caller wants that."""
+        """Return a result, or raise `AskFailed` if the ask failed and `check` is True."""
         if check and result.status == "failed":
             raise self._lifecycle.host.ask_failed(result)
         return result
 
     async def _perform(self, act: HostCall | HostCompaction | HostRewind, text: str = "") -> AskResult:
-        """Perform an act in place of an ask, and return its result. Readers see it if it has a text for the history."""
+        """Run an operation that is queued like an ask; return its result. Readers see it if `text` is not empty."""
         self._check()
         sink = AnswerSink(self._ended_error)
         heard = self._lifecycle.host.readers.shared_sink(self.id, sink) if text else sink
@@ -108,7 +108,7 @@ class SessionCaller:
         settings: AskSettings,
         output: Any = None,  # Any: a type, or a JSON Schema
     ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
-        """Return the stream of an ask, and a function as `_prepare` does."""
+        """Return the stream of an ask, and the function from `_prepare`."""
         sink = AskStream(self._ended_error, self._lifecycle.host.check)
         return sink, self._prepare(sink, message, results, approvals, settings, output)
 
@@ -121,7 +121,7 @@ class SessionCaller:
         settings: AskSettings,
         output: Any = None,  # Any: as above
     ) -> Callable[[], Awaitable[None]]:
-        """Return a function that submits an ask, or results and decisions, with the context variables of now.
+        """Return a function that submits an ask, or results and decisions, with the current context variables.
 
         Raises:
             ConfigError, NotAwaited, DecisionRefused: As `check_choice` and `resolutions`.
@@ -170,8 +170,8 @@ class SessionCaller:
         return await self._send(query, whom)
 
     async def _send(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
-        """Send a query to an actor, and return its answer. New work waits for actors that are ending."""
-        command: object = query  # so that the type of the answer is not narrowed
+        """Send a query to an actor, and return its answer. If the actors are ending, wait until they have ended."""
+        command: object = query  # so that `isinstance` does not narrow the type of the answer
         if isinstance(command, Submit | Resolve | Switch | Configure):
             self._lifecycle.host.admit()
         if self._lifecycle.is_ending:

@@ -1,7 +1,7 @@
-"""What a caller gives a runtime: what it is made with, and what it is asked about sessions that are kept.
+"""Check the arguments of `Runtime` and `JournalAdmin`.
 
-Each argument is what it must be, or is refused in one line before anything has changed. The value is not repeated: an
-address may hold a password, an environment keys.
+An argument of a wrong type raises an error of one line before anything has changed. Errors do not repeat the value,
+because an address may contain a password, and an environment may contain keys.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from actors.provider.dumps import Dumps, OnRefusal
 
 MOST = 1_000_000
-"""Sessions that one page of a list may have."""
+"""Most sessions in one page of a list."""
 
 
 class _Kind(Struct, frozen=True):
-    """What an argument may be, in words and as a question."""
+    """The accepted values of an argument: a description and a check."""
 
     words: str
     takes: Callable[[object], bool]
@@ -55,7 +55,7 @@ def _is_page(given: Any) -> bool:  # Any: what a caller passes
 
 
 def _is_number(given: object) -> bool:
-    return isinstance(given, int | float) and given == given  # a time that is no number is never over
+    return isinstance(given, int | float) and given == given  # NaN would never be reached
 
 
 _is_config = _has_members("settings", "limits")
@@ -65,7 +65,7 @@ _KINDS: Mapping[str, _Kind] = {
     "config": _Kind(
         "the path of an actors.toml, a Config", lambda given: _is_path(given) or _is_config(given)
     ),
-    "environ": _Kind("a mapping of names to texts", _is(Mapping)),
+    "environ": _Kind("a mapping of names to strings", _is(Mapping)),
     "journal": _Kind(
         "the path of a file, a postgresql:// address, a Storage",
         lambda given: _is_path(given) or _is_storage(given),
@@ -79,7 +79,7 @@ _KINDS: Mapping[str, _Kind] = {
     "compaction": _Kind("a Compaction", _is(Compaction)),
     "budgets": _Kind("a mapping of tenants.NAME and pools.NAME to Budgets", _is(Mapping)),
     "at": _Kind("the number of an event", _is_whole),
-    "tenant": _Kind("a text", _is(str)),
+    "tenant": _Kind("a string", _is(str)),
     "state": _Kind("idle, running, awaiting or closed", lambda given: given in get_args(State)),
     "older_than": _Kind("a datetime, a timedelta", _is(datetime, timedelta)),
     "dry_run": _Kind("True, False", _is(bool)),
@@ -88,10 +88,10 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def check_given(**arguments: object) -> None:
-    """Check arguments that may be left out.
+    """Check the types of arguments that may be None.
 
     Raises:
-        ConfigError: One is not what it must be.
+        ConfigError: An argument has a wrong type.
     """
     for name, given in arguments.items():
         if given is not None and not _KINDS[name].takes(given):
@@ -99,13 +99,13 @@ def check_given(**arguments: object) -> None:
 
 
 def check_wait(wait: object) -> None:
-    """Check how long somebody is to wait. Raises `ConfigError`."""
+    """Check a `wait=` argument. Raises `ConfigError`."""
     if not _is_number(wait):
         raise ConfigError(f"wait= takes seconds, not {wait!r:.40}")
 
 
 def absolute_path(path: str | PathLike[str]) -> "Path":
-    """Return the path of a file, wherever the process goes later. Raises `ConfigError` if it is none."""
+    """Return the absolute path of a file, which stays valid if the working directory changes. Raises `ConfigError`."""
     given: object = path
     if not _is_path(given) or "\0" in str(path) or not str(path):
         raise ConfigError(f"path= takes the path of a file, not {given!r:.40}")
@@ -115,42 +115,42 @@ def absolute_path(path: str | PathLike[str]) -> "Path":
 
 
 def check_limit(limit: object) -> None:
-    """Check how long a page of a list may be. Raises `ConfigError`."""
+    """Check a `limit=` argument. Raises `ConfigError`."""
     if not (isinstance(limit, int) and 0 <= limit <= MOST):
         raise ConfigError(f"limit= takes a whole number from 0 to {MOST:,}, not {limit!r:.40}")
 
 
 def session_id(given: object) -> str:
-    """Return the id of a session that may be kept. Raises `ConfigError` if it is no text."""
+    """Return the id of a session. Raises `ConfigError` if it is not a string."""
     if not isinstance(given, str):
-        raise ConfigError(f"A session's id is a text, not {type(given).__name__}")
+        raise ConfigError(f"A session's id is a string, not {type(given).__name__}")
     return given
 
 
 def seconds_of(time: datetime | None) -> float | None:
-    """Return a time in seconds since 1970. Raises `ConfigError` if it has none."""
+    """Return a time in seconds since 1970. Raises `ConfigError` if the time is out of range."""
     try:
         return None if time is None else time.timestamp()
     except (ValueError, OverflowError) as error:
-        raise ConfigError(f"older_than= is a time that no clock here can tell: {error}") from None
+        raise ConfigError(f"older_than= is out of the range of this system's clock: {error}") from None
 
 
 def dumps_to(to: "OnRefusal") -> "Dumps":
-    """Return what hands on what is refused. Most programs want none of it."""
+    """Return the dumps of rejected requests. Imported here, because most programs do not use them."""
     from actors.provider.dumps import Dumps
 
     return Dumps(to)
 
 
 def configuration(given: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
-    """Return a configuration. What it is made with takes long to import, and nobody needs it before."""
+    """Return a configuration. Imported here, because the import is slow and not needed earlier."""
     from actors.config import Config, load
 
     return given if isinstance(given, Config) else load(given, environ)
 
 
 def http_transport(config: "Config", environ: Mapping[str, str]) -> HttpTransport:
-    """Return the transport of a runtime that is given none."""
+    """Return the default transport of a runtime."""
     from actors.config.environment import guard
 
     limits = config.limits

@@ -1,4 +1,4 @@
-"""What a user holds of a session."""
+"""`Session`, the public handle of one conversation. Its methods send commands to the session's actors."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 
 class Session(SessionCaller):
-    """One conversation. Made by `Runtime.open`.
+    """A conversation, opened by `Runtime.open`.
 
-    Its methods may be called from any task of the runtime's loop. Abandoning one (a cancelled `ask`, a stream that is
-    left early) does not stop the turn: `cancel` does.
+    Its methods may be called from any task of the runtime's event loop. Cancelling an `ask` or leaving a stream early
+    does not stop the turn; `cancel` does.
     """
 
     __slots__ = ("__weakref__", "metadata", "title")
@@ -50,16 +50,16 @@ class Session(SessionCaller):
         super().__init__(lifecycle)
         self.title: str = lifecycle.spec.title
         self.metadata: Mapping[str, Scalar] = lifecycle.spec.metadata
-        """What `Runtime.open` was given, and its log has; a title may be empty, and the mapping cannot be changed."""
+        """Read-only. `Runtime.open` was given the title and the metadata, and the session's log has them."""
 
     @property
     def target(self) -> str:
-        """Whom the next ask goes to. A switch that is held counts once it is applied."""
+        """The target of the next ask. A queued switch changes it when it is applied."""
         return self._lifecycle.target
 
     @property
     def busy(self) -> bool:
-        """True if an ask is in flight, or waits."""
+        """True if an ask is in flight or queued."""
         return self._lifecycle.busy
 
     @overload
@@ -92,40 +92,42 @@ class Session(SessionCaller):
         check: bool = True,
         **settings: Unpack[AskSettings],
     ) -> AskResult:
-        """Send a message to the model and return how the ask came out: text, status, who served it, at what cost.
+        """Send a message to the model, run the tools that it calls, and return the result of the ask.
 
-        With `results` or `approvals` in place of a message, continue the ask whose turn waits, ahead of those in the
-        queue: `pending` has the calls that it waits for. All that is passed at once is recorded together, or refused
-        together. The same turn continues, on the same binding and with its own settings, once nothing is awaited any
-        more; until then the status is `awaiting`. If no turn waits for any of the results, the status is `late`: what
-        is new in them is kept.
+        With `results` or `approvals` instead of a message, continue the turn that waits for its caller; `pending` lists
+        the calls that it waits for. The results and decisions of one call are recorded together or rejected together,
+        before any queued ask. When nothing is pending any more, the turn continues on the same binding with its own
+        settings; until then the returned status is `awaiting`. If no turn waits for any of the results, the status is
+        `late`, and new results are recorded.
 
         Args:
-            message: A text, a list of texts and `Media`, or a user `Message`.
-            results: What external calls returned, by call id, each as a tool would return it; or the exception with
+            message: A string, a list of strings and `Media`, or a user `Message`.
+            results: Results of external calls, by call id: the value that the tool would return, or the exception with
                 which the call failed.
             approvals: Decisions about calls that wait for approval, by call id.
-            output: The form of the answer, which is `AskResult.output` then: a type (a pydantic model, a dataclass, a
-                `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
-                times; then the ask has failed.
-            check: Raise if the ask fails. Without it the result is returned then too, with its `status` and `error`.
-            settings: What holds for this ask alone; see `AskSettings`.
+            output: The type of the answer (a pydantic model, a dataclass, a `TypedDict`, any annotation) or its JSON
+                Schema. The value is `AskResult.output`. The model may correct an invalid answer a limited number of
+                times; then the ask fails.
+            check: Raise if the ask fails. With False, return a failed result too, with its `status` and `error`.
+            settings: Settings of this ask alone; see `AskSettings`.
 
         Raises:
-            AskFailed: There is no answer. The session can go on; `error.result` is the result.
-            ConfigError: There is no such setting, it takes no such value, or it forces a tool that the session does not
-                have; or `output` has no JSON Schema. Or there is a message beside `results` or `approvals`, or none of
-                the three; or the ask that waits is given settings.
-            NotAwaited: A call of `results` was never handed out, or waits for an approval; or one of `approvals` waits
-                for no decision. Nothing is recorded.
-            DecisionRefused: The digest is another, or the arguments are wrong. Nothing is recorded.
-            QueueFull: Too many asks wait, or too many results wait to be recorded; or an earlier turn has waited for
-                its caller for `timeout` seconds.
-            ReentrantCall: A tool of this session asks.
+            AskFailed: The ask failed. The session can be used further; `error.result` is the result.
+            ConfigError: A setting is unknown, has an invalid value, or forces a tool that the session does not have;
+                `output` has no JSON Schema; both a message and `results` or `approvals` were passed, or none of the
+                three; or settings were passed to an ask that waits.
+            NotAwaited: A call in `results` is not an external call of this session, or waits for approval; or a call
+                in `approvals` does not wait for a decision. Nothing is recorded.
+            DecisionRefused: The digest of a decision differs from that of its call, or its arguments are invalid.
+                Nothing is recorded.
+            QueueFull: Too many asks are queued, or too many results wait to be recorded; or this ask was queued for
+                `timeout` seconds while an earlier turn waited for its caller.
+            ReentrantCall: A tool of this session called this method.
             WrongEventLoop: The caller is not on the runtime's event loop.
-            SessionClosed: The session has ended, or ends before the ask does.
-            SessionError: It crashed just now, and did not take the ask; or the message is not of role `user`.
-            JournalError: It cannot be written (`JournalUnavailable`), or another writer has the session (`Fenced`).
+            SessionClosed: The session has ended, or ended before the ask.
+            SessionError: The session crashed before it accepted the ask, so the ask can be sent again; or the role of
+                the message is not `user`.
+            JournalError: The log cannot be written (`JournalUnavailable`), or another host has the session (`Fenced`).
         """
         self._check()
         sink = AnswerSink(self._ended_error)
@@ -142,11 +144,11 @@ class Session(SessionCaller):
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> AsyncGenerator[AsyncIterator[SessionEvent]]:
-        """Ask, or continue the ask that waits, and give its events: `async with session.stream("...") as events`.
+        """Ask as `ask` does, and stream the events of the ask: `async with session.stream("...") as events`.
 
-        The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told
-        by a `status` event `resync` if it missed more. Raises as `ask` does, the events included; but if the ask fails,
-        its last event says so, and nothing is raised.
+        The stream ends with exactly one `complete` or `error` event. A slow reader misses deltas; if it misses other
+        events too, it receives a `status` event `resync`. Entering the block and reading the events raise the errors of
+        `ask`, except `AskFailed`: a failed ask ends with an `error` event.
         """
         self._check()
         sink, submit = self._prepare_stream(message, results, approvals, settings, output)
@@ -164,15 +166,15 @@ class Session(SessionCaller):
         approvals: Approvals | None = None,
         **settings: Unpack[AskSettings],
     ) -> TextStream:
-        """Ask, and return the text of the answer as it arrives: `async for text in session.stream_text("...")`.
+        """Ask as `ask` does, and stream the text of the answer: `async for text in session.stream_text("...")`.
 
-        With `results` or `approvals`, continue the ask that waits, and return the rest of its text.
+        With `results` or `approvals`, continue the turn that waits, and stream the rest of its text.
 
-        The ask begins with the first step of the loop, with the context variables of this call. A blank line stands
-        between the texts of two rounds. If the ask fails, the loop raises `AskFailed` after the text that came before;
-        an ask that was cancelled, was interrupted or waits for its caller ends the loop, and `result` of what this
-        returns has its status. Leaving the loop, `aclose` and cancelling the reader do not stop the turn: `cancel`
-        does. Raises as `ask` does: about the arguments and the caller at once, else in the loop.
+        The first iteration sends the ask, with the context variables of this call. A blank line separates the texts of
+        two rounds. If the ask fails, the loop raises `AskFailed` after the last text. If the ask is cancelled, is
+        interrupted or waits for its caller, the loop ends, and the stream's `result` has the status. Leaving the loop,
+        `aclose` and cancelling the reader do not stop the turn; `cancel` does. The errors of `ask` about the arguments
+        and the caller are raised by this method, all others by the loop.
         """
         self._check()
         self._lifecycle.configuration.check(parse_settings(settings))
@@ -180,19 +182,19 @@ class Session(SessionCaller):
         return TextStream(*prepared, partial(self._check_result, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
-        """Return the session's events past number `after`, as they are in its log, and then as they come.
+        """Return the session's events after number `after`: first those in its log, then new ones as they occur.
 
-        Durable events are the same for every reader, whenever it comes, and a slow one misses none: it is told by a
-        `status` event `resync` that it missed deltas. Those of a running ask come along from when the reader has
-        caught up. Reading wakes no session, and one that has ended can be read.
+        Every reader gets the same durable events, and a slow reader misses none of them; a `status` event `resync`
+        reports missed deltas. The deltas of a running ask begin when the reader has reached the end of the log. Reading
+        does not wake a session, and works after the session has ended.
 
         Args:
-            after: The number (`seq`) of the last event that was seen, or 0. Of several events of one number it is seen
-                when the last is, whose `more` is false.
-            follow: Wait for what comes, until the session ends; else end where the log ends.
+            after: The number (`seq`) of the last event that you processed, or 0. If several events share the number,
+                pass it only after the last of them, whose `more` is false.
+            follow: Wait for new events until the session ends. With False, stop at the end of the log.
 
-        Reading raises `UnknownSeq` if there is no such number, and `SessionClosed` if the session ends without its last
-        event, `closed`: the runtime was left, or its actors crashed too often.
+        Reading raises `UnknownSeq` if the log has no event with this number, and `SessionClosed` if the session ends
+        without a `closed` event, because the runtime was left or the session's actors crashed too often.
         """
         host = self._lifecycle.host
         return SessionEvents(
@@ -207,15 +209,14 @@ class Session(SessionCaller):
         )
 
     async def call_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
-        """Run one of the session's tools, without asking the model; return its result.
+        """Run one of the session's tools without the model, and return its result.
 
-        It waits as an ask does for those before it. The history gets a message of the program's and one call, which is
-        answered like any, so the model knows of it with the next ask. Nobody is asked for approval: you run it. A tool
-        whose approval is `deny` is denied all the same.
+        The call is queued like an ask. The history gets a message that names the tool, the call and its result, so the
+        model sees them with the next ask. The call needs no approval, but a tool with the approval `deny` is denied.
 
         Raises:
-            SessionError: The session has no such tool, or it has no body.
-            QueueFull: Too many asks wait.
+            SessionError: The session has no tool of this name, or the tool is external.
+            QueueFull: Too many asks are queued.
         """
         self._check()
         call = host_call(self.id, self._actors.equipment.tools, name, arguments)
@@ -223,14 +224,14 @@ class Session(SessionCaller):
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that the turn in flight waits for: their results, or somebody's approval."""
+        """The calls for which the turn waits: external calls without a result, and calls that need a decision."""
         return self._lifecycle.pending_calls
 
     async def switch(self, target: str) -> SwitchOutcome:
-        """Send the next ask to `target`, at once or, while a turn is in flight, when that turn has ended.
+        """Send the following asks to `target`. During a turn, the switch is queued until the turn has ended.
 
         Raises:
-            ConfigError: The target does not exist, cannot be used, or takes fewer tools. Nothing has changed.
+            ConfigError: The target does not exist, cannot be used, or accepts fewer tools. Nothing changes.
         """
         return await self._query(Switch(target))
 
@@ -240,24 +241,24 @@ class Session(SessionCaller):
         system: str | EllipsisType | None = ...,
         tools: Iterable[ToolItem] | EllipsisType = ...,
     ) -> SwitchOutcome:
-        """Replace the system prompt or the tools from the next ask on; queued while a turn is in flight.
+        """Replace the system prompt, the tools or both. During a turn, the change is queued until the turn has ended.
 
-        What is not given stays as it is. Of several that wait the latest counts, of system prompt and tools each by
-        itself; a `status` event `configured` says when they are in force. Calls that were made of a tool that is gone
-        stay in the history; one that the model makes of it is answered as unknown.
+        An omitted argument changes nothing. If several changes are queued, the latest system prompt and the latest
+        tools are applied, and a `status` event `configured` reports it. Earlier calls of a removed tool stay in the
+        history. If the model calls a removed tool, the call is answered with an error.
 
         Args:
-            system: The system prompt, or None for none.
-            tools: All that the model may call from then on, as for `Runtime.open`. Toolsets are opened first, and those
-                no longer used are closed.
+            system: The new system prompt; None removes it.
+            tools: All tools that the model may call from then on, as for `Runtime.open`. New toolsets are opened first;
+                toolsets that no session uses any more are closed.
 
         Raises:
-            ConfigError: A tool cannot be used, or there are more than the session's target takes. Nothing has changed.
+            ConfigError: A tool is invalid, or the session's target accepts fewer tools. Nothing changes.
             ToolsetFailed: A toolset cannot be opened.
         """
         self._check()
         if not isinstance(system, str | EllipsisType | None):
-            raise ConfigError(f"system= takes a text, not {type(system).__name__}")
+            raise ConfigError(f"system= takes a string, not {type(system).__name__}")
         change = await self._lifecycle.change(system, tools)
         try:
             return await self._query(Configure(change))
@@ -265,31 +266,32 @@ class Session(SessionCaller):
             self._lifecycle.configuration.drop(change)
 
     async def cancel(self) -> bool:
-        """Cancel the ask in flight; return when every call of it is closed.
+        """Cancel the ask in flight, and return when all its calls are closed.
 
-        False if there was none, or if it had come to its own end before the cancel reached it.
+        Returns:
+            True if an ask was cancelled. False if no ask was in flight, or it ended by itself first.
         """
         return await self._query(Cancel())
 
     async def history(self) -> History:
-        """Return the conversation so far, tool results in their places; of a call that is running, that it is.
+        """Return the conversation so far, with every tool result after its call. Running calls are marked as running.
 
-        Its `report` says what was done to the messages that the session was opened with, `system` is its prompt.
+        Its `report` lists the changes to the initial messages of the session; its `system` is the system prompt.
         """
         state, ledger = await self._current_state()
         return with_ledger(state.history, ledger)
 
     async def ledger(self) -> Ledger:
-        """Return the record of every tool call. It shows how a call ended only once that is durable."""
+        """Return the record of every tool call. The end of a call appears once it is durable."""
         return await self._query(DurableLedger(), lambda actors: actors.refs.ledger)
 
     async def preview(self, target: str, **settings: Unpack[AskSettings]) -> Preview:
-        """Return what would be sent to `target` now, by an ask with these settings. Nothing is sent or kept.
+        """Return the request that an ask with these settings would send to `target` now. Nothing is sent or stored.
 
-        While tools run, it says of their calls that they are running.
+        While tools run, the preview shows their calls as running.
 
         Raises:
-            ConfigError: The target does not exist or cannot be used, or a setting is refused as in `ask`.
+            ConfigError: The target does not exist or cannot be used, or a setting is invalid.
         """
         self._lifecycle.configuration.check(said := parse_settings(settings))
         state, ledger = await self._current_state()
@@ -300,53 +302,55 @@ class Session(SessionCaller):
         return preview_of(rendered, backend, target, (state, ledger, equipment), said)
 
     async def _current_state(self) -> tuple[SessionState, Ledger]:
-        """Return the state and the ledger of one moment. The ledger includes calls that have not started yet."""
+        """Return a consistent pair of state and ledger. The ledger includes calls that have not started."""
         state = await self._query(GetState())
         return state, state.ledger_with_open_calls(await self.ledger())
 
     async def compact(self) -> CompactionResult:
-        """Make the history shorter: its older turns become a summary, and long or repeated results of others a mark.
+        """Compact the history: summarise its older turns, and shorten long or repeated results in the remaining ones.
 
-        It waits for the asks before it, and is a turn of its own. The last turns stay as they are
-        (`Compaction.keep_turns`), and the ledger keeps every result. The result says if there was nothing to do.
+        The compaction is queued like an ask and runs in a turn of its own. The last turns are not summarised
+        (`Compaction.keep_turns`), and the ledger keeps every result. If there was nothing to compact, the returned
+        result says so.
 
         Raises:
-            CompactionFailed: No summary was written, and there was nothing else to make shorter. All is as it was.
-            QueueFull: Too many asks wait.
+            CompactionFailed: No summary was written, and no result could be shortened. The history is unchanged.
+            QueueFull: Too many asks are queued.
             OverBudget: The session's budget is used up.
         """
         return (call := HostCompaction()).value(self.id, await self._perform(call))
 
     async def rewind(self, to: int) -> int:
-        """Let the history end where turn `to` ended, 0 for how it was opened; return how many messages left it.
+        """Cut the history back to the end of turn `to`, and return the number of messages that were removed.
 
-        All else stays: the log, the ledger, the numbers of turns and calls that were given, what was used of budgets,
-        the target, the system prompt and the tools. What comes late of a call that left is kept, and no model is told.
-        It waits as an ask does for those before it, also if its caller leaves, and cuts no turn short: `cancel` does.
+        Nothing else is undone: the log, the ledger, the numbering of turns and calls, the usage of budgets, the target,
+        the system prompt and the tools stay. A late result of a removed call is recorded, but no model sees it. The
+        rewind is queued like an ask, even if the caller is cancelled, and does not stop a running turn; `cancel` does.
 
         Args:
-            to: `AskResult.turn`, or the `turn` of an event or of a model's message. Going there twice is going once.
+            to: `AskResult.turn`, or the `turn` of an event or of a model's message; 0 for the initial history. A second
+                rewind to the same turn has no effect.
 
         Raises:
-            ConfigError: The history has no such turn: there was none, a summary stands for it, or a rewind removed it.
+            ConfigError: The history has no turn `to`: it never existed, a summary replaced it, or a rewind removed it.
             SessionError: A turn waits for its caller. Cancel it first.
-            QueueFull: Too many asks wait.
+            QueueFull: Too many asks are queued.
         """
         return (call := HostRewind(to)).value(self.id, await self._perform(call))
 
     async def close(self) -> None:
-        """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
+        """Cancel the ask in flight, drop queued asks, log the end of the session, and stop its actors.
 
-        Toolsets that nobody else uses are closed behind it; leaving the runtime waits for that.
+        Toolsets that only this session used are closed afterwards; leaving the runtime waits for them.
 
-        Closing twice is closing once, and a caller that is cancelled does not take it back. The session cannot be used
-        after it, not even to be read.
+        Closing a session again has no effect. If the caller is cancelled, the close continues. A closed session cannot
+        be used any more, not even to read its history.
 
         Raises:
-            ReentrantCall: A tool of this session asks. It would wait for itself.
-            JournalError: The end cannot be written. The session is still open, but for one that is `Fenced`.
-            ShuttingDown: The close was cancelled before it was done, such as by a caller that cancels all tasks of
-                the event loop. The session is still open.
+            ReentrantCall: A tool of this session called this method, so the close would wait for itself.
+            JournalError: The end cannot be logged. The session is still open, except after `Fenced`.
+            ShuttingDown: The close itself was cancelled, for example by code that cancels all tasks of the event loop.
+                The session is still open.
         """
         self._check()
         await self._lifecycle.close()

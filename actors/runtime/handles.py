@@ -1,8 +1,8 @@
-"""Handles: how callers get a session, give it back, and look it up.
+"""Count the callers that hold a session, and look up open sessions.
 
-Several callers may have one session. Who awaits an opening has it until it is closed. Who enters an opening gives it
-back on exit; when nobody has the session any more, it hibernates, or is closed if its log is in memory
-(`actors.runtime.lifecycle`).
+Several callers may hold the same session. A caller that awaits an opening holds the session until it is closed. A
+caller that enters an opening with `async with` gives the session back on exit. A session that no caller holds
+hibernates, or is closed if its log is in memory (`actors.runtime.lifecycle`).
 """
 
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
@@ -17,11 +17,11 @@ P = ParamSpec("P")
 
 
 class SessionOpening(Coroutine[Any, Any, Session]):  # Any: the event loop's own traps and answers
-    """A session that is being opened: `await` it, or enter it with `async with`, once.
+    """A session that is being opened. `await` it, or enter it with `async with`; either one, and only once.
 
-    `await` gives a session that stays open until `Session.close`. `async with` gives one and gives it back on exit.
-    When the last one who has it gives it back, the session hibernates; if its log is in memory, it is closed. An ask
-    that is in flight goes on, and so does a turn that waits: the session is closed once neither is there any more.
+    A session from `await` stays open until `Session.close`. `async with` gives the session back on exit. When its last
+    holder has given it back, the session hibernates; if its log is in memory, it is closed. An ask in flight is not
+    stopped: the session is closed when the ask has ended and no turn waits for its caller.
     """
 
     __slots__ = ("_opening", "_session")
@@ -34,15 +34,15 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: the event loop's own
         return self._opening.__await__()
 
     def send(self, value: Any, /) -> Any:  # Any: as above
-        """Drive it, as a coroutine."""
+        """Resume the opening. See `Coroutine.send`."""
         return self._opening.send(value)
 
     def throw(self, *failure: Any) -> Any:  # Any: as above, in the forms that coroutines take
-        """Raise in it, as in a coroutine."""
+        """Raise an exception in the opening. See `Coroutine.throw`."""
         return self._opening.throw(*failure)
 
     def close(self) -> None:
-        """End it, as a coroutine that is not awaited."""
+        """Close the opening without awaiting it. See `Coroutine.close`."""
         self._opening.close()
 
     async def __aenter__(self) -> Session:
@@ -64,7 +64,7 @@ async def _hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: as ab
 
 
 def opens(method: Callable[P, Coroutine[Any, Any, Session]]) -> Callable[P, SessionOpening]:  # Any: as above
-    """Have a method that opens a session give what can be awaited or entered."""
+    """Decorate a coroutine method that opens a session, so that it returns a `SessionOpening`."""
 
     @wraps(method)
     def opening(*args: P.args, **kwargs: P.kwargs) -> SessionOpening:
@@ -74,16 +74,16 @@ def opens(method: Callable[P, Coroutine[Any, Any, Session]]) -> Callable[P, Sess
 
 
 class OpenSessions(Collection[str]):
-    """Ids of open sessions; `sessions[id]` is the session.
+    """The open sessions: a collection of their ids, where `sessions[id]` is the session.
 
-    `in` takes constant time; iterating goes over those that are open when it begins.
+    `in` takes constant time. Iteration covers the sessions that are open when it begins.
     """
 
     def __init__(self, sessions: Mapping[str, Session]) -> None:
         self._sessions = sessions
 
     def __getitem__(self, id: str) -> Session:  # noqa: A002  the field's standard name
-        """Return an open session. Raises `SessionClosed` if none of that id is open."""
+        """Return an open session. Raises `SessionClosed` if no session with this id is open."""
         if id not in self:
             name = str(id)[:80]
             raise SessionClosed(

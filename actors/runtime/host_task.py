@@ -1,7 +1,7 @@
-"""A task of a session host, and how it ended: used for deletions, backups and other work that no caller takes back.
+"""Run work in a task of the session host, for deletions, backups and other work that outlives a cancelled caller.
 
-The event loop ends each task, and reports that end even if the task was cancelled before its first step. So the outcome
-is taken from that report and not from the work itself, and a caller never waits for work that did not begin.
+The event loop reports the end of each task, even if the task was cancelled before its first step. The outcome is taken
+from that report and not from the work itself, so a caller never waits for work that did not start.
 """
 
 import anyio

@@ -1,4 +1,4 @@
-"""The host of a runtime's sessions, put together from the parts of the runtime when it is entered."""
+"""Create the host of a runtime's sessions, when the runtime is entered."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -37,7 +37,7 @@ def make_host(
 ) -> SessionHost:
     """Return the host of the sessions of a system, with a journal actor that writes to the storage.
 
-    `ended`, `open_below` and `tool_failed` are called as `SessionHost` says.
+    `ended`, `open_below` and `tool_failed`: as in `SessionHost`.
     """
     limits, readers = config.limits, Readers()
     kept = SizeLimits(max_bytes=limits.result_bytes, max_string=limits.result_bytes)
@@ -65,6 +65,6 @@ def make_host(
 
 def _named_server(config: "Config", name: str) -> ToolSource:
     """Return the toolset of an MCP server that the configuration names."""
-    from actors.tools.mcp.configured import configured_toolset  # most programs name none
+    from actors.tools.mcp.configured import configured_toolset  # most programs have no MCP servers
 
     return configured_toolset(config, name)

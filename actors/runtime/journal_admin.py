@@ -1,7 +1,6 @@
-"""The administration of a journal: list, copy, back up and delete the sessions that have a log, open or not.
+"""`JournalAdmin`, the public type of `Runtime.journal`: list, copy, back up and delete the sessions in a journal.
 
-`Runtime.journal` is one. The journal actor does most of the work; `SessionOpener` writes logs, and
-`SessionRemoval` ends open sessions.
+The journal actor does most of the work; `SessionOpener` writes logs, and `SessionRemoval` ends open sessions.
 """
 
 from collections import deque
@@ -32,7 +31,7 @@ from actors.runtime.retention import delete_all, select_sessions, vacuum
 from actors.runtime.session_host import SessionHost
 
 LONG = 64 * 1024
-"""Size of an exported file that is read while the event loop waits: some milliseconds. A longer one has a thread."""
+"""Largest exported file, in bytes, that is parsed in the event loop: some milliseconds. Others use a thread."""
 
 
 class HostAccess(NamedTuple):
@@ -64,20 +63,22 @@ class JournalAdmin:
         limit: int = 100,
         after: Page | None = None,
     ) -> Sequence[StoredSession]:
-        """Return the sessions that have a log, open or not, those used last first.
+        """Return the sessions that have a log, open or not, most recently used first.
 
-        `tenant`: whose, `""` for those of none. `state`: `idle`, `running`, `awaiting` or `closed`.
-        `title`: words that their titles contain, in any case. `metadata`: keys that they have, with these values; a
-        value is equal in type too, so 7 is not "7".
-        `after`: `StoredSession.page` of the last one of the page before.
+        Tenant and state are indexed, so the cost of a page depends only on its size. Title and metadata are not
+        indexed: the sessions of the given tenant and state are scanned until `limit` sessions match. No log is read.
 
-        Tenant and state are found by an index, so a page costs what it gives. A title or metadata is in no index: the
-        sessions that tenant and state leave are looked at in the journal until `limit` are found, all of them if fewer
-        are there. Their logs are not read.
+        Args:
+            tenant: Only sessions of this tenant; `""` for sessions without a tenant.
+            state: Only sessions in this state: `idle`, `running`, `awaiting` or `closed`.
+            title: Only sessions whose title contains this text, in upper or lower case.
+            metadata: Only sessions with these keys and values. Types must match too: 7 does not match "7".
+            limit: Most sessions to return.
+            after: `StoredSession.page` of the last session of the previous page.
 
         Raises:
-            ConfigError: An argument is not what it must be.
-            JournalError: They cannot be read.
+            ConfigError: An argument has a wrong type or value.
+            JournalError: The journal cannot be read.
         """
         host = self._host()
         check_given(tenant=tenant, state=state, after=after)
@@ -86,12 +87,12 @@ class JournalAdmin:
         return await host.journal.ask(ListSessions("", which, limit, after))
 
     async def get(self, id: str) -> StoredSession:  # noqa: A002  the field's standard name
-        """Return the directory's entry of one session.
+        """Return the journal's directory entry of one session.
 
         Raises:
-            ConfigError: The id is no text.
-            SessionUnknown: It has no log.
-            JournalError: It cannot be read.
+            ConfigError: The id is not a string.
+            SessionUnknown: The session has no log.
+            JournalError: The journal cannot be read.
         """
         host = self._host()
         name = session_id(id)
@@ -101,11 +102,11 @@ class JournalAdmin:
         return found
 
     async def export(self, id: str) -> bytes:  # noqa: A002  the field's standard name
-        """Return a session's log as a file of JSON lines, without loss, and with it those of its subagents.
+        """Return the logs of a session and its subagents as a file of JSON lines, without loss.
 
         Raises:
-            SessionUnknown: It has no log.
-            JournalError: It cannot be read.
+            SessionUnknown: The session has no log.
+            JournalError: A log cannot be read.
         """
         from actors.core.session.export_file import ExportFile  # few programs move sessions
 
@@ -126,14 +127,16 @@ class JournalAdmin:
         return file.content()
 
     async def import_session(self, file: bytes | str, /, *, id: str | None = None) -> str:  # noqa: A002
-        """Keep the session of an exported file, under its id or another, and those below it.
+        """Import a session and its subagents from an exported file, and return the id, to be passed to `resume`.
 
-        Returns its id, to `resume` it by.
+        Args:
+            file: The content of the file.
+            id: A new id for the session; by default, the id in the file.
 
         Raises:
-            TranscriptError: The file is not whole, or holds what cannot be a session's log; the message names the line.
-            SessionExists: A session of this id is open, or has a log, or one has the id of one below it.
-            JournalError: It cannot be written. Nothing of it is kept.
+            TranscriptError: The file is incomplete, or a line is not part of a valid log; the message names the line.
+            SessionExists: The session or one of its subagents is open or has a log.
+            JournalError: The logs cannot be written. None of them is kept.
         """
         from actors.core.session.export_file import assign_ids, import_logs  # as above
 
@@ -144,40 +147,40 @@ class JournalAdmin:
         return logs[0][0]
 
     async def fork(self, source: str, /, at: int | None = None, *, id: str | None = None) -> str:  # noqa: A002
-        """Begin another session as this one was behind its event number `at`; return its id, to `resume` it by.
+        """Copy a session up to event number `at` to a new session; return the new id, to be passed to `resume`.
 
-        The other one stays as it is, whoever has it. What ran at that moment is `outcome_unknown` in the fork, and is
-        not run again; a turn that waited goes on waiting in both.
+        The source does not change, and may be in use. Calls that ran at that event end as `outcome_unknown` in the
+        fork, and do not run again. A turn that waited then waits in both sessions.
 
         Args:
-            source: A session that has a log, open or not.
-            at: The number (`seq`) of the last event that the fork has; all if not given.
-            id: Its id; made up if not given.
+            source: Id of a session that has a log, open or not.
+            at: Number (`seq`) of the last event to copy; by default, all events are copied.
+            id: Id of the fork; generated by default.
 
         Raises:
-            ConfigError: An id or the number is none.
-            SessionUnknown: There is no such log.
-            UnknownSeq: It has no such number.
-            SessionExists: The id is taken.
-            JournalError: The log cannot be read, or the other not written.
+            ConfigError: An id or the number has a wrong type or value.
+            SessionUnknown: The source has no log.
+            UnknownSeq: The source has no event with this number.
+            SessionExists: A session with the new id is open or has a log.
+            JournalError: The source cannot be read, or the fork cannot be written.
         """
         check_given(at=at)
         return await self._opener().fork(session_id(source), at, id)
 
     async def backup(self, path: str | PathLike[str]) -> None:
-        """Copy the journal's file to a new one, while this runtime and other processes go on writing.
+        """Copy the journal's file to a new file, while this runtime and other processes continue to write.
 
-        The copy has everything that was acknowledged before the call, as of one moment, and no byte of deleted
-        sessions. It is on the disk when this returns. A caller that is cancelled ends the backup, and no file is left.
-        `actors sessions fsck` checks a copy; to restore it, use it as the journal.
+        The copy is a consistent snapshot. It contains every event that was acknowledged before the call, and no byte of
+        deleted sessions, and it is on the disk when this method returns. Cancelling the caller stops the backup and
+        removes the file. `actors sessions fsck` checks a copy. To restore it, use the copy as the journal.
 
         Args:
-            path: Where there is no file yet. The copy is for this user alone (mode 0600).
+            path: Path of the new file. Only this user can read it (mode 0600).
 
         Raises:
-            ConfigError: There is such a file, or the journal is not in a file; for Postgres, use `pg_dump`.
+            ConfigError: The path exists, or the journal is not a file; for Postgres, use `pg_dump`.
             JournalDamaged: The journal cannot be read.
-            JournalUnavailable: The copy cannot be written, or the runtime was left before it was complete.
+            JournalUnavailable: The copy cannot be written, or the runtime was left before the copy was complete.
         """
         await make_backup(self._host(), absolute_path(path))
 
@@ -188,32 +191,32 @@ class JournalAdmin:
         older_than: datetime | timedelta | None = None,
         dry_run: bool = False,
     ) -> Deletion:
-        """Delete sessions: end those that are open here, delete their logs and those of their subagents.
+        """Delete sessions with their subagents: close the sessions that are open here, then delete the logs.
 
-        A session must meet every condition that is given. Sessions are deleted one after the other, and other sessions
-        go on; their ids may be used again, and nothing happens for an id without a log. Refused requests of deleted
-        sessions leave `Runtime.refusals`.
+        Only sessions that meet all the given conditions are deleted, one after the other; other sessions are not
+        affected. An id without a log is ignored, and deleted ids can be used again. The refused requests of deleted
+        sessions are removed from `Runtime.refusals`.
 
-        Then a SQLite file is written anew and its write-ahead log emptied, so that no deleted byte is left. That is
-        checked, and `Deletion.remaining` names data that is left and the reason, such as a program that still reads the
-        file. A Postgres server keeps deleted rows until `VACUUM FULL`, and they are reported until then.
+        Afterwards, a SQLite file is rewritten and its write-ahead log is emptied, so that no deleted byte is left. This
+        is verified: `Deletion.remaining` lists data that remains, and the reason, such as a program that still reads
+        the file. A Postgres server keeps deleted rows until `VACUUM FULL`, and they are reported until then.
 
-        A caller that is cancelled does not stop the deletion of the session at hand; the others stay.
+        If the caller is cancelled, the deletion of the current session continues, and no other session is deleted.
 
         Args:
-            ids: Sessions.
-            tenant: Sessions of this tenant, `""` for those of none.
-            older_than: Sessions last used before this time, or not used for so long by the wall clock.
-            dry_run: Delete nothing; return the sessions that would be deleted.
+            ids: Ids of the sessions; any session if there are none.
+            tenant: Only sessions of this tenant; `""` for sessions without a tenant.
+            older_than: Only sessions that were last used before this time, or at least this long ago.
+            dry_run: Delete nothing, and return the sessions that would be deleted.
 
         Raises:
-            ConfigError: No id, tenant or age is given; an argument cannot be used; or an age is given, and the clock is
-                far from the last use of the journal, in which case a date works.
+            ConfigError: No condition is given; an argument has a wrong type or value; or an age is given and the clock
+                differs so much from the last use of the journal that the age is unreliable. Pass a date instead.
             SessionLeased: Another host has one of the sessions. All others are deleted.
-            ReentrantCall: A tool of one of them makes this call. All others are deleted.
-            SessionExists: One of them is being opened or deleted. All others are deleted.
-            JournalError: One of them cannot be deleted.
-            JournalUnavailable: The journal cannot be written, and no more are deleted.
+            ReentrantCall: A tool of one of the sessions called this method. All others are deleted.
+            SessionExists: One of the sessions is being opened or deleted. All others are deleted.
+            JournalError: One of the sessions cannot be deleted.
+            JournalUnavailable: The journal cannot be written. No further session is deleted.
         """
         host = self._host()
         if not ids and tenant is None and older_than is None:
@@ -228,18 +231,18 @@ class JournalAdmin:
         return await delete_all(host.journal, self._removal(host).delete, names, tenant, before)
 
     async def vacuum(self) -> tuple[RemainingData, ...]:
-        """Remove every byte of deleted sessions from the journal's files, as `delete` does; return what is left.
+        """Remove every byte of deleted sessions from the journal's files, as `delete` does; return the remaining data.
 
-        A SQLite file is written anew if sessions were deleted since that was done last. Nothing else is written
-        meanwhile, and it needs room for two copies.
+        A SQLite file is rewritten if sessions were deleted since the last rewrite. During the rewrite, no session can
+        write to it, and the disk needs space for two copies.
         """
         return await vacuum(self._host().journal)
 
     async def _time_of(self, older_than: datetime | timedelta | None) -> float | None:
-        """Return a time, or an age by the clock, in seconds since 1970.
+        """Convert a time or an age to seconds since 1970.
 
         Raises:
-            ConfigError: It is an age, and the clock is far from the last use of the journal.
+            ConfigError: The value is an age, and the clock differs too much from the last use of the journal.
         """
         if not isinstance(older_than, timedelta):
             return seconds_of(older_than)

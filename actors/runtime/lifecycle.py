@@ -1,12 +1,12 @@
-"""The life of one open session: what is in memory of it, and how its actors come and go.
+"""Manage one open session: create, passivate and stop its actors, and decide which of its state is in memory.
 
 `actors.core.session.lifecycle` is the table of states, and this module carries out its actions. Most sessions are idle.
-An idle session gives up its actors, and later the state and lanes that its log folds to; with a durable journal, only
-values that no log holds stay in memory then. The next use makes actors from the same log, and therefore with the same
-state. The host's residency decides which idle sessions keep what (`actors.runtime.residency`).
+An idle session gives up its actors, and later the state and lanes that its log folds to. With a durable journal, only
+the values that are in no log then stay in memory. The next use creates actors from the same log, and therefore with the
+same state. The host's residency decides what idle sessions keep (`actors.runtime.residency`).
 
-If an event cannot be written, the actors of its session are ahead of the log. They end at once, whatever they are
-doing, and start from the log at the session's next use. So do actors that cannot read the log.
+If an event cannot be written, the actors of its session are ahead of the log. They are stopped at once, whatever they
+are doing, and created from the log at the next use. Actors that cannot read the log are treated in the same way.
 """
 
 from collections.abc import Generator, Iterable
@@ -51,23 +51,23 @@ OBJECTS = 4096
 """Estimated bytes of a session's objects while it is in memory, without its messages, calls and lanes."""
 
 END_TRIES = 8
-"""How often the end is written at most: more often than a session may restart, and than its log goes back meanwhile."""
+"""Attempts to log the end of a session. It exceeds the restarts that a session may have while it closes."""
 
 
 class SessionLifecycle:
-    """Drives one session from the moment when its log has been written or read here until it ends on this host.
+    """The life of one session on this host, from the time its log was written or read until the session ends here.
 
     Args:
         spec: The session's fixed values.
         host: What the session shares with the other sessions of the runtime.
         configuration: The session's target, system prompt and tools. Its toolsets are released when the session ends.
         replay: The session's log, folded.
-        resolver: What targets mean to the session. It is kept with the replay, so that the first use need not make it.
-        pending: The asks of a turn that waits for its caller, if the answer has a type.
+        resolver: The session's resolver, kept with the replay for the first use.
+        pending: The asks of a turn that waits for its caller, if the answer has a type, which is in no log.
 
-    `above`: the call that the session was opened for, if it is a subagent; `used`: what it had used when its actors
-    last ended;
-    `fenced`: why it has ended, if another host has it; `handles`: how many callers have it (`actors.runtime.handles`).
+    `above`: the call that opened the session, if it is a subagent. `used`: its usage when its actors last ended.
+    `fenced`: the error that ended the session, if another host has it. `handles`: the number of callers that hold the
+    session (`actors.runtime.handles`).
     """
 
     __slots__ = (
@@ -143,7 +143,7 @@ class SessionLifecycle:
 
     @property
     def fence(self) -> int:
-        """The number with which the session was claimed."""
+        """The fencing number of this host's claim on the session."""
         return self.spec.fence
 
     @property
@@ -168,12 +168,12 @@ class SessionLifecycle:
 
     @property
     def busy(self) -> bool:
-        """True if an ask is in flight, or waits."""
+        """True if an ask is in flight or queued, or a turn waits for its caller."""
         return bool(self.pending_calls) or (self.actors is not None and self.actors.busy)
 
     @property
     def actors(self) -> SessionActors | None:
-        """The session's actors, if it has any now."""
+        """The session's actors, or None if it has none."""
         return self._actors if self._state == "active" else None
 
     @property
@@ -184,12 +184,12 @@ class SessionLifecycle:
     # The actions of the table
 
     def _step(self, event: LifecycleEvent) -> LifecycleAction:
-        """Note an event, and return the action to take."""
+        """Enter the state that follows an event in the table, and return the action to take."""
         action, self._state = step(self._state, event)
         return action
 
     def activate(self) -> SessionActors:
-        """Return the session's actors, made now if it has none. Send to them before the next wait.
+        """Return the session's actors; create them if there are none. They may be passivated at the next await.
 
         Raises:
             ActorStopped: The session has ended, or the system is shutting down.
@@ -203,9 +203,8 @@ class SessionLifecycle:
                 self._make_actors()
                 self.host.residency.reuse.rebuild()
             case "restore":
-                self.host.residency.reuse.hits += (
-                    self._resolver is None
-                )  # the first use is none of a session in memory
+                # the first use of a session is not a reuse
+                self.host.residency.reuse.hits += self._resolver is None
                 self._make_actors()
             case "restart":
                 self.holding.count("objects", OBJECTS)
@@ -217,12 +216,12 @@ class SessionLifecycle:
 
     @property
     def current(self) -> SessionActors:
-        """The session's actors, which it has."""
+        """The session's actors. The session must have actors."""
         assert self._actors is not None
         return self._actors
 
     def _make_actors(self) -> None:
-        """Make actors, from the replay if it is in memory."""
+        """Create the actors, from the replay if it is in memory."""
         self.host.residency.remove_folded(self)
         self.holding.count("objects", OBJECTS)
         pending = self._pending or PendingAsks(self.host.most_waiting)
@@ -244,21 +243,21 @@ class SessionLifecycle:
         if self._state == "active" and (replay := self.current.passivate()) is not None:
             self._step("rest")
             actors, self._actors = self.current, None
-            # the caller gives the type of an answer only once
+            # keep the type of the answer, which is in no log
             self._pending = actors.pending if self.pending_calls and actors.pending.form is not None else None
             self._replay, self._affinity, self.used = replay, actors.affinity or None, replay.state.used
             self.host.residency.add_folded(self)
         return self._state != "active"
 
     def evict(self) -> None:
-        """Forget the fold. Only what the log does not hold stays in memory."""
+        """Drop the folded log from memory."""
         if self._step("evict") == "drop":
             self.host.residency.remove_folded(self)
             self._replay = self._resolver = None
             self._count_log()
 
     def _count_log(self) -> None:
-        """Count what is in memory of a session of which only the log is kept."""
+        """Count the memory of a session whose folded log was dropped."""
         self.holding.count("lanes", 0)
         self.holding.count("objects", 0)
         if self.host.is_durable:
@@ -276,7 +275,7 @@ class SessionLifecycle:
         self.host.residency.remove_active(self)
 
     def end(self, fenced: Fenced | None = None) -> None:
-        """End the session on this host, its log as it is; `fenced`: another host has it."""
+        """End the session on this host without logging an event. `fenced`: set if another host has the session."""
         was, action = self._state, self._step("end")
         if action == "nothing":
             return
@@ -295,7 +294,7 @@ class SessionLifecycle:
     # Uses and users
 
     def audience(self, sink: Sink, variables: Context) -> Sink:
-        """Return where the events of an ask go: to its caller, and to everyone who reads along."""
+        """Return the sink for an ask: its caller's, combined with the other readers of the session and tracing."""
         sink = sink if self.above is None else self.above.sink_for(self.name, sink)
         shared, tracing = self.host.readers.shared_sink(self.name, sink), self.host.tracing
         return shared if tracing is None else tracing.attach(self.name, shared, variables)
@@ -306,9 +305,9 @@ class SessionLifecycle:
         tools: Iterable[ToolItem] | EllipsisType,
         target: str | None = None,
     ) -> Change:
-        """Return the change that `Session.configure` asks for, its toolsets open. Drop it, or have it taken.
+        """Return the change for `Session.configure`, with open toolsets. The caller must apply or drop it.
 
-        `target`: the target that must take these tools; the session's own if it is not given.
+        `target`: the target that must accept these tools; by default, the session's target.
         """
         if tools is ...:
             return Change(system, ...)
@@ -320,19 +319,19 @@ class SessionLifecycle:
         return Change(system, await host.toolsets.open(tools, check))
 
     async def give_back(self) -> None:
-        """Note that a caller has given the session back. Without handles, it rests as soon as it is idle."""
+        """Record that a caller has given the session back. Without handles, it hibernates or closes once it is idle."""
         self.handles -= 1
         self.is_given_back = True
         await self._rest_unused()
 
     def on_ask_end(self) -> None:
-        """Let the session rest, because its ask has ended or its turn waits for the caller."""
+        """Called when an ask has ended or its turn waits: free memory, and hibernate or close an unused session."""
         self.host.residency.trim()
         if self.is_given_back and not self.handles:
             self.host.start(self._rest_unused, f"{self.name}/unused")
 
     async def _rest_unused(self) -> None:
-        """Let a session without handles hibernate, or close it if its log is in memory; not while it is busy."""
+        """Let a session without handles hibernate; close it if its log is in memory. A busy session stays open."""
         if self.handles or self.is_over:
             return
         if self.host.is_durable:
@@ -342,7 +341,7 @@ class SessionLifecycle:
 
     @contextmanager
     def submitting(self) -> Generator[None]:
-        """Keep the session on this host while an ask waits to be accepted, also if its caller holds no handle."""
+        """Keep the session on this host inside the block, while an ask waits to be accepted."""
         self._submitting += 1
         try:
             yield
@@ -350,7 +349,7 @@ class SessionLifecycle:
             self._submitting -= 1
 
     def let_go(self) -> bool:
-        """End the session here, its log as it is, if it has no handle and is idle. Return True if it has ended."""
+        """End the session here if it has no handle and is idle; its log stays open. Return True if it has ended."""
         if self.handles or self.closing is not None or self.name in self.host.readers.following:
             return False
         if self._submitting or self.pending_calls or not self.passivate():
@@ -368,36 +367,36 @@ class SessionLifecycle:
         return self._state == "active" and self.current.is_ending
 
     async def actors_ended(self) -> None:
-        """Wait until actors that are ending have ended. It takes no longer than the work that they had started."""
+        """Wait until actors that are ending have ended. They start no more work."""
         while self.is_ending:
             await self.current.wait_ended()
 
     async def settle(self) -> None:
-        """End the ask in flight, drop those that wait, and wait for a close that is under way."""
+        """Cancel the ask in flight, drop queued asks, and wait for a close in progress."""
         if self.closing is not None:
             await self.closing.wait()
         while self.actors is not None and self.actors.busy:
-            with suppress(ActorFailed, JournalError):  # once more, when the actors have restarted
+            with suppress(ActorFailed, JournalError):  # the loop tries again when the actors have restarted
                 await self.actors.interrupt()
 
     @property
     def closing(self) -> HostTask | None:
-        """The close that is under way, or is done; None if there is none, or it failed and the session goes on."""
+        """The task of a close that is in progress or done; None if there is none, or the close has failed."""
         return None if self._closing is None or self._closing.has_failed else self._closing
 
     async def close(self, *, in_order: bool = True) -> None:
-        """Let the host end the session, and wait for that. A caller that is cancelled does not take it back.
+        """Close the session, and wait for it. If the caller is cancelled, the close continues.
 
-        Toolsets close after the session has ended: one that does not end would hold up the call of a subagent.
+        Toolsets close after the session has ended. Otherwise a toolset that hangs would delay the call of a subagent.
 
         Args:
-            in_order: End the ask in flight first, and write that the session has ended. Otherwise an open turn ends
-                when the log is read again.
+            in_order: Cancel the ask in flight first, and log the end of the session. With False, an open turn is closed
+                when the log is next read.
 
         Raises:
-            JournalUnavailable: The end cannot be written. The session goes on, without the asks that it had.
-            Fenced: Another host has the session, which has ended here.
-            ShuttingDown: The close was cancelled before it was done. The session is still open.
+            JournalUnavailable: The end cannot be logged. The session stays open, without its earlier asks.
+            Fenced: Another host has the session, so it has ended here.
+            ShuttingDown: The close itself was cancelled. The session stays open.
         """
         if (closing := self.closing) is None:
             work = partial(self._close, in_order)
@@ -415,9 +414,8 @@ class SessionLifecycle:
         goes_on = False
         try:
             if in_order and not self.is_over:
-                with suppress(
-                    ActorStopped, ShuttingDown, JournalDamaged
-                ):  # it has ended, or no end can be written
+                # the session has ended already, or its log cannot be written
+                with suppress(ActorStopped, ShuttingDown, JournalDamaged):
                     await self._write_end()
         except Exception as error:
             goes_on = not isinstance(error, Fenced)
@@ -427,7 +425,7 @@ class SessionLifecycle:
                 await self._stop()
 
     async def _write_end(self) -> None:
-        """Write the end; again after a crash, and when the log went back to an earlier event meanwhile."""
+        """Log the end. Try again after a crash, or if the log has lost its last events."""
         for left in reversed(range(END_TRIES)):
             await self.actors_ended()
             try:

@@ -1,4 +1,4 @@
-"""How much a runtime hosts, and how long turns may go on. What is left open fits the memory there is."""
+"""Derive the limits of a runtime and its turns. Limits that are not configured depend on the available memory."""
 
 from typing import TYPE_CHECKING
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from actors.config.settings import RuntimeLimits
 
 SHARE = 2
-"""Sessions may hold one byte of so many that the process may use. The rest is for connections, tools and Python."""
+"""Sessions may hold 1/SHARE of the process's memory. The rest is for connections, tools and Python."""
 ACTIVE_EACH = 4 * 1024 * 1024
-"""Bytes of the limit for which one more session with nothing to do keeps its actors."""
+"""Bytes of the memory limit per idle session that keeps its actors."""
 FEWEST_ACTIVE, MOST_ACTIVE = 64, 4096
-"""Its bounds: making actors takes a fifteenth of a turn, and each of them has to be ended when a runtime is left."""
+"""Bounds of that number. Creating actors costs a fifteenth of a turn, and leaving a runtime must stop each actor."""
 UNKNOWN = 8 * 1024 * 1024 * 1024
-"""What a process may use where the system does not say."""
+"""Assumed memory of the process, in bytes, if the system does not report it."""
 
 
 class HostLimits(Struct, frozen=True):
-    """How many sessions a runtime hosts.
+    """The limits of a host.
 
     Args:
-        active: Of those with nothing to do, how many keep their actors.
-        sessions: How many are open.
-        memory: Bytes that they hold, all together.
+        active: Most idle sessions that keep their actors.
+        sessions: Most open sessions.
+        memory: Most bytes that all sessions together may hold.
     """
 
     active: int
@@ -44,10 +44,10 @@ def host_limits(active: int | None, sessions: int, memory: int | None, usable: i
     """Return the limits of a host.
 
     Args:
-        active: As in `HostLimits`; None for as many as suit the memory.
+        active: As in `HostLimits`; None to derive it from the memory.
         sessions: As in `HostLimits`.
-        memory: As in `HostLimits`; None for a half of what the process may use.
-        usable: Bytes that the process may use; None if the system does not say.
+        memory: As in `HostLimits`; None for half of the usable memory.
+        usable: Bytes that the process may use; None if the system does not report it.
     """
     memory = (usable or UNKNOWN) // SHARE if memory is None else memory
     if active is None:
@@ -56,7 +56,7 @@ def host_limits(active: int | None, sessions: int, memory: int | None, usable: i
 
 
 def turn_bounds(limits: "RuntimeLimits") -> Bounds:
-    """Return the bounds that the turns of a runtime have unless their sessions or asks say otherwise."""
+    """Return the default bounds of turns, which sessions and asks may override."""
     return Bounds(
         limits.max_rounds,
         limits.max_corrections,

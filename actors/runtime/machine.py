@@ -1,8 +1,8 @@
-"""How much memory this process may use: the machine's, or less where its container is given less.
+"""Find how much memory this process may use: the memory of the machine, or the lower limit of its container.
 
-Linux limits groups of processes (cgroups, versions 1 and 2). A group inside others has the least that any of them has,
-so each limit on the way from the process's own group to the outermost counts. A container may see itself as the
-outermost group, whatever path it is told that it has: then only the outermost of these files exist.
+Linux limits groups of processes (cgroups, versions 1 and 2). Groups are nested, and the lowest limit of a group and its
+ancestors applies, so the limits from the process's own group to the outermost are read. A container may see itself as
+the outermost group although its path names an inner one. Then only the files of the outermost group exist.
 """
 
 import os
@@ -18,10 +18,10 @@ _MEM_TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
 
 
 def usable_memory(root: Path = Path("/")) -> int | None:
-    """Return the bytes that this process may use; None where the system does not say.
+    """Return the bytes that this process may use; None if the system does not report it.
 
     Args:
-        root: Where the system's files are found.
+        root: Root directory of the system's files.
     """
     return min((*_installed_memory(root), *_limits(root)), default=None)
 
@@ -32,12 +32,12 @@ def _installed_memory(root: Path) -> Iterator[int]:
         if found := _MEM_TOTAL.fullmatch(line):
             yield int(found[1]) * 1024
             return
-    with suppress(AttributeError, ValueError, OSError):  # a system that has no such file may have this
+    with suppress(AttributeError, ValueError, OSError):  # systems without /proc may have sysconf
         yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """Give the limits of the groups that this process is in."""
+    """Yield the limits of the groups that this process is in."""
     for line in _lines(root / "proc/self/cgroup"):
         controllers, _, path = line.partition(":")[2].partition(":")
         if not controllers:
@@ -47,7 +47,7 @@ def _limits(root: Path) -> Iterator[int]:
 
 
 def _limits_above(root: Path, mount: str, names: tuple[str, ...], path: str) -> Iterator[int]:
-    """Give the limits of a group and of those around it. A group without one says `max`, or a number beyond reach."""
+    """Yield the limits of a group and its ancestors. A group without a limit reports `max` or a huge number."""
     group = PurePosixPath(path.strip("/"))
     for each in (group, *group.parents):
         for name in names:

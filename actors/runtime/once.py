@@ -1,4 +1,4 @@
-"""Ask one question: `run` enters a runtime for a single ask, and leaves it with the answer.
+"""Run a single ask in a runtime of its own.
 
 `actors.sync.run` does the same for programs without an event loop.
 """
@@ -69,18 +69,18 @@ async def run(
     environ: Mapping[str, str] | None = None,
     **settings: Unpack[AskSettings],
 ) -> AskResult:
-    """Ask one question and return the result. Nothing of it is kept.
+    """Send one message in a new session and return the result. The session is not kept.
 
-    Each call enters and leaves a `Runtime` of its own, so connections, learned facts and budgets are not shared: a
-    program that asks more than once is faster and cheaper with one `Runtime`.
+    Each call enters and leaves its own `Runtime`, so connections, learned facts and budgets are not shared. For more
+    than one ask, a single `Runtime` is faster and cheaper.
 
     Args:
-        target: As for `Runtime.open`, and so are `tools`, `system`, `approve` and `deps`.
-        message: As for `Session.ask`, and so are `output`, `check` and `settings`.
-        config: As for `Runtime`, and so is `environ`. Its `[journal]` does not count: the log is in memory.
+        target, tools, system, approve, deps: As for `Runtime.open`.
+        message, output, check, settings: As for `Session.ask`.
+        config, environ: As for `Runtime`, but `[journal]` is ignored: the log is in memory.
 
-    Raises what `Runtime`, `Runtime.open` and `Session.ask` raise. Cancelling the caller cancels the ask and closes its
-    calls. Nobody can pass results or decisions later: an ask that waits for them ends with the status `awaiting`.
+    Raises the errors of `Runtime`, `Runtime.open` and `Session.ask`. Cancelling the caller cancels the ask and closes
+    its calls. Results and decisions cannot be passed later, so an ask that needs them ends with the status `awaiting`.
     """
     async with Runtime(config, environ=environ, journal=MemoryStorage()) as runtime:
         session = await runtime.open(target, tools=tools, system=system, approve=approve, deps=deps)

@@ -1,12 +1,12 @@
-"""The one way in which sessions begin: claim the id, write or read the log, fold it, open the toolsets, start.
+"""Open, resume, fork and import sessions: claim the id, write or read the log, fold it, open the toolsets, start.
 
     open             claim a new id        write the first event      start
     resume           claim a log           read it                    start, and close what it leaves open
     fork, import     claim new ids         write the other log
     wake             (claimed)             read the log               actors (`actors.runtime.lifecycle`)
 
-An id belongs to its caller from the reservation on, and a caller that fails or is cancelled leaves nothing: neither a
-reservation nor a claim, a log or an open toolset.
+An id belongs to its caller from the reservation on. If the caller fails or is cancelled, its reservation, claim, log
+and open toolsets are removed.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -46,17 +46,17 @@ from actors.tools.toolsets import SessionTools, ToolItem
 
 
 class SessionConfig(Struct, frozen=True):
-    """The part of a session that no log holds. It is given when the session is opened, and again when it is resumed.
+    """The part of a session that is in no log. It is passed when the session is opened, and again when it is resumed.
 
     Args:
         tools: The tools that the model may call.
         approve: Called before calls of some tools.
         deps: The value that the program gives the tools.
         on_repeat: How repeated calls are handled.
-        output: The form of the answer that a resumed turn waits for.
+        output: The output type of an ask whose turn waits.
 
     Raises:
-        ConfigError: `approve` is no function.
+        ConfigError: `approve` is not callable.
     """
 
     tools: Iterable[ToolItem] = ()
@@ -109,7 +109,7 @@ class SessionOpener:
         self._host, self._registry = host, registry
 
     async def open(self, given: str | None, new: NewSession, config: SessionConfig) -> Session:
-        """Open a session; `given` is its id, or one is made up. See `Runtime.open`."""
+        """Open a session. `given` is its id; if it is None, an id is generated. See `Runtime.open`."""
         await self._admit(new.fields.tenant)
         async with claiming(self._host, self._registry) as claims:
             return await self._create(claims, await claims.claim_new(given), new, config)
@@ -142,7 +142,7 @@ class SessionOpener:
             return await self._resume(claims, name, config, system, target)
 
     async def fork(self, source: str, at: int | None, given: str | None) -> str:
-        """Write a log that goes on from another's; return its id. See `JournalAdmin.fork`."""
+        """Copy a log up to event `at` to a new session; return its id. See `JournalAdmin.fork`."""
         events = await read_events(self._host.journal, source)
         last = len(events) if at is None else at
         if not 0 < last <= len(events):
@@ -187,11 +187,11 @@ class SessionOpener:
         target: str | None = None,
         tenant: str = "",
     ) -> Session:
-        """Read a log, start its session, and return when nothing is open but a turn that waits, or goes on.
+        """Read a log, start its session, and return when a turn that was running has been closed.
 
         Raises:
-            SessionClosed: The session crashed while its log was being closed, and has ended.
-            JournalError: What closes the log cannot be written.
+            SessionClosed: The session crashed during its recovery, and has ended.
+            JournalError: The events of the recovery cannot be written.
         """
         opened, replay = await resumable_replay(self._host, name)
         state = replay.state
@@ -200,7 +200,7 @@ class SessionOpener:
         system = state.history.system if system is ... else system
         opened = replace(opened, system=system, target=target or state.target)
         pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
-        # An open turn goes on in its own dialect, whatever the target takes now.
+        # An open turn continues in its own dialect, even if the target accepts fewer tools now.
         async with self._tools_opened(opened, config, fits=state.pause is None) as (offer, resolver):
             session = self._start(claims, opened, replay, config, offer, resolver, pending)
         async with _closed_on_failure(session._lifecycle):
@@ -240,7 +240,7 @@ class SessionOpener:
         resolver: Resolver,
         pending: PendingAsks | None = None,
     ) -> Session:
-        """Begin the life of a session whose log is written. It takes over the claim."""
+        """Start a session whose log is written. The session takes over the claim."""
         host, name = self._host, opened.session
         spec = SessionSpec(
             name,
@@ -272,6 +272,6 @@ async def _closed_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None
 
 
 def _check_tenant(name: str, found: str, wanted: str) -> None:
-    """Refuse a session of another tenant, unless the caller names no tenant."""
+    """Check that a session belongs to the caller's tenant. A caller without a tenant may use every session."""
     if wanted and found != wanted:
-        raise SessionExists(f"Session {name!r} is of another tenant; take another id")
+        raise SessionExists(f"Session {name!r} belongs to another tenant; use another id")

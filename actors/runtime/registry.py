@@ -1,4 +1,4 @@
-"""The ids that are taken in one runtime: by open sessions, and by callers that are opening or deleting one.
+"""Track the session ids that are in use in one runtime: open, or being opened or deleted.
 
 A caller reserves an id before it claims the session in the journal, so an id belongs to one caller at a time.
 """
@@ -23,7 +23,7 @@ Purpose: TypeAlias = Literal["open", "delete"]
 
 
 class Reservation(Struct):
-    """An id that a caller has reserved. `over`: set when it is free again, if somebody waits for that."""
+    """An id that a caller has reserved. `over`: set when the id is free again, if a caller waits for it."""
 
     purpose: Purpose
     over: "anyio.Event | None" = None
@@ -45,7 +45,7 @@ class SessionRegistry:
         self.draw_key: Callable[[], str] = session_key
         self.open: dict[str, Session] = {}
         self.ids: OpenSessions = OpenSessions(self.open)
-        """The ids of the open sessions, oldest first: a view that is always up to date."""
+        """A live view of the open sessions, oldest first."""
         self._reserved: dict[str, Reservation] = {}
         self._drawn, self._suffix = 0, ""
 
@@ -62,7 +62,7 @@ class SessionRegistry:
         return name in self.open or name in self._reserved
 
     async def find_settled(self, name: str) -> Session | None:
-        """Return the open session of this id, or None. Callers that open, close or delete it finish first."""
+        """Return the open session with this id, or None, after any operation that opens, closes or deletes it."""
         while True:
             if (reservation := self._reserved.get(name)) is not None:
                 reservation.over = reservation.over or anyio.Event()
@@ -86,7 +86,7 @@ class SessionRegistry:
             raise TooManySessions(f"{len(self.open)} sessions are open, as limits.sessions says; close one")
 
     def reserve(self, given: str | None) -> str:
-        """Reserve an id for a session to be opened, and return it. An id is made up if none is given.
+        """Reserve an id for a session to be opened, and return it. If none is given, an id is generated.
 
         Raises:
             ConfigError: The id is not usable.
@@ -108,7 +108,7 @@ class SessionRegistry:
         return given
 
     def change_suffix(self) -> None:
-        """Make up other ids from now on, because other processes have used those of this journal."""
+        """Generate ids with another suffix from now on, because other processes have used the earlier ones."""
         self._suffix = f"-{self.draw_key()}"
 
     def reserve_for_deletion(self, *names: str) -> None:
@@ -116,7 +116,7 @@ class SessionRegistry:
         self._reserved |= {name: Reservation("delete") for name in names}
 
     def free(self, *names: str) -> None:
-        """Let other callers take ids that were reserved."""
+        """Release reserved ids, and wake the callers that wait for them."""
         for name in names:
             reservation = self._reserved.pop(name, None)
             if reservation is not None and reservation.over is not None:

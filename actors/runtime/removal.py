@@ -1,6 +1,7 @@
-"""Removal: sessions that are open here are ended, and their logs deleted with those of their subagents.
+"""Delete sessions that may be open here: close them, then delete their logs and those of their subagents.
 
-`actors.runtime.deletion` deletes the logs. Here an id is reserved meanwhile, so that nobody opens the session.
+`actors.runtime.deletion` deletes the logs. This module reserves the ids in the meantime, so that no caller opens the
+sessions.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -33,7 +34,7 @@ class SessionRemoval:
     async def delete(self, name: str, before: float | None) -> Collection[str]:
         """End a session, delete its log and those below it, and return their ids. See `JournalAdmin.delete`.
 
-        A session that was used at `before` or since stays: it may have been used after it was listed.
+        A session that was used at `before` or later is kept: it may have been used after it was listed.
         """
         host, registry = self._host, self._registry
         if is_inside(host.system, name):
@@ -60,9 +61,9 @@ class SessionRemoval:
         return deleted
 
     async def delete_unused(self, stored: Iterable[StoredSession]) -> Collection[str]:
-        """Delete the logs of sessions that are as they were listed, and those below them; return their ids.
+        """Delete the logs of sessions, and their subagents, that are unchanged since they were listed; return the ids.
 
-        A session that is open here, or that was used since, stays.
+        A session that is open here, or that was used since, is kept.
         """
         host, registry = self._host, self._registry
         names = {each.id: each.events for each in stored if not registry.is_taken(each.id)}

@@ -1,7 +1,7 @@
-"""The logs from which sessions go on: read, checked, and with the asks that they leave unfinished.
+"""Read and check the logs of sessions that are resumed, and find the asks that a log leaves unfinished.
 
-The caller has claimed the session, so it is the log's only writer. The actors of the session close what the log leaves
-open (`actors.session.recovery`).
+The caller has claimed the session, so it is the log's only writer. The actors of the session close the open turn and
+its calls (`actors.session.recovery`).
 """
 
 from contextvars import copy_context
@@ -65,23 +65,25 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
 
 
 def awaited_form(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a type or JSON; its values
-    """Return the form of the answer that a turn waits for, as its caller gives it again; None if none waits.
+    """Return the output type of the ask that waits, from the caller's `output=`; None if no turn waits.
 
     Raises:
-        ConfigError: The ask had another form.
+        ConfigError: The ask that waits has a different schema.
     """
     if output is None or state.pause is None:
         return None
     form = output_of(output)
     if state.asked is None or state.asked.output != form.schema:
-        raise ConfigError("output= is not the form that the ask which waits was made with; leave it out")
+        raise ConfigError(
+            "output= differs from the output= of the ask that waits; pass the same one, or omit it"
+        )
     return form
 
 
 def unfinished_asks(
     replay: Replay, form: Output[Any] | None, most_waiting: int
 ) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: its values
-    """Return the asks with which a session goes on from a replay, and the sink of the ask that the log breaks off.
+    """Return the pending asks of a resumed session, and the sink of an ask that the log leaves unfinished.
 
     That ask ends like the ask in flight of a session whose actors crashed.
     """

@@ -1,8 +1,9 @@
-"""Residency: which sessions keep their actors in memory, and which at least their fold.
+"""Decide which sessions keep their actors in memory, and which keep only the state that their log folds to.
 
-The sessions that were used last keep their actors (`HostLimits.active`). Other idle sessions are kept folded. When all
-sessions hold more bytes than they may (`HostLimits.memory`), folds are evicted and then idle actors ended, those unused
-for longest first. Busy sessions stay. A runtime that has as many sessions as it may lets one without a handle go.
+The most recently used sessions keep their actors (`HostLimits.active`); other idle sessions keep the folded state. When
+all sessions hold more bytes than `HostLimits.memory`, folded states are evicted and then idle actors are ended, least
+recently used first. Busy sessions are not affected. A runtime with the maximum number of sessions releases one without
+a handle.
 """
 
 from itertools import islice
@@ -17,11 +18,11 @@ from actors.runtime.reuse import Reuse
 from actors.telemetry import logger
 
 TRIES = 64
-"""Sessions that are tried each time when memory, or the place of a session, is needed."""
+"""Most sessions that are tried when memory is needed, or a session must be released for a new one."""
 
 
 class HostedSession(Protocol):
-    """A session, as far as its host knows it (`actors.runtime.lifecycle`)."""
+    """The part of a session that its host uses (`actors.runtime.lifecycle`)."""
 
     handles: int
 
@@ -32,7 +33,7 @@ class HostedSession(Protocol):
 
     @property
     def fence(self) -> int:
-        """The number with which the session was claimed."""
+        """The fencing number of the host's claim on the session."""
         ...
 
     def passivate(self) -> bool:
@@ -40,23 +41,23 @@ class HostedSession(Protocol):
         ...
 
     def evict(self) -> None:
-        """Forget the fold of the log."""
+        """Drop the folded state."""
 
     def let_go(self) -> bool:
-        """End the session here, its log as it is, if it has no handle and is idle. Return True if it has ended."""
+        """End the session here if it has no handle and is idle; its log stays open. Return True if it has ended."""
         ...
 
     async def settle(self) -> None:
-        """End the ask in flight, and drop those that wait."""
+        """Cancel the ask in flight, and drop queued asks."""
 
 
 class Residency(Struct):
-    """The sessions of one host that are in memory, in three orders: each has the longest unused session first.
+    """The sessions of one host that are in memory, in three orders, each with the least recently used session first.
 
     Args:
         limits: The number of sessions that keep their actors, and the bytes that all sessions may hold.
         active: The sessions that have actors.
-        folded: The sessions without actors whose fold is in memory.
+        folded: The sessions without actors whose folded state is in memory.
         unused: The sessions that had no handle when they were last given back.
         held: Counts the bytes that all sessions hold.
         reuse: Counts uses of sessions that were still in memory, and of others.
@@ -70,33 +71,33 @@ class Residency(Struct):
     reuse: Reuse = field(default_factory=lambda: Reuse(logger.memory_short))
 
     def add_folded(self, session: HostedSession) -> None:
-        """Note that a session is kept folded. If that takes too much memory, make room."""
+        """Add a session that keeps only its folded state. If memory is short, evict others."""
         self.folded[session.name] = session
         self.evict_folds(self.limits.memory)
 
     def remove_folded(self, session: HostedSession) -> None:
-        """Note that a session is no longer kept folded."""
+        """Remove a session from those that keep only their folded state."""
         self.folded.pop(session.name, None)
 
     def add_active(self, session: HostedSession) -> None:
-        """Note that a session with actors is used now. If too many have actors, end those of idle sessions."""
+        """Mark a session with actors as used now. If too many sessions have actors, end those of idle sessions."""
         active = self.active
         active.pop(session.name, None)
         active[session.name] = session
         if len(active) == CROWD:
             TUNING.advise(CROWD)
-        for _ in range(2):  # one more than was added, so that their number goes down again
+        for _ in range(2):  # two for each one added, so that an excess shrinks
             oldest = next(iter(active.values()))
             if len(active) <= self.limits.active or oldest is session:
                 return
             self._passivate(oldest)
 
     def remove_active(self, session: HostedSession) -> None:
-        """Note that a session has no actors any more."""
+        """Remove a session whose actors have ended."""
         self.active.pop(session.name, None)
 
     def add_unused(self, session: HostedSession) -> None:
-        """Note that a session has no handle any more, and end its actors if they have nothing to do."""
+        """Add a session that has no handle any more, and end its actors if they are idle."""
         if session.name in self.active:
             self._passivate(session)
         self.unused.pop(session.name, None)
@@ -108,24 +109,24 @@ class Residency(Struct):
             sessions.pop(session.name, None)
 
     def trim(self) -> None:
-        """End actors of idle sessions if too many have actors, or memory is short; called when an ask has ended."""
+        """End actors of idle sessions if too many have actors or memory is short. Called when an ask has ended."""
         for oldest in tuple(islice(self.active.values(), 2)):
             if len(self.active) > self.limits.active:
                 self._passivate(oldest)
         self.has_room()
 
     def has_room(self) -> bool:
-        """Make room if memory is short. Return False if busy sessions, and logs in memory, hold all of it."""
+        """Free memory if it is short. Return False if busy sessions and logs in memory hold all of it."""
         return self.held.total < self.limits.memory or self._make_room()
 
     def evict_folds(self, most: int) -> None:
-        """Evict folds until all sessions hold `most` bytes or fewer."""
+        """Evict folded states until all sessions together hold at most `most` bytes."""
         while self.held.total > most and self.folded:
             next(iter(self.folded.values())).evict()
             self.reuse.dropped += 1
 
     def let_one_go(self) -> bool:
-        """Release the session without a handle that was unused for longest. Return True if one was released.
+        """Release the least recently used session without a handle. Return True if one was released.
 
         At most `TRIES` sessions are tried. A session that cannot be released now goes to the end of the order; one that
         has a handle again leaves it.
@@ -139,7 +140,7 @@ class Residency(Struct):
         return False
 
     def _make_room(self) -> bool:
-        """Evict folds and end idle actors, those unused for longest first. Return True if that was enough."""
+        """Evict folded states and end idle actors, least recently used first. Return True if that freed enough."""
         most = self.limits.memory - 1
         self.evict_folds(most)
         for oldest in tuple(islice(self.active.values(), TRIES)):

@@ -1,9 +1,9 @@
-"""Retention: sessions that nobody has used for long are deleted, and those that somebody wants deleted.
+"""Delete sessions that have not been used for long, and sessions that a program wants deleted.
 
-A sweep deletes many sessions in one transaction, and other sessions are written between two of them; what somebody
-wants deleted is deleted session by session. Only a wall clock tells how old a session is, so a sweep deletes those that
-have expired by the time that the journal trusts, and logs those that have expired by the clock alone
-(`actors.journal.storage.clock`).
+A sweep deletes many sessions in one transaction, and pauses between transactions so that other sessions can write.
+Deletion on request works session by session. The age of a session depends on the wall clock, which may be wrong. So a
+sweep deletes only sessions that have expired by the time that the journal trusts, and logs the number of those that
+have expired by the wall clock alone (`actors.journal.storage.clock`).
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -34,27 +34,27 @@ from actors.telemetry import logger
 EVERY = 3600.0
 """Seconds between two sweeps."""
 BATCH, BYTES = 16, 4 * 1024 * 1024
-"""Sessions, and bytes of their logs, that a sweep deletes together; a longer log is deleted by itself."""
+"""Most sessions, and most bytes of their logs, in one transaction of a sweep. A longer log is deleted alone."""
 PAUSE = 0.05
 """Seconds between two transactions of a sweep."""
 PAGE = 256
 BEHIND = "~"
-"""Behind every id."""
+"""Sorts after every id."""
 REWRITTEN = 256 * 1024 * 1024
-"""Bytes of a file that a sweep may rewrite, which holds up whoever writes."""
+"""Largest file, in bytes, that a sweep rewrites: the rewrite blocks all writers."""
 REWRITES = 86_400
-"""Seconds between two rewrites, at least."""
+"""Minimum seconds between two rewrites."""
 READERS = 2.0
-"""Seconds for which readers of a file are waited for."""
+"""Most seconds to wait for readers of a file."""
 PASSES = 16
-"""How often a list is read, at most, of which entries may move to the front meanwhile."""
+"""Most passes over a list of sessions, whose entries may move to the front while it is read."""
 
 Delete = Callable[[str, float | None], Awaitable[Collection[str]]]
-"""Deletes a session and those below it, unless it was used at this time or since, and returns their ids."""
+"""Deletes a session with its subagents, unless it was used at this time or later; returns the deleted ids."""
 DeleteUnused = Callable[[Sequence[StoredSession]], Awaitable[Collection[str]]]
-"""Deletes sessions, as they were listed, that nobody has used since, and those below them; returns their ids."""
+"""Deletes sessions with their subagents, except those used since they were listed; returns the deleted ids."""
 _LEFT = (SessionLeased, SessionExists, ReentrantCall, JournalDamaged)
-"""Why one session is not deleted, and others are."""
+"""Errors that prevent the deletion of one session, but not of others."""
 
 
 async def list_sessions(
@@ -89,19 +89,19 @@ async def delete_all(
 ) -> Deletion:
     """Delete the sessions that meet every condition, and remove every byte of them from the storage's files.
 
-    A session that is used meanwhile may move past the reader of the list, so the list is read until it has nothing
-    new. One that is opened all the time is not waited for.
+    A session that is used during the deletion moves to the front of the list, where the reader misses it. So the list
+    is read again until a pass deletes nothing, at most `PASSES` times.
 
     Args:
-        journal: Of these sessions.
-        delete: Deletes one.
-        names: Their ids; if empty, all sessions that meet the other conditions.
-        tenant: Of sessions of this tenant; None for everybody's.
-        before: Of sessions that were last used before this time, in seconds since 1970; None for any.
+        journal: The journal actor.
+        delete: Deletes one session.
+        names: Ids of the sessions; if empty, all sessions that meet the other conditions.
+        tenant: Only sessions of this tenant; None for all.
+        before: Only sessions last used before this time, in seconds since 1970; None for all.
 
     Raises:
-        SessionLeased: Another host has one; all others are deleted.
-        JournalError: One cannot be deleted, and all others are; or nothing can any more.
+        SessionLeased: Another host has one of the sessions. All others are deleted.
+        JournalError: One of the sessions cannot be deleted and all others are, or the journal cannot be written.
     """
     gone, left = dict[str, None](), dict[str, Exception]()
     for _ in range(PASSES):
@@ -124,10 +124,10 @@ async def delete_all(
 
 
 async def vacuum(journal: Ref[JournalCommand], most: int | None = None) -> tuple[RemainingData, ...]:
-    """Remove every byte of deleted sessions from the storage's files; return what is left, and why.
+    """Remove every byte of deleted sessions from the storage's files; return the remaining data and the reasons.
 
-    Readers of a file delay that, so they are waited for, for some moments. A file larger than `most` bytes is not
-    written anew.
+    Readers of a file prevent that, so wait up to `READERS` seconds for them. A file larger than `most` bytes is not
+    rewritten.
     """
     try:
         found = await journal.ask(Vacuum(most=most))
@@ -151,7 +151,7 @@ async def _matching(
         return
     for name in dict.fromkeys(names):
         if tenant is None and before is None:
-            yield name  # its entry may be damaged
+            yield name  # without looking up its entry, which may be damaged
             continue
         entry = await journal.ask(FindSession(name))
         if entry is not None and tenant in (None, entry.tenant) and (before is None or entry.used < before):
@@ -159,17 +159,17 @@ async def _matching(
 
 
 class Retention(Struct):
-    """Deletes sessions that nobody has used for `retention` seconds: when its runtime begins, and every hour.
+    """Deletes sessions that were not used for `retention` seconds: when the runtime is entered, and every hour.
 
-    What is open is used, here or on another host that is alive. A session that awaits results or an approval is not:
-    nobody passed them for so long. What is below a session goes with it, whatever its age.
+    Open sessions count as used, here or on another live host. A session that waits for results or an approval expires
+    too. Subagents are deleted with their parent, whatever their age.
 
     Args:
-        journal: Whose sessions.
-        retention: Seconds after its last use after which a session expires.
-        delete: Deletes many.
+        journal: The journal actor.
+        retention: Seconds after its last use at which a session expires.
+        delete: Deletes many sessions.
         clock: The wall clock, in seconds since 1970.
-        steady: A clock that nobody sets, in seconds.
+        steady: A monotonic clock, in seconds.
     """
 
     journal: Ref[JournalCommand]
@@ -182,18 +182,18 @@ class Retention(Struct):
     _is_vacuum_due: bool = False
 
     async def run(self) -> None:
-        """Sweep, now and then, for as long as the journal lives."""
+        """Sweep every `EVERY` seconds until the journal has ended."""
         while True:
             try:
                 await self.sweep()
             except (ActorStopped, ShuttingDown):
                 return
-            except JournalError as error:  # it is tried again
+            except JournalError as error:  # the next sweep tries again
                 logger.retention_failed(error)
             await anyio.sleep(EVERY)
 
     async def sweep(self) -> int:
-        """Delete the sessions that have expired by the time that is trusted; return how many."""
+        """Delete the sessions that have expired by the trusted time; return their number."""
         clock = await self._look()
         count, expired = 0, list[StoredSession]()
         waiting, examples = 0, list[str]()
@@ -218,7 +218,7 @@ class Retention(Struct):
         return count
 
     async def _look(self) -> ObservedClock:
-        """Read the clock, and note how much of the time since the last reading was observed."""
+        """Read the clock, and report to the journal how much time has passed since the last reading."""
         looked = self.steady()
         elapsed = 0 if self._looked is None else int(looked - self._looked)
         clock = await self.journal.ask(ObserveClock(now=int(self.clock()), elapsed=elapsed))
@@ -226,7 +226,7 @@ class Retention(Struct):
         return clock
 
     async def _expire(self, sessions: Sequence[StoredSession]) -> int:
-        """Delete sessions but those that are in use or go with another that stays; return how many."""
+        """Delete expired sessions, except those in use and subagents of kept parents; return their number."""
         count = 0
         while alone := [each for each in sessions if await goes_with(self.journal, each.id) is None]:
             deleted = {*await self.delete(alone)}
@@ -237,10 +237,9 @@ class Retention(Struct):
         return count
 
     async def _vacuum_daily(self) -> None:
-        """Remove what is left of deleted sessions in the files, at most once a day; log data that remains, and why.
+        """Remove the data of deleted sessions from the files, at most once a day; log data that remains, and why.
 
-        Data that a reader or an outage keeps is tried again the next day, whether or not more sessions have expired by
-        then.
+        Data that a reader or an outage protects is tried again the next day, even if no more sessions have expired.
         """
         now = self.steady()
         if not self._is_vacuum_due or (self._vacuumed is not None and now - self._vacuumed <= REWRITES):

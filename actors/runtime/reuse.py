@@ -1,7 +1,8 @@
-"""Counts how often a session that is used again is still in memory, and notices a host that thrashes.
+"""Count how often a used session is still in memory, and detect a host that thrashes.
 
-A host thrashes if many uses have to make a session of its log again, because its memory is too small for the sessions
-that take turns in it. That is one use of five or more: who asks a session may look at its history too.
+A host thrashes if many uses must rebuild a session from its log, because the memory is too small for the sessions that
+are used in turn: at least one use in five. The threshold is not higher, because a caller often uses a session several
+times in a row, for example to read its history after an ask.
 """
 
 from collections.abc import Callable
@@ -11,17 +12,17 @@ from msgspec import Struct
 from actors.core.stats.stats import ReuseStats
 
 REBUILDS, HITS = 64, 4
-"""Rebuilds after which it is seen whether there were so many hits for each."""
+"""After this many rebuilds, the host thrashes if there were fewer than `HITS` hits per rebuild."""
 
 
 class Reuse(Struct):
-    """Uses of sessions that had been used before.
+    """Counts the uses of sessions after their first use.
 
     Args:
         on_thrash: Called with the counts, once, when the host thrashes.
         hits: Uses of sessions that were in memory.
-        rebuilds: Uses for which a session was made of its log, since what was made of it before had been dropped.
-        dropped: How often that was dropped, for want of memory.
+        rebuilds: Uses that rebuilt a session from its log, because its state had been evicted.
+        dropped: Number of evictions for lack of memory.
     """
 
     on_thrash: Callable[[ReuseStats], object]
@@ -32,7 +33,7 @@ class Reuse(Struct):
     _is_noted: bool = False
 
     def rebuild(self) -> None:
-        """Count a rebuild. After some, see whether there were few hits."""
+        """Count a rebuild. After every `REBUILDS`, check whether the host thrashes."""
         self.rebuilds += 1
         if self._is_noted or self.rebuilds % REBUILDS:
             return

@@ -1,11 +1,11 @@
-"""The composition root: `Runtime` puts the actors together, `Session` is what a user holds of one.
+"""The composition root: `Runtime` creates the actors of a program and connects them.
 
     async with Runtime("actors.toml") as runtime:
         session = await runtime.open("openai:gpt-5.2", tools=[weather])
         answer = await session.ask("Weather in Oslo?")
 
-A runtime lives in the task that enters it, owns every task it starts, and keeps no global state: several may
-live in one process, on asyncio or on trio.
+A runtime lives in the task that enters it and owns every task it starts. It keeps no global state, so several runtimes
+may live in one process, on asyncio or on trio.
 """
 
 import os
@@ -61,46 +61,48 @@ if TYPE_CHECKING:
     from actors.telemetry.otel import Tracing
 
 SETTLING = 3.0
-"""Seconds that the asks in flight may take to end when a runtime is left."""
+"""Seconds that leaving a runtime waits for the asks in flight to end."""
 TOOLSETS = 20.0
-"""Seconds that toolsets may take to close then, all together."""
+"""Seconds that leaving a runtime then waits until all toolsets are closed."""
 CLOSING = 5.0
-"""Seconds that connections may take to close after that."""
+"""Seconds that leaving a runtime waits until the connections, and then the storage, are closed."""
 
 EVIDENCE = 16
-"""Refused transcripts that are kept."""
+"""Number of refused transcripts that a runtime keeps."""
 
 
 class Runtime:
     """Hosts sessions. Enter it with `async with`; leaving it ends its sessions and closes its connections.
 
-    Leaving is bounded, whatever tools do, and cannot be cancelled: who is cancelled meanwhile is told so afterwards,
-    and a second cancellation or interrupt leaves at once. A runtime belongs to the thread and event loop that entered
-    it.
+    Leaving takes bounded time, whatever tools do. A cancellation that arrives meanwhile is raised when the runtime has
+    been left; a second cancellation or interrupt leaves at once. Use a runtime only in the thread and event loop that
+    entered it.
 
     Args:
-        config: Path of an `actors.toml`, a `Config`, or None for the environment alone.
-        environ: Where keys, base URLs and proxies are looked up; the process's environment by default.
-        journal: Where logs are kept: the path of a SQLite file, a `postgresql://` address or a `Storage`; else as
-            `[journal]` says, or in memory. A storage is opened when the runtime is entered, and closed when it is left.
-        transport: How requests travel; HTTP by default. It is closed when the runtime ends.
-        seed: Seed of the jitter in retries and restarts; with one, pools spread sessions from their first member on.
-            None for chance, another in each process.
-        on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
-            is told in one line only; the log (`actors.tools`) has the traceback too, at `debug`. If it raises, that is
-            logged, and it is called no more.
-        tracing: Traces asks with OpenTelemetry: an `actors.telemetry.Tracing`. If it or a span processor raises,
-            that is logged, and nothing more is traced.
+        config: Path of an `actors.toml`, a `Config`, or None to use the environment alone.
+        environ: Variables with keys, base URLs and proxies; by default those of the process.
+        journal: Where to keep logs: the path of a SQLite file, a `postgresql://` address or a `Storage`. By default,
+            the storage that `[journal]` configures, or memory. The runtime opens the storage when it is entered and
+            closes it when it is left.
+        transport: Sends requests to providers; HTTP by default. The runtime closes it when it is left.
+        seed: Seed for the jitter of retries and restarts. With a seed, pools distribute sessions from their first
+            member on; without one, both are random and differ between processes.
+        on_tool_error: Called in the event loop with a `ToolFailure` for each exception of a tool or an approval
+            function. The model receives only the exception's type and message; the logger `actors.tools` also gets
+            the traceback, at level `debug`. If this function raises, the error is logged and the function is not
+            called again.
+        tracing: An `actors.telemetry.Tracing`, which traces asks with OpenTelemetry. If it or a span processor raises,
+            the error is logged and tracing stops.
         on_refusal: Called with a `RedactedRequest`, which has no content, for each request that was refused for its
-            structure; or a directory where they are written as JSON. If it raises, that is logged, and it is called no
-            more.
-        prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
-        compaction: When and how histories are made shorter, in place of the file's `[compaction]`.
-        budgets: Budgets that sessions share, by `tenants.NAME` and `pools.NAME`, in place of those of the file.
-        gc: "tuned" has the process's garbage collector look less often until the last such runtime is left.
+            structure; or a directory in which to write these requests as JSON. If this function raises, the error is
+            logged and the function is not called again.
+        prices: Prices of models, by name or pattern (`claude-*`). They take precedence over the prices in the file.
+        compaction: When and how to compact histories. Replaces `[compaction]` of the file.
+        budgets: Budgets that sessions share, by `tenants.NAME` and `pools.NAME`. They replace those of the file.
+        gc: "tuned" makes Python's garbage collector run less often until the last runtime with this setting is left.
 
     Raises:
-        ConfigError: An argument is not what it must be, or the file cannot be used.
+        ConfigError: An argument has a wrong type or value, or the file is invalid.
     """
 
     def __init__(
@@ -132,13 +134,13 @@ class Runtime:
             transport = http_transport(self.config, environ)
         self._transport = transport
         self._system: System
-        """The actors, and the tasks that serve them; made when the runtime is entered."""
+        """Runs the actors and their tasks. Created when the runtime is entered."""
         self._seed = seed
         self._gc: GcPolicy | None = checked_policy(gc)
         self._on_tool_error = None if on_tool_error is None else logger.guard("on_tool_error", on_tool_error)
         self._dumps = None if on_refusal is None else dumps_to(on_refusal)
         self._quarantine = Quarantine(self.config.limits.max_abandoned_calls)
-        """The calls that run on though they are closed."""
+        """The tools that still run although their calls are closed."""
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._backends = RuntimeBackends(
             self.config,
@@ -155,11 +157,11 @@ class Runtime:
         self._may_use_threads = self._was_entered = self._was_left = False
         self._registry = SessionRegistry()
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
-        """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
+        """The last requests that were refused for their structure, oldest first. Each is a bug in this library."""
         self._refusal_count = 0
         access = HostAccess(self._running_host, self._opening_host)
         self.journal: JournalAdmin = JournalAdmin(access, self._registry, self.refusals)
-        """The sessions that have a log, open or not."""
+        """Lists, exports, forks and deletes the sessions in the journal, open or not."""
 
     async def __aenter__(self) -> Self:
         if self._was_entered:
@@ -188,7 +190,7 @@ class Runtime:
         return self
 
     def _begin(self) -> None:
-        """Take sessions from now on."""
+        """Start the host: from now on, sessions can be opened."""
         THREADS.enter()
         self._watch = LoopWatch(self._system.containment)
         self._backends.begin(self._system)
@@ -211,20 +213,20 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        if self._host is not None:  # it may have left before us, if the event loop is being shut down
+        if self._host is not None:  # None if a shutdown of the event loop has already closed the runtime
             self._host.check()
         self._was_left = True
         return await self._system.__aexit__(kind, error, trace)
 
     async def _settle(self) -> None:
-        """Begin to end: no session is opened or used any more, and every ask is cancelled."""
+        """Reject new work, and cancel every ask. This is the first step of leaving the runtime."""
         if self._host is not None and not self._was_left:
             logger.never_left()
         if self._host is not None:
             await self._host.settle()
 
     async def _close_toolsets(self) -> None:
-        """Close what the sessions' tools were taken from. No session uses it any more."""
+        """Close the toolsets, which no session uses any more."""
         if self._host is not None:
             await self._host.toolsets.close()
 
@@ -244,26 +246,26 @@ class Runtime:
         await await_host(self._transport.close, partial(logger.host_code_failed, "transport", then="left"))
 
     def _running_host(self) -> SessionHost:
-        """Return the host, to a caller that may use it.
+        """Return the host of the sessions.
 
         Raises:
-            KernelError: The runtime has not been entered, or was left.
+            KernelError: The runtime has not been entered, or has been left.
         """
         if self._host is None:
             raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
         return self._host
 
     def _opening_host(self) -> SessionHost:
-        """Return the host, to a caller that may open a session.
+        """Return the host, for a caller that opens a session.
 
         Raises:
             KernelError: The runtime is not running, or is being left.
-            JournalUnavailable: The journal is so slow that nothing new is taken in.
+            JournalUnavailable: The journal is so far behind that it accepts no new work.
         """
         host = self._running_host()
         host.check()
         if not host.running:
-            raise KernelError("This runtime is being left; no session is opened any more")
+            raise KernelError("This runtime is being left, so it opens no sessions; enter a new Runtime")
         host.admit()
         return host
 
@@ -285,48 +287,50 @@ class Runtime:
         metadata: Mapping[str, Scalar] | None = None,
         resume: bool = False,
     ) -> "Session":
-        """Open a session: `await` gives one that stays open until it is closed, `async with` one that is given back.
+        """Open a session. `await` keeps it open until it is closed; `async with` gives it back on exit.
 
-        When nobody has it any more, it hibernates, or is closed if its log is in memory, once no ask is in flight and,
-        in memory, no turn waits. A caller that is cancelled leaves neither a session nor a log.
+        A session that every caller has given back hibernates once no ask is in flight. If its log is in memory, the
+        session is closed instead, once no turn waits for its caller either. Cancelling this call leaves neither a
+        session nor a log.
 
         Args:
-            target: `provider:model`, the name of a configured backend, or of a configured pool.
-            tools: What the model may call; functions are made tools. A toolset, which is an async context manager
-                that gives tools or a `ToolSource`, is opened first, and closed with the last session that uses it. A
-                text names an MCP server of the configuration.
-            id: 1 to 64 letters, digits, `_` and `-`; made up if not given.
-            system: System prompt, until `Session.configure`. Without it, the one that came with `messages`.
-            messages: A history to begin with, as `from_wire` gives it. Its report stays that of the session's history.
-            approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True;
-                a text is the reason why not. It may be async; a plain one runs in a thread. Without it the turn waits
-                for somebody's decision (`approvals` of `Session.ask`).
-            deps: Anything its tools need, such as a database: what `ToolContext.deps` is.
-            tenant: Whose it is, at most 64 characters. Where requests wait, tenants get their shares.
-            budget: What it may use over its life. When that is used up a turn ends before its next request, with every
-                call closed, and further asks are refused as `OverBudget`.
-            on_repeat: What is done about calls that it makes again with the same result; None for `[limits] on_repeat`.
-            title: What lists of sessions show for it: at most 200 characters, without control characters.
-            metadata: What its host notes of it for its lists (`journal.list(metadata=)`): at most 16 keys of up to 64
-                characters, each with a string of up to 512 characters, an int of 64 bits, a finite float or a bool. The
-                log has it and the title; models, providers, our log and metrics have not.
-            resume: Get the session of this `id` if there is one: the one that is open, as it is, or from its log, with
-                the tools, `approve`, `deps` and `on_repeat` that are given here and all else as its log has it, the
-                title and the metadata too. A log in memory that has ended is begun anew. Callers that come at once get
-                the same session.
+            target: `provider:model`, or the name of a configured backend or pool.
+            tools: The tools that the model may call; functions are converted to tools. A toolset (an async context
+                manager that returns tools or a `ToolSource`) is opened first, and closed with the last session that
+                uses it. A string names an MCP server of the configuration.
+            id: 1 to 64 letters, digits, `_` and `-`; generated by default.
+            system: System prompt, until `Session.configure` replaces it; by default, the prompt of `messages`.
+            messages: The initial history, for example from `from_wire`. The session's history keeps its report.
+            approve: Called before a call of a tool with `approval="ask"` runs. Only True allows the call; a string
+                denies it and is the reason. The function may be async; a plain function runs in a thread. Without
+                `approve`, the turn waits for a decision (`approvals` of `Session.ask`).
+            deps: Any object that the tools need, such as a database. Tools read it from `ToolContext.deps`.
+            tenant: Name of the tenant, at most 64 characters. Queued requests are scheduled fairly between tenants.
+            budget: The limits of the session over its life. When one is reached, the turn ends before its next request,
+                with every call closed, and later asks raise `OverBudget`.
+            on_repeat: How to treat calls that the model repeats and that return the same result; None for
+                `[limits] on_repeat`.
+            title: The title in lists of sessions: at most 200 characters, without control characters.
+            metadata: Labels of the session, which `journal.list(metadata=)` matches: at most 16 keys of up to 64
+                characters, each with a string of up to 512 characters, an int of 64 bits, a finite float or a bool.
+                The session's log contains the title and the metadata; requests, logging and metrics do not.
+            resume: If a session with this `id` exists, return it. An open session is returned unchanged. A session
+                that is not open is resumed with the `tools`, `approve`, `deps` and `on_repeat` of this call;
+                everything else, including title and metadata, comes from its log. An ended log in memory is replaced
+                by a new one. Concurrent callers get the same session.
 
         Raises:
-            ConfigError: The target, a tool, the id, the tenant, the budget, the title or the metadata cannot be used;
-                there are more tools than the target takes; or a budget of money and no price.
-            SessionExists: A session of this id is open, or has a log; with `resume`, it is of another `tenant`.
+            ConfigError: The target, a tool, the id, the tenant, the budget, the title or the metadata is invalid; the
+                target accepts fewer tools; or the budget limits the cost and a price is missing.
+            SessionExists: A session with this id is open or has a log. With `resume`: it belongs to another `tenant`.
             SessionClosed, SessionLeased: As for `Runtime.resume`.
-            TranscriptError: `messages` holds something else than messages.
-            ToolsetFailed: A toolset cannot be opened. Nothing of it is left.
-            JournalError: The log cannot be written. No session is open then.
+            TranscriptError: `messages` contains an object that is not a valid message.
+            ToolsetFailed: A toolset cannot be opened. The toolsets that were opened for this call are closed again.
+            JournalError: The log cannot be written. The session is not open.
         """
         host = self._opening_host()
         if not isinstance(system, str | None):
-            raise ConfigError(f"system= takes a text, not {type(system).__name__}")
+            raise ConfigError(f"system= takes a string, not {type(system).__name__}")
         history = await beginning(messages)
         if system is not None:
             history = replace(history, system=system)
@@ -336,7 +340,7 @@ class Runtime:
         opener = SessionOpener(host, self._registry)
         if resume:
             if id is None:
-                raise ConfigError("resume=True takes an id=, of the session that is opened or resumed")
+                raise ConfigError("resume=True takes an id=, of the session to open or resume; pass one")
             return await opener.open_or_resume(id, new, config)
         return await opener.open(id, new, config)
 
@@ -354,42 +358,43 @@ class Runtime:
         output: Any = None,  # Any: a type or JSON
         wait: float = 0.0,
     ) -> "Session":
-        """Go on with a session that is in the journal, whether its runtime was left or its process was killed.
+        """Resume a session from the journal, after its runtime was left or its process was killed.
 
-        What was going on then is closed first: its turn ends `interrupted`, calls keep the ends they had, and one that
-        had begun is `outcome_unknown`, or runs again if its tool says that it may. When this returns, nothing is open
-        but a turn that waits for results or decisions (`Session.pending`): that goes on when they are passed.
+        A turn that was running then ends as `interrupted`. Calls that had ended keep their results. A call that had
+        started is reported as `outcome_unknown`, or runs again if its tool allows that. When this returns, the only
+        turn that can be open is one that waits for results or decisions (`Session.pending`); it continues when you pass
+        them to `Session.ask`.
 
         Args:
-            id: Its id.
-            tools, approve, deps, on_repeat: As for `open`; they are in no log. Other tools than before are as
-                `Session.configure` makes them: the model is offered these from its next request on, and a call of one
-                that is not there any more is refused, and the model told.
-            system: System prompt; as it was, if not given.
-            target: Whom the next ask goes to; as it was, if not given.
-            output: What the ask that waits was given as `output`, if one waits: a schema is in the log, a type is not.
-                Without it, that answer is JSON.
-            wait: Seconds to wait for a host that has the session to release it, or to be gone.
+            id: Id of the session.
+            tools, approve, deps, on_repeat: As for `open`, because the log does not contain them. If the tools differ
+                from those before, the effect is that of `Session.configure`: the next request offers the new tools,
+                and the call of a tool that is gone is answered with an error.
+            system: System prompt; unchanged by default.
+            target: Target of the next ask; unchanged by default.
+            output: The `output` of the ask that waits, if there is one. The log contains its schema but not its type,
+                so without this argument the value of the answer is plain JSON.
+            wait: Seconds to wait if another host has the session: until that host releases it, or its lease expires.
 
         Raises:
-            SessionUnknown: It has no log.
-            SessionClosed: It was closed for good.
-            SessionExists: It is open here.
-            SessionLeased: Another host has it, and is alive.
-            ConfigError: Its target, or a tool, cannot be used; or `output` is not what the ask that waits was given.
+            SessionUnknown: The session has no log.
+            SessionClosed: The session was closed.
+            SessionExists: The session is open in this runtime.
+            SessionLeased: Another host has the session, and its lease has not expired.
+            ConfigError: The target or a tool cannot be used, or `output` differs from that of the ask that waits.
             ToolsetFailed: A toolset cannot be opened.
-            JournalError: Its log is damaged, or cannot be read or written.
+            JournalError: The log is damaged, or cannot be read or written.
         """
         host = self._opening_host()
         if not isinstance(system, str | EllipsisType | None):
-            raise ConfigError(f"system= takes a text, not {type(system).__name__}")
+            raise ConfigError(f"system= takes a string, not {type(system).__name__}")
         config = SessionConfig(tools, approve, deps, on_repeat, output)
         check_wait(wait)
         opener = SessionOpener(host, self._registry)
         return await opener.resume(session_id(id), config, system, target, wait)
 
     def _keep_no_longer(self) -> None:
-        """Have sessions expire, if the configuration says so."""
+        """Start to delete expired sessions, if the configuration sets a retention."""
         host, retention = self._running_host(), self.config.settings.journal.retention
         if retention is not None and self._storage.durability != "memory":
             removal = self.journal._removal(host)
@@ -399,14 +404,14 @@ class Runtime:
         """Return an open session by its id.
 
         Raises:
-            ConfigError: The id is no text.
-            SessionClosed: None of that id is open.
+            ConfigError: The id is not a string.
+            SessionClosed: No session with this id is open.
         """
         self._running_host().check()
         return self.sessions[session_id(id)]
 
     def stats(self) -> RuntimeStats:
-        """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
+        """Return the counters since the runtime was entered, and the current gauges. No actor is queried."""
         host, meters = self._running_host(), self._backends.meters
         backends, open_, active = self._backends.stats, len(self.sessions), len(host.residency.active)
         held, slow, storage = self._quarantine.by_tool(), meters.slow, self._storage
@@ -435,7 +440,7 @@ class Runtime:
 
     @property
     def sessions(self) -> OpenSessions:
-        """Ids of the open sessions, oldest first, and by id the sessions: a view that is always up to date."""
+        """A live view of the open sessions: iterates over their ids, oldest first; `sessions[id]` is a session."""
         return self._registry.ids
 
     def _record_refusal(self, refusal: Refusal) -> None:

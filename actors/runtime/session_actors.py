@@ -1,6 +1,7 @@
-"""The actors of one session: made together, restarted together, ended together.
+"""Create, restart and end the actors of one session together.
 
-A `SessionLifecycle` makes them when the session is used and ends them when it rests (`actors.runtime.lifecycle`).
+A `SessionLifecycle` creates them when the session is used, and passivates them when it is idle
+(`actors.runtime.lifecycle`).
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from actors.session.session_actor import SessionActor
 
 RESTART = Restart(ends=(JournalError,))
-"""Actors restart after a crash. An event that cannot be written, or a log that cannot be read, is no crash."""
+"""Actors restart after a crash. A `JournalError` is not a crash: a restart would not help, so it ends them."""
 
 
 class SessionSpec(Struct, frozen=True):
@@ -48,11 +49,11 @@ class SessionSpec(Struct, frozen=True):
         name: The session's id.
         key: The session's opaque key: the idempotency keys of its calls begin with it.
         tenant: The tenant that the session belongs to.
-        title, metadata: Labels that the program gave.
-        fence: The number with which the session was claimed.
+        title, metadata: Labels from the program.
+        fence: The fencing number of the host's claim on the session.
         approve: Called before calls of some tools.
-        deps: The value that the program gave the session's tools.
-        depth: The place of the session's actors in the order of asks.
+        deps: The program's value for the session's tools.
+        depth: The depth of the session's actors in the order of asks; greater for subagents.
         bounds: The limits of a turn.
     """
 
@@ -72,7 +73,7 @@ class ActorHooks(Struct, frozen=True):
     """The functions of a session that its actors call.
 
     Args:
-        change: Opens the tools of a configuration change that a call asks for.
+        change: Opens the tools of a configuration change, for a handoff.
         on_end: Called when the actors have ended by themselves; with an error if the journal ended them.
     """
 
@@ -81,16 +82,16 @@ class ActorHooks(Struct, frozen=True):
 
 
 class SessionActors:
-    """The actors of one session, and what they share. A crash loses nothing: they restart from the log.
+    """The actors of one session, with their shared state. After a crash, they restart from the log.
 
     Args:
         spec: The session.
-        host: What the session shares with the other sessions of the runtime.
+        host: The host of the session.
         configuration: The session's target, system prompt and tools.
         holding: Counts the bytes that the session holds.
         pending: The asks that the session has accepted.
-        affinity: What binds the session to members of pools.
-        hooks: Functions of the session.
+        affinity: The pool members that the session prefers.
+        hooks: Functions of the session that the actors call.
         replay: The session's log, folded; None to let the actors read it.
     """
 
@@ -139,12 +140,12 @@ class SessionActors:
 
     @property
     def busy(self) -> bool:
-        """True if an ask is in flight, or waits."""
+        """True if an ask is in flight or queued."""
         return self.pending.current is not None or bool(self.pending.waiting)
 
     @property
     def runs_tools(self) -> bool:
-        """True if a tool still runs, one of an interrupted turn included."""
+        """True if a tool still runs, including a tool of an interrupted turn."""
         return bool(self._executor.running)
 
     @property
@@ -153,23 +154,23 @@ class SessionActors:
         return self._group.ended is not None
 
     def start(self) -> None:
-        """Make the actors: at first from the replay, later from the log."""
+        """Create the actors: the first time from the replay, later from the log."""
         self.equipment.restore()
         self._group = Group(self._host.system, RESTART)
         self.session = self._spawn_all()
         self._host.system.watch(self.session, self._handle_end)
 
     async def interrupt(self) -> None:
-        """Cancel the ask in flight, and drop those that wait. A turn that awaits its caller is not in flight."""
+        """Cancel the ask in flight, and drop queued asks. A turn that waits for its caller stays open."""
         self.pending.drop_waiting()
         if self.pending.current is not None:
             with suppress(ActorStopped, ShuttingDown):
                 await self.session.ask(Cancel())
 
     def passivate(self) -> Replay | None:
-        """End the actors if they have nothing to do, and return their state; None if they go on.
+        """End the actors if they are idle, and return their state; return None if they are not.
 
-        A tool that still runs keeps them, because the ledger has to record its result.
+        While a tool runs, the actors stay, because the ledger must record its result.
         """
         if self._executor.running:
             return None
@@ -182,13 +183,13 @@ class SessionActors:
         return Replay(replace(self.state, ledger=ledger.known.ledger), renderer.lanes)
 
     def forget(self) -> Used | None:
-        """Forget what the log holds, because the actors have ended. Return what the session had used."""
+        """Drop the state after the actors have ended. Return the session's usage."""
         used = self.state.used
         self._state, self._lanes, self._made = UNREAD, Lanes(self._host.backends.rules), None
         return used
 
     async def stop(self) -> None:
-        """End the actors, the session actor first: it needs the others."""
+        """End the actors, the session actor first, because it uses the others."""
         for ref in self._all:
             await self._host.system.stop(ref)
 
@@ -216,11 +217,11 @@ class SessionActors:
         scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")
         self.refs = SessionRefs(scheduler, renderer, ledger, self._host.journal)
         session: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
-        self._state = UNREAD  # actors that restart take over a replay of the log
+        self._state = UNREAD  # actors that restart read the log
         return session
 
     def _ledger_actor(self) -> LedgerActor:
-        """Return the ledger actor, which is made first: without a state it begins a generation that needs a replay."""
+        """Return the ledger actor. It is created first, so it begins a new generation if the log must be read again."""
         if not self._state.session:
             replay, self._replay = self._replay, None
             self._generation = self._generation.next_generation(replay)

@@ -1,4 +1,4 @@
-"""The host of a runtime's sessions: what they share, and what it does for them that no caller takes back."""
+"""The host of a runtime's sessions: the values that they share, and tasks that outlive a cancelled caller."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class SessionHost(Struct):
-    """What all sessions of a runtime share.
+    """The values that all sessions of a runtime share.
 
     Args:
         system: Runs the sessions' actors and tasks.
@@ -58,17 +58,22 @@ class SessionHost(Struct):
         limits: The limits of tools.
         quarantine: Keeps tools that still run after their calls were closed.
         bounds: The limits of a turn.
-        most_waiting: How many asks of a session may wait.
+        most_waiting: Most queued asks of a session.
         residency: Decides which sessions are in memory.
+        rules: Returns the rendering rules of a binding.
+        resolver: Returns the resolver for sessions with these tools and this system prompt.
         ended: Called with a session that has ended.
         toolsets: Opens and closes toolsets.
-        open_below: Opens sessions for tools.
+        open_below: Opens subagent sessions for tools.
         ask_failed: Returns the error of an ask that failed.
         tool_failed: Called with each failure of a tool. It must not raise.
-        readers: The callers that read sessions' events along.
+        readers: The callers that follow the events of sessions.
         tracing: Traces asks.
-        turnstile: Lets tasks compute a few at a time.
-        running: Whether sessions may still get actors.
+        meter: Measures the journal.
+        asks: Counts asks.
+        tools: Counts tool calls.
+        turnstile: Limits the tasks that compute between two polls of the event loop.
+        running: Whether actors may still be created for sessions.
         loop: The event loop that the runtime was entered on.
         advise: Returns the advice of the error of an ask that failed.
     """
@@ -104,7 +109,7 @@ class SessionHost(Struct):
         return self.storage.durability != "memory"
 
     async def begin(self, tenant: str) -> None:
-        """Return when new work of a tenant may begin; see `Turnstile.begin`."""
+        """Wait until new work of a tenant may start; see `Turnstile.begin`."""
         await self.turnstile.begin(self.system.dispatcher, tenant)
 
     @property
@@ -124,7 +129,7 @@ class SessionHost(Struct):
         return replay_of(events, *rebuild(events, self.backends.rules))
 
     def check(self) -> None:
-        """Refuse a caller on another event loop, whose answer would never arrive.
+        """Check that the caller is on the runtime's event loop; on another one, it would never receive an answer.
 
         Raises:
             WrongEventLoop: The caller is on another event loop than the runtime.
@@ -136,7 +141,7 @@ class SessionHost(Struct):
             )
 
     def admit(self) -> None:
-        """Refuse new work if the journal is slow or the memory is full, so that work under way can end.
+        """Reject new work if the journal is slow or the memory is full, so that running work can end.
 
         Raises:
             JournalUnavailable: An event would wait too long to be written.
@@ -161,11 +166,11 @@ class SessionHost(Struct):
         self.system.launch(work, partial(_log_error, name), name)
 
     def launch(self, work: Work, name: str) -> HostTask:
-        """Start work that goes on if its callers are cancelled, and return its task."""
+        """Start work that continues if its callers are cancelled, and return its task."""
         return HostTask(self.system, work, name)
 
     async def carry_out(self, work: Work, name: str) -> None:
-        """Do work and wait for it. A caller that is cancelled does not take the work back.
+        """Run work and wait for it. If the caller is cancelled, the work continues.
 
         Raises:
             Exception: Raised by `work`.
@@ -174,7 +179,7 @@ class SessionHost(Struct):
         await self.launch(work, name).result()
 
     def release(self, session: str, fence: int) -> None:
-        """Let other hosts claim a session. A journal that has ended has released all sessions."""
+        """Release a session, so that other hosts can claim it. A journal that has ended has released all sessions."""
         command = ReleaseSession(session, fence)
         with suppress(ActorStopped, ShuttingDown):
             if not self.journal.offer(command):
@@ -200,11 +205,11 @@ class SessionHost(Struct):
         with suppress(ActorStopped, ShuttingDown):
             while True:
                 await anyio.sleep(seconds)
-                with suppress(JournalError):  # tried again; a host that takes over meanwhile fences this one
+                with suppress(JournalError):  # try again, unless a host that takes over fences this one
                     await self.journal.ask(RenewLease())
 
     async def settle(self) -> None:
-        """End every ask, so that no turn stays open in a log. No session gets actors any more."""
+        """Cancel every ask, so that no turn stays open in a log. From now on, no actors are created."""
         self.running = False
         async with anyio.create_task_group() as tasks:
             for session in tuple(self.residency.active.values()):

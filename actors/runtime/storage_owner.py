@@ -1,8 +1,7 @@
-"""The owner of a runtime's storage: what was opened is closed, wherever those who waited for it were cancelled.
+"""Open and close the storage of a runtime. An opened storage is closed wherever the callers are cancelled.
 
-A storage that blocks is opened and closed in threads, and a thread goes on when its caller has gone. So a lock orders
-the two, in the threads themselves: the close waits for an opening that is under way, and one that comes later opens
-nothing.
+A blocking storage is opened and closed in threads, and a thread continues when its caller is cancelled. So the threads
+share a lock: the close waits for an opening in progress, and an opening that starts after the close does nothing.
 """
 
 import threading
@@ -25,15 +24,15 @@ class StorageOwner:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Open it. `close` has to follow, whether or not this succeeds.
+        """Open the storage. Call `close` afterwards, even if this fails.
 
         Raises:
-            JournalError: It cannot be used.
+            JournalError: The storage cannot be used.
         """
         await self._run(self._open)
 
     async def close(self) -> None:
-        """Close it. If this is cancelled, a thread closes it all the same."""
+        """Close the storage. If this is cancelled, a thread closes it."""
         try:
             await self._run(self._close)
         finally:
@@ -41,7 +40,7 @@ class StorageOwner:
                 threading.Thread(target=self._close, name="actors journal", daemon=True).start()
 
     async def _run(self, use: Callable[[], None]) -> None:
-        """Do something with the storage where it cannot hold up the loop."""
+        """Call `use` in a thread if the storage blocks, otherwise in the event loop."""
         if self._storage.blocking:
             await anyio.to_thread.run_sync(use, limiter=anyio.CapacityLimiter(1))
         else:
@@ -56,5 +55,5 @@ class StorageOwner:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                # what was told is written; others may have to wait for the lease
+                # Acknowledged events are written. If the close fails, other hosts must wait for the lease to expire.
                 call_host(self._storage.close, logger.journal_unclosed)

@@ -1,4 +1,4 @@
-"""Opening a session for a tool, below the session whose call it works for."""
+"""Open a subagent session for a tool, as a child of the session whose call the tool runs."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -25,7 +25,7 @@ class SubagentOpener:
     Args:
         open_session: `Runtime.open`.
         session: Returns an open session by its id.
-        most: Levels that sessions may stand below the first.
+        most: Maximum depth of subagents.
     """
 
     def __init__(
@@ -34,16 +34,16 @@ class SubagentOpener:
         self._open, self._session, self._most = open_session, session, most
 
     async def __call__(self, above: ParentCall, options: SubagentOptions) -> tuple[Session, SessionLifecycle]:
-        """Open a session with what the one above has: target, approvals, `deps`, tenant, what is left of its budget.
+        """Open a session that inherits target, `approve`, `deps`, tenant and remaining budget from its parent.
 
         Raises:
-            SubagentDepthExceeded: It would stand too deep.
-            OverBudget: Nothing is left of the budget above.
+            SubagentDepthExceeded: The session would exceed the maximum depth.
+            OverBudget: The budget of the parent is used up.
         """
         outer = self._session(above.session)._lifecycle
         if outer.spec.depth >= self._most:
             raise SubagentDepthExceeded(
-                f"A subagent of session {above.session!r} would stand {outer.spec.depth + 1} levels deep; "
+                f"A subagent of session {above.session!r} would be {outer.spec.depth + 1} levels deep; "
                 f"limits.max_subagent_depth is {self._most}"
             )
         tenant, shared, budget = _inheritance(outer)
@@ -79,7 +79,7 @@ async def _open_numbered(above: ParentCall, key: str, opening: Callable[..., Awa
 
 
 def parent_key() -> str:
-    """Return the key of the session for one of whose calls one is opened now; empty if a program opens it."""
+    """Return the key of the parent of the session that is being opened; empty if the program opens it."""
     return _ABOVE.get()
 
 
@@ -87,8 +87,8 @@ def _inheritance(outer: SessionLifecycle) -> tuple[str, SharedBudget | None, Bud
     """Return a subagent session's tenant, its shared budget, and the remainder of that budget.
 
     Raises:
-        SessionClosed: No tool of it runs any more.
-        OverBudget: Nothing is left.
+        SessionClosed: The parent session has no running tool.
+        OverBudget: The budget is used up.
     """
     if (acting := outer.actors) is None:
         raise SessionClosed(f"Session {outer.name!r} has no tool that runs")
@@ -101,19 +101,19 @@ def _shared_budget(outer: SessionLifecycle, acting: SessionActors) -> SharedBudg
     state, configuration = acting.state, outer.configuration
     if configuration.shared is not None or state.budget is None or state.used is None:
         return configuration.shared
-    if configuration.lent is None or configuration.lent.before != state.used:  # of a batch that is over
+    if configuration.lent is None or configuration.lent.before != state.used:  # lent for an earlier batch
         cost, loop = acting.equipment.resolver.cost, outer.host.system.loop
         configuration.lent = SharedBudget(state.budget, state.used, cost, loop)
     return configuration.lent
 
 
 async def _deny_all(call: ToolCall) -> bool:
-    """Approve of nothing: nobody is there to be asked, and a tool waits."""
+    """Deny every call. The parent's tool waits, so no one could decide."""
     return False
 
 
 def caller_depth() -> int:
-    """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
+    """Return the depth of a session that is opened now: one more than that of its parent, which may then ask it."""
     child = current_child()
     depth = -1 if child is None else child.owner.rank[0]
     return 0 if depth >= SHARED else depth + 1

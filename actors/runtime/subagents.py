@@ -1,10 +1,9 @@
-"""Tools that have others do the work: `subagent` gives a task to a session below, `handoff` hands the conversation on.
+"""Tools that delegate: `subagent` gives a task to a new session, `handoff` gives the conversation to another target.
 
     research = subagent("research", "Find things out.", system="You are thorough.", tools=[search])
     session = await runtime.open("openai:gpt-5.2", tools=[research])
 
-What ties that session to its call is `actors.scheduler.children`; a tool of one's own does the same with
-`ToolContext.subagent`.
+`actors.scheduler.children` ties the new session to its call. Other tools can open sessions with `ToolContext.subagent`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,30 +30,31 @@ def subagent(
     tools: Iterable[ToolItem] = (),
     output: Any = None,  # Any: a type or a JSON Schema
     **options: Unpack[ToolOptions],
-) -> Tool[..., Any]:  # Any: nobody but a session calls it
-    """Return a tool that gives its one argument, `task`, to a new session, and returns what that answers.
+) -> Tool[..., Any]:  # Any: only sessions call it
+    """Return a tool that sends its one argument, `task`, to a new session and returns the answer.
 
-    A session that does not complete fails the call, and the model is told why. Its calls wait for nobody: they are
-    approved as those of the session above, or denied where that has no `approve`.
+    If the session's ask does not complete, the call fails and the model receives the reason. The `approve` function of
+    the parent session decides about the calls of the new session that need approval; without one, they are denied.
 
     Args:
-        name: As of any tool.
-        description: For the model: what it may leave to it.
-        target: Whom it talks to; the target of the session above if not given.
-        system: Its system prompt.
-        tools: What its model may call. External tools are refused: nobody could pass their results.
-        output: The form of its answer, as in `Session.ask`; the call returns that value then, not a text.
+        name: Name of the tool.
+        description: Tells the model which tasks to delegate.
+        target: Target of the new session; by default, the target of the parent session.
+        system: System prompt of the new session.
+        tools: Tools of the new session. External tools are rejected, because their results could not be passed.
+        output: Type of the answer, as in `Session.ask`. The call then returns a value of this type instead of text.
         options: Fields of `Tool`.
 
     Raises:
-        ToolDefinitionError: A name no provider takes, an external tool, or something in `tools` that is none.
-        ConfigError: `output` has no JSON Schema, or `target` or `system` is no text.
+        ToolDefinitionError: The name is not accepted by every provider, or `tools` contains an external tool or an
+            object that is not a tool.
+        ConfigError: `output` has no JSON Schema, or `target` or `system` is not a string.
     """
     offered = tuple(check_list(tools))
     for field, given in (("target", target), ("system", system)):
         value: object = given
         if not isinstance(value, str | None):
-            raise ConfigError(f"Subagent {name!r}: {field}= takes a text, not {type(value).__name__}")
+            raise ConfigError(f"Subagent {name!r}: {field}= takes a string, not {type(value).__name__}")
     for each in offered:
         source_of(each)
     if output is not None:
@@ -96,22 +96,22 @@ def handoff(
 ) -> Tool[..., Any]:  # Any: as above
     """Return a tool without arguments that hands the conversation over to another target.
 
-    When a call of it has returned, the turn ends, and the ask goes on with a turn of that target's over the same
-    history, with no new user message. The session stays with it, as after a switch, and with the system prompt and the
-    tools that are given here, as after `Session.configure`. What the host holds just then comes first.
+    After a call of this tool, the turn ends, and the ask continues with a turn of the new target over the same history,
+    without a new user message. The session keeps the new target, as after `Session.switch`, and the new system prompt
+    and tools, as after `Session.configure`. A switch or change that the program has queued takes precedence.
 
     Args:
-        name: As of any tool.
-        description: For the model: when it should hand over.
-        target: Whom the conversation goes on with: a backend or a pool, as in `Runtime.open`.
-        system: The system prompt that it goes on with; None for none. What is not given stays.
-        tools: Likewise all that its model may call. Read at the hand-over, so two that hand the conversation back and
-            forth may be put into each other's lists. Toolsets are opened then; if one cannot be, the ask fails.
+        name: Name of the tool.
+        description: Tells the model when to hand over.
+        target: The new target: a backend or a pool, as in `Runtime.open`.
+        system: The new system prompt; None removes it. Unchanged by default.
+        tools: The new tools of the session; unchanged by default. The list is read at the handover, so two handoffs
+            may be added to each other's lists. Toolsets are opened at the handover; if that fails, the ask fails.
         options: Fields of `Tool`.
 
     Raises:
-        ToolDefinitionError: A name no provider takes.
-        ConfigError: `target` or `system` is no text, or `tools` no list.
+        ToolDefinitionError: The name is not accepted by every provider.
+        ConfigError: `target` or `system` is not a string, or `tools` is not a list.
     """
     handover = Handover(target=target, system=system, tools=tools)
 

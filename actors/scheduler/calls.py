@@ -1,7 +1,7 @@
-"""One tool call while it runs: approved of, given a thread if it needs one, run, and ended exactly once.
+"""Run one tool call: get its approval, acquire a thread if it needs one, run the tool, and end the call exactly once.
 
-Whatever the tool does, one end comes of it. A call is closed without its tool if that does not end in time; the tool
-then goes on in quarantine, and is told to end no more.
+Whatever the tool does, the call has exactly one end. If a stopped tool does not end in time, the call is closed without
+the tool, which continues in quarantine.
 """
 
 import inspect
@@ -41,25 +41,25 @@ from actors.tools import Tool
 from actors.tools.signature import is_async
 
 READING = 2
-"""Large results of a process that are read at once. They share one interpreter, so more would be no faster."""
+"""Large results that a process converts at once. The threads share one interpreter, so more would be no faster."""
 
 GRACE = 0.5
 """Seconds a stopped tool may take to clean up before its call is closed without it."""
 
 MOST_SAID, MOST_LEAVES = 4096, 16
-"""Characters of what a tool raised that a model is told, and errors of a group."""
+"""Limits on an error message for the model: its characters, and the errors of an exception group."""
 
 
 class BatchContext(Struct, frozen=True):
-    """What the calls of one batch share.
+    """The values that the calls of one batch share.
 
     Args:
-        executor: Where they run.
-        context: The context variables they see, a copy for each.
-        approve: Asked about some of them.
-        begin: Writes that a call begins; returns when that is durable.
-        ended: Told how a call ended; None if it was stopped.
-        view: What they may know of their turn.
+        executor: Runs the tools.
+        context: The context variables of the caller. Each call gets a copy.
+        approve: The host's approval function.
+        begin: Logs the start of a call, and returns when the event is durable.
+        ended: Called with the event that ends a call, or None if the call was stopped.
+        view: The part of the turn that tools can read.
     """
 
     executor: Executor
@@ -71,7 +71,7 @@ class BatchContext(Struct, frozen=True):
 
 
 class _Raised(Struct, frozen=True):
-    """What came out of a thread instead of a value."""
+    """An exception from a tool's thread, passed as a value."""
 
     error: BaseException
 
@@ -101,9 +101,9 @@ class CallExecution:
         self._writer: ResourceWriter | None = None
         self._subagents: Subagents | None = None
         self.delegated: Sequence[SubagentUsage] = ()
-        """What the sessions used that its tool opened and that have ended."""
-        self._fault: BaseException | None = None  # of the host's rule that names what it writes to
-        self._began: float | None = None  # by the loop's clock, until it is counted
+        """The usage of the call's subagent sessions that have ended."""
+        self._fault: BaseException | None = None  # raised by the tool's `keys_of` rule
+        self._began: float | None = None  # start time on the loop's clock, until the call is counted
         self.is_begun = self.is_late = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
 
@@ -114,11 +114,11 @@ class CallExecution:
 
     @property
     def is_told(self) -> bool:
-        """True if it was told to end."""
+        """True if the tool was asked to stop."""
         return self._is_stopped or self.is_late
 
     def prepare(self) -> bool:
-        """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
+        """Acquire a thread and the resources of the call. Return True if the tool runs as soon as `start` is called."""
         if (self.tool.resources and self._must_wait()) or self._asks:
             return False
         if self.site.executor.quarantine.is_disabled(self.tool):
@@ -129,7 +129,7 @@ class CallExecution:
         return self.is_begun
 
     def _must_wait(self) -> bool:
-        """Take its place among those that write to the same; say whether somebody is before it."""
+        """Queue the call for the resources that its tool writes to; return True if it must wait for an earlier call."""
         rule = partial(self.tool.keys_of, self.call.arguments)
         keys = call_host(partial(with_variables, self.site.context, rule), self._note_fault)
         if keys is None:
@@ -138,11 +138,11 @@ class CallExecution:
         return self._writer.has_to_wait
 
     def _note_fault(self, error: BaseException) -> None:
-        """Keep what the rule raised that names what it writes to: the call ends with it."""
+        """Keep an error of the tool's `keys_of` rule. The call fails with it."""
         self._fault = error
 
     def start(self) -> None:
-        """Run it."""
+        """Start the task that runs the call."""
         call, context = self.call, self.site.context.copy()
         if self.is_begun:
             self._began = self.site.executor.now()
@@ -150,7 +150,7 @@ class CallExecution:
         self._task = self.site.executor.start(self._run, call.name, call.id, context)
 
     def stop(self) -> None:
-        """Tell the tool to end. A thread hears it only by its context."""
+        """Ask the tool to stop. A tool in a thread notices it only if it checks its `ToolContext`."""
         self._is_stopped = True
         self._end_subagents()
         if self._inside is not None:
@@ -163,7 +163,7 @@ class CallExecution:
             self._task.cancel()
 
     def close(self, event: CallEvent | None) -> None:
-        """End the call without its tool, which goes on by itself."""
+        """End the call without waiting for its tool, which continues in quarantine."""
         self._leave()
         self._has_ended(event)
         if self._writer is not None:
@@ -177,13 +177,13 @@ class CallExecution:
             self.site.executor.quarantine.enter(self.tool)
 
     def _leave(self) -> None:
-        """Note that nobody waits for the tool any more, nor for what it has started."""
+        """Mark the call as closed: nothing waits for the tool, or for the tasks it started, any more."""
         self.is_closed = True
         if self._inside is not None:
             self._inside.leave()
 
     def _give_back(self) -> None:
-        """Give back a place that was not used."""
+        """Return a thread that was acquired and not used."""
         place, self._place = self._place, None
         if place is not None:
             place.give_back()
@@ -193,7 +193,7 @@ class CallExecution:
             self._subagents.end()
 
     def _has_ended(self, event: CallEvent | None) -> None:
-        """Tell how the call ended, once no session goes on that its tool opened."""
+        """Report the end of the call, after all sessions that its tool opened have ended."""
         if self._began is not None:
             began, self._began = self._began, None
             self.site.executor.count(self.tool.name, began, failed=isinstance(event, Failed))
@@ -206,7 +206,7 @@ class CallExecution:
         event: CallEvent | None = None
         try:
             event = await self._end()
-        except GeneratorExit as error:  # thrown in from outside, it drops what the callee returns
+        except GeneratorExit as error:  # closed from outside, so `_end` could not return an event
             event = self._failure_event(error)
         finally:
             if self._timer is not None:
@@ -221,7 +221,7 @@ class CallExecution:
             self._has_ended(event)
 
     async def _end(self) -> CallEvent | None:
-        """Return how the call ended, None if it was stopped. Nothing is awaited after what the tool raised."""
+        """Run the call, return the event of its end, or None if it was stopped. Do not await after a tool raised."""
         try:
             if self._asks and (answer := await self._ask_approval()) is not True:
                 return denial(self.call, answer if isinstance(answer, str) else "")
@@ -241,7 +241,7 @@ class CallExecution:
         except (ThreadsBusy, ResourceBusy) as error:
             self._tell(error)
             return Failed(self.call.id, _not_run(self.tool.name, error))
-        except GeneratorExit:  # Python lets nothing be returned after this one
+        except GeneratorExit:  # a coroutine must not return a value after this exception
             raise
         except BaseException as error:  # a tool may raise anything, a stray cancellation or an exit included
             if is_delivered(error):
@@ -275,7 +275,7 @@ class CallExecution:
         return value if isinstance(value, Returned) else self._return_event(await value)
 
     def _ready(self, value: Any) -> Any:  # Any: whatever a function returns
-        """Return a value as an end, made in the tool's own thread; what must be awaited as it is."""
+        """Convert a return value to an event, in the tool's thread. An awaitable is returned unchanged."""
         return value if inspect.isawaitable(value) else self._return_event(value)
 
     def _return_event(self, value: object, *, plain_only: bool = False) -> Returned:
@@ -285,7 +285,7 @@ class CallExecution:
     async def _read_large(self, value: object) -> Returned:
         """Return the event of a large return value. A thread converts plain data; other values may run host code here.
 
-        The tool has returned in time, so whatever comes between, what it returned is its result.
+        The tool has returned in time. A timeout or an error during the conversion must not change its result.
         """
         if self._timer is not None:
             self.site.executor.forget(self._timer)
@@ -337,7 +337,7 @@ class CallExecution:
         """Wait for a thread of a pool. `most`: how many threads of the pool may be busy.
 
         Raises:
-            ThreadsBusy: There is none, or there was none in time.
+            ThreadsBusy: No thread became free in time, or none can become free.
         """
         executor, here = self.site.executor, event_loop()
         waiter = here.waiter()
@@ -348,13 +348,13 @@ class CallExecution:
                 if not request.is_answered:
                     await waiter
                 return request.result()
-            except BaseException:  # it may have been given a place just before it was stopped
+            except BaseException:  # the request may have received a thread just before the cancellation
                 pool.withdraw(request)
                 raise
         raise ThreadsBusy(f"none of the {most} threads for tools became free in {executor.limits.wait} s")
 
-    async def _run_in_thread(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
-        """Run `work` in the thread of the call's slot. If the caller is cancelled, the thread goes on."""
+    async def _run_in_thread(self, work: Callable[[], object]) -> Any:  # Any: its result, or `_Raised`
+        """Run `work` in the thread of the call's slot. If the caller is cancelled, the thread continues."""
         place, self._place = self._place, None
         assert place is not None
         here, context, thread = event_loop(), copy_context(), loop_context()
@@ -364,7 +364,7 @@ class CallExecution:
             try:
                 with thread():
                     value: object = run_in(context, work)
-            except BaseException as error:  # it must not cross from its thread into the event loop
+            except BaseException as error:  # returned as a value: raised here, it would end only the thread
                 value = _Raised(error)
             try:
                 here.soon(partial(_hand, waiter, value))
@@ -377,14 +377,14 @@ class CallExecution:
             return await waiter
         except BaseException:
             place.abandon()
-            if waiter.done() and not waiter.cancelled():  # it came, and so did a cancellation
+            if waiter.done() and not waiter.cancelled():  # the result arrived together with a cancellation
                 _drop(waiter.result())
             raise
         finally:
             self._thread = None
 
     def _time_out(self) -> None:
-        """End a call that took too long: after the grace, or at once if its thread has no context to hear it by."""
+        """Stop a call that timed out. It is closed after `GRACE`; at once if its thread has no context to check."""
         if self._task is None or self._is_stopped:
             return
         self.is_late = True
@@ -409,9 +409,9 @@ class CallExecution:
 
 
 def for_model(error: BaseException) -> str:
-    """Return an exception's type and text on a few lines, and those of the errors in a group, whatever they are.
+    """Return the type and message of an exception, and of the errors in a group, shortened for the model.
 
-    What the runtime says to the tool's author is not for the model.
+    Errors that address the tool's author, such as `ReentrantCall`, are replaced by a general message.
     """
     if is_group(error):
         return _group_for_model(error)
@@ -427,7 +427,7 @@ def _group_for_model(group: BaseExceptionGroup[BaseException]) -> str:
 
 
 def _flatten(group: BaseException) -> Iterator[BaseException]:
-    """Yield the errors that groups within groups hold, in order."""
+    """Yield the errors in nested exception groups, in order."""
     waiting = [group]
     while waiting:
         error = waiting.pop()
@@ -445,7 +445,7 @@ def _text_of(error: BaseException) -> str:
             error.result.why if isinstance(error, AskFailed) else str(error)
         )  # its advice is for the operator
         text = str.__str__(told)  # a subclass of str has methods of its own
-    except BaseException:  # its __str__ may raise anything too
+    except BaseException:  # a `__str__` of the host may raise anything
         text = "(its text could not be read)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -460,7 +460,7 @@ def _disabled_error(tool: str) -> Json:
 
 
 def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
-    """Return how calls ended that were run elsewhere: each returned a value, or failed with an exception."""
+    """Return the ends of external calls: `Failed` if the result is an exception, else `Returned`."""
     return tuple(
         [
             Failed(CallId(call_id), quote(for_model(value)))
@@ -484,7 +484,7 @@ _NOT_RUN: dict[type[Exception], tuple[str, str]] = {
 
 
 def _hand(waiter: Waiter, value: object) -> None:
-    """Give what a thread returned to its call, if that still waits."""
+    """Pass the result of a thread to its call, if the call still waits."""
     if waiter.done():
         _drop(value)
     else:
@@ -492,6 +492,6 @@ def _hand(waiter: Waiter, value: object) -> None:
 
 
 def _drop(value: object) -> None:
-    """Drop what a thread returned. A coroutine is closed, or Python would warn that nobody awaited it."""
+    """Drop the result of a thread. A coroutine is closed; otherwise Python warns that it was never awaited."""
     if inspect.iscoroutine(value):
         value.close()

@@ -1,8 +1,8 @@
-"""Sessions that tools open below their own: subagents.
+"""Tie subagents, the sessions that tools open, to the calls that opened them.
 
-A subagent is a session like any other, with a log, a ledger and lanes of its own. What is here ties it to the call
-whose tool opened it. It ends with that call at the latest, whatever the tool does, and the call does not end before it.
-What its asks show is shown to the reader of the call's own ask too, with the path of calls that leads to it.
+A subagent is a normal session, with its own log, ledger and lanes. It ends with the call at the latest, whatever the
+tool does, and the call does not end before its subagents. The events of a subagent's asks also go to the reader of the
+parent's ask, with the path of calls that leads to the subagent.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,13 +25,13 @@ from actors.tools.context import Subagent, SubagentOptions
 
 
 class ParentCall(Struct, frozen=True):
-    """The call that a session is opened for.
+    """The call that a subagent session is opened for.
 
     Args:
-        session: Whose call.
-        call_id: Which.
-        number: Counts the sessions that its tool opens, from 1.
-        show: Shows an event of the session to who asked the one above; None if nobody watches.
+        session: Id of the parent session.
+        call_id: Id of the call.
+        number: Number of the subagent among those of the call, from 1.
+        show: Sends an event to the reader of the parent's ask; None if it has no reader.
     """
 
     session: str
@@ -55,7 +55,7 @@ class ParentCall(Struct, frozen=True):
 
 
 class _SubagentSink:
-    """An ask's sink, and the reader of the call above beside it."""
+    """A sink that passes events to the ask's own reader and to the reader of the parent's ask."""
 
     __slots__ = ("_own", "_show")
 
@@ -73,35 +73,35 @@ class _SubagentSink:
 
 
 class OwnedSession(Protocol):
-    """A session as its owner sees it."""
+    """A subagent session, as the call that opened it uses it."""
 
     @property
     def name(self) -> str:
-        """Its id."""
+        """Id of the session."""
         ...
 
     @property
     def used(self) -> Used | None:
-        """What it has used, once it has ended; None if nobody counts that."""
+        """Usage of the session, once it has ended; None if no budget counts it."""
 
     async def close(self, *, in_order: bool = True) -> None:
-        """End it, and wait for that. Who goes away does not take it back; twice is once.
+        """Close the session, and wait for it. Cancelling the caller does not stop the close; repeating it is harmless.
 
         Raises:
-            JournalError: Its end cannot be written, as it should be `in_order`.
+            JournalError: With `in_order`, the end of the session cannot be logged.
         """
 
 
 OpenBelow: TypeAlias = Callable[[ParentCall, SubagentOptions], Awaitable[tuple[Subagent, OwnedSession]]]
-"""Opens a session below a call."""
+"""Opens a subagent session for a call."""
 
 
 class Subagents:
     """The open subagent sessions of one tool call.
 
     Args:
-        above: The call. Its number is that of the last session that it opened.
-        open_below: Opens a session below the call.
+        above: The call.
+        open_below: Opens a subagent session for the call.
         apart: Runs work in a task that the tool can neither damage nor cancel.
     """
 
@@ -112,10 +112,10 @@ class Subagents:
         self._then: list[Callable[[], None]] = []
         self._is_ending = False
         self.delegated: list[SubagentUsage] = []
-        """What those used that have ended, where somebody counts that."""
+        """Usage of the sessions that have ended, if a budget counts it."""
 
     def open(self, options: SubagentOptions) -> "SubagentBlock":
-        """Return the block that a session lives in."""
+        """Return a context manager that opens a session and closes it on exit."""
         return SubagentBlock(self, options)
 
     async def open_owned(self, options: SubagentOptions) -> tuple[Subagent, OwnedSession]:
@@ -147,7 +147,7 @@ class Subagents:
             self._apart(partial(self.close, owned), f"{self._above.session}/subagents")
 
     def end_then(self, then: Callable[[], None]) -> None:
-        """Close all sessions, and call `then` when none is left: at once, if none is open."""
+        """Close all sessions, and call `then` when none is open any more."""
         self.end()
         if self._open:
             self._then.append(then)
@@ -155,10 +155,10 @@ class Subagents:
             then()
 
     async def close(self, owned: OwnedSession) -> None:
-        """End one of them, and wait for that. A caller that is interrupted leaves it to the end of the call."""
+        """Close one session, and wait for it. If the caller is interrupted, the end of the call closes the session."""
         try:
             await owned.close()
-        except (JournalError, ShuttingDown):  # nobody could use it any more
+        except (JournalError, ShuttingDown):  # the tool has left it, so close it even without a log event
             await owned.close(in_order=False)
         if owned not in self._open:
             return
@@ -205,4 +205,4 @@ async def _refuse_subagents(above: ParentCall, options: SubagentOptions) -> Any:
 
 
 NOBODY: OpenBelow = _refuse_subagents
-"""Of sessions that no runtime opened."""
+"""For sessions without a runtime, for example in tests: rejects subagents."""

@@ -1,8 +1,8 @@
-"""Where the tools of a runtime run, and where what they do wrong is told.
+"""Run the tools of a session, and report their exceptions.
 
-A tool is other people's code. It runs in a task that it may spoil (`actors.kernel.contained`), or in one of the
-process's threads (`actors.scheduler.threads`). What it raises is logged with its traceback and given to the host's
-hook; the model is told in one line.
+Tools are host code, so they are isolated: an async tool runs in a task that it may damage without harm to others
+(`actors.kernel.contained`), a blocking tool in a thread of the process's pool (`actors.scheduler.threads`). An
+exception is logged with its traceback and passed to the host's `on_tool_error`; the model gets only its message.
 """
 
 from collections.abc import Callable
@@ -27,13 +27,13 @@ from actors.telemetry import logger
 
 
 class ToolFailure(Struct, frozen=True):
-    """What went wrong in a tool, for the host. The model is told less.
+    """An exception of a tool or of an approval function, for `Runtime(on_tool_error=)`.
 
     Args:
-        session: Whose tool.
-        call_id: Which call.
-        tool: Its name.
-        error: What it raised, with its traceback.
+        session: Id of the session.
+        call_id: Id of the call.
+        tool: Name of the tool.
+        error: The exception, with its traceback.
     """
 
     session: str
@@ -43,10 +43,17 @@ class ToolFailure(Struct, frozen=True):
 
 
 class Inside(Struct, eq=False):
-    """In a call: the session it works for, and what that session was asked from, if that was a call too.
+    """The call that the current code belongs to. A context variable holds it, so the tasks of a tool inherit it.
 
-    Tasks that its tool starts are in it as well, until it `is_over`: nobody waits for those that outlive it. `asks_as`
-    is the batch, for which the tool asks actors.
+    It detects a tool that waits for its own session. Once the call `is_over`, tasks that outlive the call are no longer
+    part of it, because nothing waits for them.
+
+    Args:
+        system: The actor system of the runtime.
+        session: Id of the session that made the call.
+        outer: The call that opened this session, if it is a subagent.
+        asks_as: The child of the scheduler on whose behalf the tool asks actors.
+        is_over: Whether the call has ended.
     """
 
     system: System
@@ -56,12 +63,12 @@ class Inside(Struct, eq=False):
     is_over: bool = False
 
     def stop(self) -> None:
-        """Note that the call was told to end."""
+        """Record that the call was asked to stop."""
         if self.asks_as is not None:
             self.asks_as.is_cancelled = True
 
     def leave(self) -> None:
-        """Note that the call has ended, or was closed without its tool."""
+        """Record that the call has ended, or was closed without its tool."""
         self.is_over = True
         if self.asks_as is not None:
             self.asks_as.is_over = True
@@ -71,7 +78,7 @@ inside: ContextVar[Inside | None] = ContextVar("inside", default=None)
 
 
 def is_inside(system: System, session: str) -> bool:
-    """Say whether the caller is a tool that the session waits for, or works for such a tool."""
+    """Return True if the caller runs in a tool for which the session waits, directly or through subagents."""
     here = inside.get()
     while here is not None and not here.is_over:
         if here.system is system and here.session == session:
@@ -81,13 +88,13 @@ def is_inside(system: System, session: str) -> bool:
 
 
 class ToolLimits(Struct, frozen=True):
-    """Bounds of the tools of a runtime.
+    """Limits of the tools of a runtime.
 
     Args:
-        batch: Calls of one message that are run.
-        threads: Threads of the process that may be in use when a tool begins that needs one.
-        wait: Seconds that a call waits for one.
-        result: How much of what a call returned is kept.
+        batch: Most calls of one message that run.
+        threads: Most threads of the process that blocking tools may use at once.
+        wait: Seconds that a call waits for a thread.
+        result: Size limits of a result.
     """
 
     batch: int
@@ -100,16 +107,16 @@ class Executor:
     """Runs one session's tools.
 
     Args:
-        system: Whose host they belong to.
-        session: The session.
-        limits: How many, and how long.
-        quarantine: Where calls go on that are closed.
-        failed: Told what goes wrong in a tool. It must not raise.
-        deps: What the host gave its tools.
-        key: Tells this session from every other, those of the same id included.
-        tenant: Whose it is. Tenants share the threads alike.
-        open_below: Opens sessions for its tools.
-        measures: What is counted of its calls.
+        system: The actor system of the runtime.
+        session: Id of the session.
+        limits: Limits of the tools.
+        quarantine: Counts the tools that run on after their calls were closed.
+        failed: Called with each exception of a tool. It must not raise.
+        deps: The `deps` of the session, for its tools.
+        key: A key that is unique to this session, even among sessions with the same id.
+        tenant: The session's tenant. Threads are shared fairly between tenants.
+        open_below: Opens subagent sessions for the tools.
+        measures: Counts the calls.
     """
 
     quarantine: Quarantine
@@ -136,13 +143,13 @@ class Executor:
         self.open_below = open_below
         self._measures = ToolMeasures() if measures is None else measures
         self.session, self.limits, self.deps, self.key, self.tenant = session, limits, deps, key, tenant
-        self.order: ResourceOrder = ResourceOrder()
-        """Who writes to what, one after another."""
-        self.running: int = 0
-        """Tools that have not ended, those included whose call was closed without them."""
+        self.order = ResourceOrder()
+        """Orders the calls that write to the same resource."""
+        self.running = 0
+        """Number of tools that have not ended, including those whose calls were closed."""
 
     def enter(self, context: Context) -> Inside:
-        """Have it known in a context that it is inside a call of this session, which the running child makes."""
+        """Mark a context as inside a call of this session. The running child makes the call."""
         child = current_child()
         here = Inside(self._system, self.session, context.get(inside), child and Delegate(child))
         context.run(inside.set, here)
@@ -150,13 +157,13 @@ class Executor:
         return here
 
     def start(self, work: Work, name: str, call_id: str, context: Context) -> Contained:
-        """Run a tool, in a context that was entered."""
+        """Start the task of a tool, in a context that `enter` has marked."""
         self.running += 1
         about = CallLabel(self.session, call_id, name)
         return self._system.containment.start(work, partial(self._on_task_end, name), name, context, about)
 
     def start_apart(self, work: Work, name: str) -> None:
-        """Do something for a tool that may have left its own task unusable."""
+        """Run work in a separate task, because a tool may have damaged its own."""
         self._system.tasks.start(work, partial(_log_crash, name), name)
 
     def now(self) -> float:
@@ -164,15 +171,15 @@ class Executor:
         return self._system.now()
 
     def count(self, tool: str, began: float, *, failed: bool) -> None:
-        """Count a call that has ended, which began then."""
+        """Count a call that has ended. `began`: its start time on the loop's clock."""
         self._measures.end(tool, self.now() - began, failed=failed)
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
-        """Call `action` then. It must not raise."""
+        """Call `action` after that time. It must not raise."""
         return self._system.deadlines.at(self._system.now() + seconds, action)
 
     def forget(self, timer: Timer) -> None:
-        """Do not call a timer's action."""
+        """Cancel a timer."""
         self._system.deadlines.withdraw(timer)
 
     def report_failure(self, call_id: str, tool: str, error: BaseException) -> None:
@@ -183,7 +190,7 @@ class Executor:
 
     def _on_task_end(self, name: str, error: BaseException | None) -> None:
         self.running -= 1
-        if isinstance(error, RuntimeError):  # a scope that was not the innermost when it was left
+        if isinstance(error, RuntimeError):  # the tool left a cancel scope that was not the innermost
             logger.tool_spoiled(self.session, name, error)
 
 

@@ -1,10 +1,11 @@
-"""A tool's thread may have the event loop run something, with `anyio.from_thread` or `trio.from_thread`.
+"""Let tools in threads call into the event loop with `anyio.from_thread` or `trio.from_thread`.
 
-Both look in the thread for the loop that it belongs to, and only their own worker threads say so. Ours are threads of
-their own, which no loop waits for, so they say it in the same place. Neither library has a public name for that.
+Both libraries look up the event loop in data of the current thread, which only their own worker threads set. Our
+threads are not workers of a loop, because no loop may wait for them, so this module sets the same data. Neither library
+has a public function for that.
 
-An exit exception that is raised in a callback or a task of asyncio ends its event loop. What a tool has the loop run
-therefore returns such an exception as a value, and the tool's thread raises it.
+On asyncio, an exit exception (`SystemExit`, `KeyboardInterrupt`) in a callback or task ends the event loop. Functions
+that a tool runs in the loop therefore return this exception as a value, and the tool's thread raises it.
 """
 
 import sys
@@ -37,8 +38,8 @@ def _enter_loop(token: EventLoopToken) -> Generator[None]:
 
 
 def run_in(context: Context, work: Callable[[], R]) -> R:
-    """Run `work` with the variables of a task, outside of its event loop: it may run one of its own."""
-    # of what its token is, anyio does not say
+    """Run `work` with a task's context variables, but marked as outside an event loop, so that it may run its own."""
+    # anyio does not annotate the type of the returned token
     context.run(_eventloop.set_current_async_library, None)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     return context.run(work)
 
@@ -52,7 +53,7 @@ class _Exit:
 
 @cache
 def _containing_backend(backend: type[AsyncBackend]) -> type[AsyncBackend]:
-    """Return a backend whose event loop goes on though what a thread has it run raises an exit exception."""
+    """Return a backend whose event loop survives an exit exception in a function that a thread runs in it."""
 
     class Containing(backend):  # type: ignore[misc,valid-type]  # a class that is known when it runs
         @classmethod
@@ -92,7 +93,7 @@ def _value(answer: object) -> object:
 
 @contextmanager
 def _notify_trio(token: object) -> Generator[None]:
-    """Say so to trio, if the loop is trio's. What is run then is a task of its own, and no part of the tool's."""
+    """Register the thread with trio, if the loop is trio's. Functions then run in system tasks, not in the tool's."""
     trio = sys.modules.get("trio")
     if trio is None or not isinstance(token, trio.lowlevel.TrioToken):
         yield

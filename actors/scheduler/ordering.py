@@ -1,7 +1,7 @@
-"""Writers to the same thing, one after another: the order of a session's calls that name a resource.
+"""Order the calls of a session that write to the same resource.
 
-A call takes its place behind those that came before it and name one of its keys, and begins when they have ended. One
-that was ended without its tool leaves the resource in use: who comes behind it is told so, and does not run.
+A call names its resources by keys. It waits for all earlier calls with one of these keys. If an earlier call was closed
+while its tool still runs, the resource remains in use, so the later calls fail with `ResourceBusy` and do not run.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from actors.kernel.event_loop import Waiter, event_loop, wake
 
 
 class ResourceWriter:
-    """A call's place in the order."""
+    """The place of one call in the order."""
 
     __slots__ = ("_before", "_keys", "_order", "_waiting", "is_closed", "is_over")
 
@@ -26,19 +26,19 @@ class ResourceWriter:
 
     @property
     def has_to_wait(self) -> bool:
-        """True if somebody is before it."""
+        """True if earlier calls have not ended."""
         return bool(self._before)
 
     async def turn(self) -> None:
-        """Wait until it may begin.
+        """Wait until the call may start.
 
         Raises:
-            ResourceBusy: A call before it was closed, and its tool goes on.
+            ResourceBusy: An earlier call was closed while its tool still runs.
         """
         for writer in self._before:
             await writer._wait_closed()
             if not writer.is_over:
-                raise ResourceBusy(f"a call that was ended still works on {', '.join(writer._keys)}")
+                raise ResourceBusy(f"the tool of a call that was ended still uses {', '.join(writer._keys)}")
         self._before.clear()
 
     async def _wait_closed(self) -> None:
@@ -48,14 +48,14 @@ class ResourceWriter:
             await waiter
 
     def close(self) -> None:
-        """Note that its call has ended, whatever its tool does."""
+        """Record that the call has ended. Its tool may still run."""
         self.is_closed = True
         for waiter in self._waiting:
             wake(waiter)
         self._waiting.clear()
 
     def end(self) -> None:
-        """Note that its tool has ended, or never began."""
+        """Record that the tool has ended, or never started."""
         if self.is_over:
             return
         self.is_over = True
@@ -67,7 +67,7 @@ class ResourceWriter:
 
 
 class ResourceOrder:
-    """The order of one session's writers: of each key those that are not over, the first one first."""
+    """The order of one session's calls: for each key, the calls whose tools have not ended, oldest first."""
 
     def __init__(self) -> None:
         self._writers: dict[str, list[ResourceWriter]] = {}
@@ -76,7 +76,7 @@ class ResourceOrder:
         return len(self._writers)
 
     def enter(self, keys: Iterable[str]) -> ResourceWriter:
-        """Return a place behind all that have one of these keys; `end` it in any case."""
+        """Return a place after all calls with one of these keys. The caller must `end` it in any case."""
         named = tuple(dict.fromkeys(keys))
         writer = ResourceWriter(named, self._writers)
         for key in named:

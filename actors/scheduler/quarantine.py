@@ -1,8 +1,8 @@
-"""Quarantine: where calls go on that were closed because their tools did not end.
+"""Count the tools that still run although their calls were closed.
 
-A tool that swallows its cancellation may spin, one that blocks holds a thread: each costs all sessions a little. So
-they are counted by tool for the whole runtime, and a tool of which too many run on gets no further calls until some
-have ended.
+A tool that swallows its cancellation may use the CPU, and a tool that blocks holds a thread, so each slows down all
+sessions. They are counted by tool for the whole runtime. A tool with too many of them is disabled until some have
+ended.
 """
 
 from collections import Counter
@@ -15,32 +15,32 @@ AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
 
 
 class Quarantine:
-    """The calls of a runtime that run on though they are closed.
+    """The closed calls of a runtime whose tools still run.
 
     Args:
-        most: How many of one tool before it gets no further calls.
+        most: The number of these calls at which a tool is disabled.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._held: Counter[tuple[str, int]] = Counter()
-        self.entered: int = 0
-        """How many there have been."""
+        self.entered = 0
+        """Number of calls that have ever entered quarantine."""
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of calls in quarantine."""
         return self._held.total()
 
     def by_tool(self) -> dict[str, int]:
-        """Return how many there are of each tool."""
+        """Return the number of calls in quarantine, by tool name."""
         held = Counter[str]()
         for (name, _), count in self._held.items():
             held[name] += count
         return dict(held)
 
     def enter(self, tool: AnyTool) -> None:
-        """Count a call that runs on."""
+        """Count a closed call whose tool still runs."""
         key = _key(tool)
         self._held[key] += 1
         self.entered += 1
@@ -48,14 +48,14 @@ class Quarantine:
             logger.tool_barred(tool.name, self._most)
 
     def leave(self, tool: AnyTool) -> None:
-        """Count it no longer: its tool has ended."""
+        """Stop counting a call: its tool has ended."""
         key = _key(tool)
         self._held[key] -= 1
         if not self._held[key]:
             del self._held[key]
 
     def is_disabled(self, tool: AnyTool) -> bool:
-        """Say whether a tool gets no further calls now."""
+        """Return True if a tool must not be called now."""
         return bool(self._held) and self._held[_key(tool)] >= self._most
 
 

@@ -1,11 +1,11 @@
 """The scheduler actor: runs the tool calls of one model message concurrently, and reports how each ended.
 
-What may run, and what is refused, is `actors.core.turn.batch`; how one call runs is `actors.scheduler.calls`. This
-actor alone reports to the ledger, a batch at a time: `Scheduled` is durable before any tool starts, and `Started`
-before the tool that it names; the batch is over when every call's end is durable.
+`actors.core.turn.batch` decides which calls run, and `actors.scheduler.calls` runs one call. Only this actor reports
+calls to the ledger, one batch at a time. The `Scheduled` events are durable before any tool starts, and the `Started`
+event of a call is durable before its tool starts. A batch is over when the end of every call is durable.
 
-A stopped call is closed when its tool ends or after the grace, whichever is first. What the tool still does then runs
-in quarantine, and what it still returns is recorded as a late result.
+A stopped call is closed when its tool ends or after `GRACE`, whichever is first. A tool that still runs then is
+quarantined, and its result is recorded as a late result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,14 +55,14 @@ Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 
 
 class BatchEnded(Struct, frozen=True):
-    """The end of a batch: every call is closed, but for those that wait for the caller, and that is durable.
+    """The end of a batch: the end of every call is durable, except of the calls that wait for the caller.
 
     Args:
-        refused: The number of calls that were refused for their name or arguments.
+        refused: The number of calls with an unknown tool or invalid arguments.
         external: The calls that wait for their results, in call order.
         approvals: The calls that wait for approval, in call order.
-        delegated: What the sessions used that the tools of the calls opened.
-        repaired: The repaired slips in the arguments of the calls.
+        delegated: The usage of the subagents of the calls.
+        repaired: The repairs of malformed arguments.
         snapshot: The ledger after the last event of the batch; None if the batch recorded none.
     """
 
@@ -75,18 +75,18 @@ class BatchEnded(Struct, frozen=True):
 
 
 class RunBatch(Query[BatchEnded], frozen=True):
-    """Run the calls of one model message. One batch at a time: a second is refused with `SessionError`.
+    """Run the calls of one model message. While a batch runs, a second one fails with `SessionError`.
 
     Args:
-        calls: In the model's order.
+        calls: The calls, in the model's order.
         variables: Context variables of the ask's caller.
-        view: What their tools may know of the turn.
-        approved: Somebody has approved of them.
-        waited: They are calls that waited for that, and are scheduled already.
-        policy: The disabled tools and the repeated results of their turn.
-        repair: What is done about arguments with a slip.
-        again: They had begun before. One that cannot be run as it was is not answered, and stays open.
-        counts: Where it is counted what is recorded of them, whoever hears of the batch's end.
+        view: The part of the turn that tools can read.
+        approved: The calls have been approved.
+        waited: The calls waited for the caller, so they are already scheduled.
+        policy: The disabled tools and the repeated results of the turn.
+        repair: How malformed arguments are repaired.
+        again: The calls had started before a crash. A call that cannot run again stays open, without an error result.
+        counts: Counts the recorded events, even if the sender of this query is gone when the batch ends.
     """
 
     calls: tuple[ToolCall, ...]
@@ -101,23 +101,23 @@ class RunBatch(Query[BatchEnded], frozen=True):
 
 
 class StopBatch(Command, frozen=True):
-    """Stop the running batch, if there is one. Its `RunBatch` is answered soon after.
+    """Stop the running batch, if there is one. The reply to its `RunBatch` follows within `GRACE`.
 
-    It travels as mail, so that it cannot overtake the `RunBatch` it stops.
+    It is not a control message, because it must not overtake the `RunBatch` that it stops.
     """
 
     reason: Reason = "cancelled"
 
 
 class CloseCalls(Query[Recorded], frozen=True):
-    """Close calls that will not be run."""
+    """Close calls that will not run."""
 
     calls: tuple[CallId, ...]
     reason: Reason
 
 
 class EndCalls(Query[Recorded], frozen=True):
-    """Record how calls ended that were not run here."""
+    """Record the ends of calls that did not run here: external calls and denials."""
 
     events: tuple[Completion, ...]
 
@@ -151,14 +151,14 @@ class SchedulerActor(Actor[SchedulerCommand]):
         self._context: Context[SchedulerCommand] | None = None
 
     def on_start(self, context: Context[SchedulerCommand]) -> None:
-        """Keep the context: batches are its children."""
+        """Keep the context, which starts batches as children."""
         self._context = context
 
     def receive(self, command: SchedulerCommand) -> None:
         assert self._context is not None
         match command:
             case RunBatch(reply=reply) | CloseCalls(reply=reply) | EndCalls(reply=reply) if reply.is_done:
-                return  # its asker is gone, and whatever ended the turn closes its open calls
+                return  # the sender is gone; the code that ends the turn closes the open calls
             case RunBatch():
                 if self._batch is not None:
                     command.reply.fail(SessionError("A batch is running; stop it, or wait for its end."))
@@ -181,7 +181,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
     def _plan_batch(self, command: RunBatch) -> "_Batch":
         calls = command.calls
         called = dict.fromkeys([call.name for call in calls])
-        # who calls a tool that is not there is told which are
+        # the error for an unknown tool lists all tools
         names = called if called.keys() <= self._tools.keys() else self._tools
         guarded = {name: _Guarded(self._tools[name]) for name in names}
         most = self._executor.limits.batch
@@ -237,7 +237,7 @@ class _Batch:
         self._open: dict[CallId, CallExecution] = {}
         self._stopping: Reason | None = None
         self._snapshot: LedgerSnapshot | None = None
-        self._news: list[CallEvent] = []  # that are not recorded yet
+        self._news: list[CallEvent] = []  # events that are not recorded yet
         self._waiter: Waiter | None = None
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
@@ -254,7 +254,7 @@ class _Batch:
         finally:
             if left := [each for each in calls if not each.is_over]:
                 self._abandon(left)
-            self._open.clear()  # what still comes, comes late
+            self._open.clear()  # from here on, every result is late
         waiting = await self._waiting()
         refused = sum(isinstance(event, Refused) for event in self._plan.answered)
         external = tuple([each.call for each in waiting if each.is_external])
@@ -264,7 +264,7 @@ class _Batch:
         return BatchEnded(refused, external, approvals, delegated, repaired, self._snapshot)
 
     async def _waiting(self) -> tuple[WaitingCall, ...]:
-        """Return the calls that wait for the caller; none of a batch that was stopped."""
+        """Return the calls that wait for the caller. If the batch was stopped, cancel them and return none."""
         waiting = self._plan.waiting
         if waiting and self._stopping is not None:
             await self._record(tuple([Cancelled(each.call.id, self._stopping) for each in waiting]))
@@ -272,7 +272,7 @@ class _Batch:
         return waiting
 
     def stop(self, reason: Reason) -> None:
-        """Stop every tool that still runs. Stopping again changes nothing."""
+        """Stop every tool that still runs. Stopping a batch again has no effect."""
         if self._stopping is None:
             self._stopping = reason
             for each in tuple(self._open.values()):
@@ -280,7 +280,7 @@ class _Batch:
             self._executor.after(GRACE, self._give_up)
 
     def _abandon(self, calls: Sequence[CallExecution]) -> None:
-        """Stop calls that no batch waits for; after the grace, those whose tools ignore it enter quarantine."""
+        """Stop calls that no batch waits for. After `GRACE`, those whose tools still run are quarantined."""
         for each in calls:
             each.stop()
         self._executor.after(GRACE, partial(_close_open, calls))
@@ -315,11 +315,11 @@ class _Batch:
         await self._ledger.ask(Record((started,)))
 
     async def _record_late(self, event: CallEvent) -> None:
-        with suppress(KernelError, JournalError):  # its session has ended, or is just ending
+        with suppress(KernelError, JournalError):  # the session has ended, or is ending
             await self._ledger.ask(Record((event,)))
 
     async def _collect(self, remaining: int) -> None:
-        """Record ends as they come, those of one moment together, until every call is closed."""
+        """Record the ends of calls as they arrive, all available ends in one append, until every call is closed."""
         while remaining:
             if not self._news:
                 self._waiter = event_loop().waiter()
@@ -329,7 +329,7 @@ class _Batch:
             await self._record(tuple(events))
 
     async def _record(self, events: tuple[CallEvent, ...]) -> None:
-        if not events:  # calls that were scheduled before, and each waits for something before it starts
+        if not events:  # all calls are already scheduled, and none starts at once
             return
         self._snapshot = (await self._ledger.ask(Record(events))).snapshot
         for event in events:

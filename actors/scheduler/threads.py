@@ -1,13 +1,12 @@
-"""Threads for code that blocks: one pool for the process, with a limit, of daemon threads.
+"""Run blocking code in a bounded pool of daemon threads, one pool for the process.
 
-A thread cannot be ended from outside. So none of these keeps anything else from ending: a runtime that is left does not
-wait for them, nor does the process when it exits, as it would for those of the event loop's own pools. What stays is
-counted: a place is taken before a call begins and given back when its thread has returned, however long ago the call
-was closed. A call that finds no place free waits for one, or is refused at once if closed calls whose threads
-run on hold all of them.
+A thread cannot be killed. So neither a runtime that is left nor the exit of the process waits for these threads, as it
+would for the threads of the event loop's own pools. The number of threads is bounded by slots: a call takes a slot
+before it starts, and the slot is free when the thread has returned, even if the call was closed long before. A call
+without a free slot waits for one. If all slots are held by threads of closed calls, it fails at once.
 
-A place that is given back goes to one of those who wait, in turn among tenants and their sessions, and wakes nobody
-else: if all looked for themselves, n calls would cost n * n looks.
+A free slot is handed to one waiting call, in turn among tenants and their sessions, and wakes only this call. If every
+waiting call were woken to look for a slot, n calls would cost n * n checks.
 """
 
 import threading
@@ -18,11 +17,11 @@ from actors.errors import ThreadsBusy
 from actors.kernel.forking import reset_after_fork
 
 LINGER = 1.0
-"""Seconds that idle threads may take to end when the last runtime is left."""
+"""Seconds to wait for each idle thread to end when the last runtime is left."""
 
 
 class ThreadSlot:
-    """The right to use one thread. It ends with `run`, or with `give_back` if it was not used."""
+    """The right to use one thread. Use it with `run`, or return it unused with `give_back`."""
 
     __slots__ = ("_pool", "is_over", "is_stuck")
 
@@ -38,21 +37,22 @@ class ThreadSlot:
         self._pool.begin(self, work)
 
     def give_back(self) -> None:
-        """Give the place to others."""
+        """Return the slot to the pool."""
         self._pool._free_slot(self)
 
     def abandon(self) -> None:
-        """Note that nobody waits for the thread any more."""
+        """Record that the call was closed, so nothing waits for the thread any more."""
         self._pool._mark_abandoned(self)
 
 
 class SlotRequest:
-    """A call that needs a place.
+    """A call's request for a slot.
 
     Args:
-        tenant, session: Whose it is.
-        limit: Places that may be in use, this one included.
-        notify: Called once, in any thread, if it had to wait: when it has a place, or is refused.
+        tenant, session: The tenant and the session of the call.
+        limit: Most slots that may be in use, including this one.
+        notify: Called once if the request had to wait, when it receives a slot or is rejected. It may run in any
+            thread.
     """
 
     __slots__ = ("_notify", "error", "limit", "place", "session", "tenant")
@@ -68,14 +68,14 @@ class SlotRequest:
 
     @property
     def is_answered(self) -> bool:
-        """True if it has a place, or is refused."""
+        """True if the request has a slot or was rejected."""
         return self.place is not None or self.error is not None
 
     def result(self) -> ThreadSlot:
-        """Return the place of a request that is answered.
+        """Return the slot of an answered request.
 
         Raises:
-            ThreadsBusy: It is refused.
+            ThreadsBusy: The request was rejected.
         """
         if self.error is not None:
             raise self.error
@@ -83,16 +83,16 @@ class SlotRequest:
         return self.place
 
     def notify(self) -> bool:
-        """Tell the call that there is an answer; say whether it can hear it."""
+        """Notify the call that the request is answered. Return False if its event loop has ended."""
         try:
             self._notify()
-        except RuntimeError:  # its loop has ended
+        except RuntimeError:  # the event loop has ended
             return False
         return True
 
 
 class Threads:
-    """The pool. `THREADS` is the process's own; others are for tests."""
+    """A pool of threads. `THREADS` and `READERS` are the pools of the process; tests create others."""
 
     users: int
     taken: int
@@ -102,32 +102,32 @@ class Threads:
         self.reset()
 
     def reset(self) -> None:
-        """Forget every thread and place. A forked child has none of them, and nobody there releases the lock."""
+        """Reset the pool in a forked child, which has none of the threads, and where the lock may never be released."""
         self._lock = threading.Lock()
         self.begin: Callable[[ThreadSlot, Callable[[], object]], None] = self._run
-        """Runs a piece of work in a thread, and gives its place back then. Simulations have something else there."""
+        """Runs work in a thread, then returns its slot. The simulator replaces this function."""
         self._idle: list[_Worker] = []
         self.users = 0
-        """Runtimes that may need threads."""
+        """Number of runtimes that may need threads."""
         self._waiting: dict[int, FairQueue[SlotRequest]] = {}  # by limit
         self.taken = 0
-        """Places in use."""
+        """Number of slots in use."""
         self.stuck = 0
-        """Places whose call was closed while its thread ran on."""
+        """Number of slots whose call was closed while its thread still runs."""
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """Number of requests that wait for a slot."""
         with self._lock:
             return sum(queue.size for queue in self._waiting.values())
 
     def enter(self) -> None:
-        """Note one more runtime that may need threads."""
+        """Register a runtime that may need threads."""
         with self._lock:
             self.users += 1
 
     def leave(self) -> None:
-        """Note one runtime less. With the last one idle threads end."""
+        """Unregister a runtime. After the last one, the idle threads end."""
         with self._lock:
             self.users -= 1
             idle, self._idle = ([], self._idle) if self.users else (self._idle, [])
@@ -137,14 +137,14 @@ class Threads:
             worker.join(LINGER)
 
     def take(self, limit: int) -> ThreadSlot | None:
-        """Return a place if fewer than `limit` are in use. Nobody who waits could have it."""
+        """Return a slot if fewer than `limit` are in use, else None."""
         with self._lock:
             return self._new_place() if self.taken < limit else None
 
     def ask(self, request: SlotRequest) -> None:
-        """Answer a request at once, or as soon as a place is free and its turn has come.
+        """Answer a request at once, or queue it until a slot is free.
 
-        It is refused if waiting is of no use: as many threads as its limit run for calls that were closed.
+        Reject the request if waiting is pointless, because closed calls hold as many slots as its limit.
         """
         with self._lock:
             if self.taken < request.limit:
@@ -156,7 +156,7 @@ class Threads:
                 queue.put(request.tenant, request.session, request)
 
     def withdraw(self, request: SlotRequest) -> None:
-        """Drop a request. If it has a place that it did not use, another gets it."""
+        """Withdraw a request. A slot that it received is returned to the pool."""
         with self._lock:
             place, request.place = request.place, None
             if place is None and (queue := self._waiting.get(request.limit)) is not None:
@@ -171,7 +171,7 @@ class Threads:
             worker = _Worker(self)
             try:
                 worker.start()
-            except RuntimeError:  # the system gives no more threads
+            except RuntimeError:  # the operating system refuses another thread
                 place.give_back()
                 raise
         worker.box.put((place, work))
@@ -192,7 +192,7 @@ class Threads:
         self._serve()
 
     def _serve(self) -> None:
-        """Answer those who wait, as far as that can be done now."""
+        """Answer the waiting requests for which there is a slot now, or no hope of one."""
         while True:
             with self._lock:
                 answered = self._answer_waiting()
@@ -203,7 +203,7 @@ class Threads:
                 self.taken -= sum(request.place is not None for request in deaf)
 
     def _answer_waiting(self) -> list[SlotRequest]:
-        """Hand out what is free, to small limits first: they would not see what larger ones leave them."""
+        """Assign the free slots to requests with low limits first, which high limits would otherwise starve."""
         answered: list[SlotRequest] = []
         for limit in sorted(self._waiting):
             queue = self._waiting[limit]
@@ -230,7 +230,7 @@ class Threads:
         )
 
     def _keep_idle(self, worker: "_Worker") -> bool:
-        """Keep an idle thread for the next call, if there may be one."""
+        """Keep an idle thread for the next call. Return False if no runtime is left, so that the thread ends."""
         with self._lock:
             if self.users:
                 self._idle.append(worker)
@@ -238,17 +238,17 @@ class Threads:
 
 
 class _Worker(threading.Thread):
-    """One thread."""
+    """A thread of a pool."""
 
     def __init__(self, pool: Threads) -> None:
-        from queue import SimpleQueue  # only where a tool runs in a thread
+        from queue import SimpleQueue  # imported only when a tool runs in a thread
 
         super().__init__(name="actors tool", daemon=True)
         self._pool = pool
         self.box: SimpleQueue[tuple[ThreadSlot, Callable[[], object]] | None] = SimpleQueue()
 
     def run(self) -> None:
-        """Do one piece of work after another."""
+        """Run work from the queue until the thread is told to end."""
         while (given := self.box.get()) is not None:
             place, work = given
             work()
@@ -262,6 +262,6 @@ class _Worker(threading.Thread):
 THREADS = Threads()
 
 READERS = Threads()
-"""Those that read large results. No tool runs in them, so none can hold them up."""
+"""Threads that convert large results. No tool runs in them, so no tool can block them."""
 reset_after_fork(THREADS.reset)
 reset_after_fork(READERS.reset)

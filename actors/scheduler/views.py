@@ -1,4 +1,4 @@
-"""What a running call lets its tool see and say: the session's side of `ToolContext`."""
+"""Give a tool access to its call, its turn and subagents. This is the session's side of `ToolContext`."""
 
 import threading
 from collections.abc import Callable
@@ -18,17 +18,17 @@ from actors.scheduler.executor import Executor
 from actors.tools.context import Subagent, SubagentOptions, ToolContext
 
 MESSAGE = 500
-"""Characters of one message of progress."""
+"""Maximum length of a progress message, in characters."""
 
 
 class TurnView(Struct, frozen=True):
-    """What the tools of a batch may know of their turn.
+    """The part of a turn that the tools of a batch can read.
 
     Args:
-        turn, round: Its numbers.
-        history: As it stood when the turn began.
-        ledger: What was known of its calls then.
-        put: Shows an event to who asked; None if nobody watches.
+        turn, round: The numbers of the turn and the round.
+        history: The history when the turn began.
+        ledger: The ledger when the turn began.
+        put: Sends an event to the reader of the ask's stream; None if there is no reader.
     """
 
     turn: int = 0
@@ -39,45 +39,45 @@ class TurnView(Struct, frozen=True):
 
 
 NO_VIEW = TurnView()
-"""Of calls that belong to no turn."""
+"""The view of calls that belong to no turn."""
 
 Opens: TypeAlias = Callable[[SubagentOptions], AbstractAsyncContextManager[Subagent]]
-"""Opens a session below a call."""
+"""Opens a subagent session for a call."""
 
 
 class OngoingCall(Protocol):
-    """A call, as far as its view must know it."""
+    """The part of a running call that its view uses."""
 
     call: ToolCall
 
     @property
     def is_told(self) -> bool:
-        """True if it was told to end."""
+        """True if the tool was asked to stop."""
         ...
 
     @property
     def is_closed(self) -> bool:
-        """True if it has ended, with its tool or without."""
+        """True if the call has ended or was closed without its tool."""
         ...
 
 
 class CallView:
-    """One call as its tool sees it, for one `ToolContext`. Made in the event loop, used in any thread."""
+    """The call behind one `ToolContext`. Created in the event loop, and safe to use from any thread."""
 
     def __init__(self, ongoing: OngoingCall, turn: TurnView, opens: Opens) -> None:
         self._ongoing, self._turn, self._opens = ongoing, turn, opens
         self._here, self._home = event_loop(), threading.get_ident()
         self._lock = threading.Lock()
-        self._next: ToolProgressEvent | None = None  # said in a thread, and not yet shown
+        self._next: ToolProgressEvent | None = None  # reported by a thread and not yet published
 
     @property
     def is_cancelled(self) -> bool:
-        """True if the call was told to end."""
+        """True if the call was asked to stop."""
         return self._ongoing.is_told
 
     @property
     def history(self) -> History:
-        """The conversation as it stood when the turn began."""
+        """The conversation when the turn began."""
         return with_ledger(self._turn.history, self._turn.ledger)
 
     @property
@@ -86,7 +86,7 @@ class CallView:
         return self._here.now()
 
     def progress(self, message: str, fraction: float | None) -> None:
-        """Show how far the call has come; of what a thread says between two turns of the loop, the last."""
+        """Publish the progress of the call. If a thread reports several times in one loop iteration, only the last."""
         if self._turn.put is None or self._ongoing.is_closed:
             return
         event = self._progress_event(message, fraction)
@@ -100,7 +100,7 @@ class CallView:
                 self._here.soon(self._show)
 
     def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
-        """Open a session below the call's."""
+        """Open a subagent session."""
         return self._opens(options)
 
     def _progress_event(self, message: str, fraction: float | None) -> ToolProgressEvent:
@@ -117,7 +117,7 @@ class CallView:
 
 
 def subagents_of(ongoing: OngoingCall, turn: TurnView, executor: Executor) -> Subagents:
-    """Return what keeps the sessions that a call's tool opens. They show nothing behind the call's end."""
+    """Return the subagents of a call. Their events are not published after the end of the call."""
     put = turn.put
 
     def show(event: SessionEvent) -> None:
@@ -130,8 +130,8 @@ def subagents_of(ongoing: OngoingCall, turn: TurnView, executor: Executor) -> Su
 
 def context_of(
     ongoing: OngoingCall, turn: TurnView, subagents: Subagents, executor: Executor, timeout: float | None
-) -> ToolContext[Any]:  # Any: whatever the host gave
-    """Return the context of a call that begins now."""
+) -> ToolContext[Any]:  # Any: the type of the host's `deps`
+    """Return the `ToolContext` of a call that starts now."""
     view, call_id = CallView(ongoing, turn, subagents.open), ongoing.call.id
     deadline = None if timeout is None else view.now + timeout
     key = f"{executor.session}/{executor.key}/{call_id}"

@@ -1,8 +1,8 @@
-"""Watches event loops from a thread, and says which tool holds one up, and where in its code.
+"""Watch event loops from a thread, and log which tool blocks a loop, and at which line of its code.
 
-An async tool that blocks (a `time.sleep`, a query by a library that is not async) stops every session of its loop, and
-nothing inside the loop can say so until it is over. One thread of the process looks after all of its runtimes; it ends
-when no tool runs, and is begun again with the next one.
+An async tool that blocks (with `time.sleep`, or a query of a library that is not async) stops every session of its
+loop, and no code inside the loop can report it before the tool continues. One thread watches all runtimes of the
+process. It ends when no tool runs, and is started again by the next tool.
 """
 
 import sys
@@ -19,15 +19,15 @@ from actors.kernel.forking import reset_after_fork
 from actors.telemetry import logger
 
 LOOK = 0.25
-"""Seconds between two looks at a tool that was told of."""
+"""Seconds between two checks of a tool that has been reported."""
 SHORTEST = 0.01
-"""Seconds between two looks at least."""
+"""Minimum seconds between two checks."""
 STALL = 1.0
-"""Seconds without a wait after which a tool is told of."""
+"""Seconds that a tool may block the loop before it is reported."""
 
 
 class CallLabel(Struct, frozen=True):
-    """Which call a contained piece of code is."""
+    """Identifies the call that a contained task runs."""
 
     session: str
     call_id: str
@@ -35,10 +35,10 @@ class CallLabel(Struct, frozen=True):
 
 
 class LoopWatch:
-    """One runtime, watched. Made in the thread of its loop; what it watches is no longer watched when it is gone.
+    """Watches one runtime, until `close` or until this object is garbage collected. Create it in the loop's thread.
 
     Args:
-        containment: Where its tools run.
+        containment: Runs the tools of the runtime.
     """
 
     def __init__(self, containment: Containment) -> None:
@@ -47,21 +47,21 @@ class LoopWatch:
         self._told: tuple[Contained, float] | None = None
         self._looked = 0.0
         self.seen: Stalls = Stalls()
-        """What was seen so far."""
+        """The number and total time of the stalls so far."""
         containment.on_start = WATCHDOG.wake
         WATCHDOG.add(self)
 
     @property
     def is_needed(self) -> bool:
-        """True if a tool runs. A toolset that is open is none."""
+        """True if a tool runs. An open toolset does not count."""
         return self._containment.named > 0
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         WATCHDOG.discard(self)
 
     def look(self) -> float:
-        """See whether a tool holds up the loop; return the seconds until one can. Called in another thread."""
+        """Report a tool that blocks the loop; return the seconds until the next check. Runs in the watchdog thread."""
         step, now = self._containment.step, monotonic()
         if step is None:
             return STALL
@@ -79,7 +79,7 @@ class LoopWatch:
         return LOOK
 
     def _place(self) -> str:
-        """Return where the loop's thread is now."""
+        """Return the file, line and function that the loop's thread executes now."""
         if (frame := sys._current_frames().get(self._loop)) is None:
             return "unknown"
         code = frame.f_code
@@ -87,40 +87,40 @@ class LoopWatch:
 
 
 class Watchdog:
-    """The thread. `WATCHDOG` is the process's own."""
+    """The watching thread. `WATCHDOG` is the only instance outside tests."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the thread and what it watches. A forked child has neither."""
+        """Forget the thread and the watched runtimes, in a forked child, which has neither."""
         self._watches: WeakSet[LoopWatch] = WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def add(self, watch: LoopWatch) -> None:
-        """Look after one more runtime."""
+        """Start to watch a runtime."""
         with self._lock:
             self._watches.add(watch)
 
     def discard(self, watch: LoopWatch) -> None:
-        """Look after it no longer."""
+        """Stop watching a runtime."""
         with self._lock:
             self._watches.discard(watch)
 
     def wake(self) -> None:
-        """Look from now on: a tool has begun."""
+        """Start the thread if it does not run: a tool has started."""
         if self._thread is not None:
             return
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._look, name="actors watchdog", daemon=True)
-                with suppress(RuntimeError):  # the system gives no more threads: tools run unwatched
+                with suppress(RuntimeError):  # the system refuses another thread, so tools run unwatched
                     thread.start()
                     self._thread = thread
 
     def _look(self) -> None:
-        wait = STALL  # at first too: tools that take less than that begin one thread between them
+        wait = STALL  # for the first check too, so that a series of short tools shares one thread
         while True:
             sleep(wait)
             with self._lock:
@@ -131,10 +131,11 @@ class Watchdog:
                 return
 
     def _is_needed(self) -> bool:
-        """Say whether any tool runs. If none does, the thread ends, and the next tool begins another."""
+        """Return True if any tool runs. Otherwise the thread must end, and the next tool starts another."""
         with self._lock:
             thread, self._thread = self._thread, None
-            if any(watch.is_needed for watch in self._watches):  # after that, so that no start is overseen
+            # Check after `_thread` is cleared, so that a tool that starts now starts a new thread.
+            if any(watch.is_needed for watch in self._watches):
                 self._thread = thread
             return self._thread is not None
 

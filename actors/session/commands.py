@@ -1,6 +1,6 @@
 """The commands of a session, from callers and from its own children.
 
-The asks, results and decisions of callers wait in the session; `actors.session.pending` has those commands.
+`actors.session.pending` has the commands that the session queues: asks, and results and decisions of callers.
 """
 
 from typing import ClassVar, TypeAlias
@@ -15,27 +15,27 @@ from actors.session.pending import Resolve, Submit
 
 
 class Switch(Query[SwitchOutcome], frozen=True):
-    """Send the next turn to `target`: at once if no ask is in flight, else when it has ended."""
+    """Switch to `target`: at once if no ask is in flight, otherwise when that ask has ended."""
 
     control: ClassVar[bool] = True
     target: str
 
 
 class Configure(Query[SwitchOutcome], frozen=True):
-    """Change the system prompt or the tools: at once if no ask is in flight, else when it has ended."""
+    """Change the system prompt or the tools: at once if no ask is in flight, otherwise when that ask has ended."""
 
     control: ClassVar[bool] = True
     change: Change
 
 
 class Cancel(Query[bool], frozen=True):
-    """Cancel the ask in flight. Answered when every call of it is closed: True, or False if it came too late."""
+    """Cancel the ask in flight. The reply follows when its calls are closed: False if it had already ended."""
 
     control: ClassVar[bool] = True
 
 
 class GetState(Query[SessionState], frozen=True):
-    """Query the present state. It has no ledger: query the ledger actor for that."""
+    """Query the current state. It contains no ledger; the ledger actor has that."""
 
     control: ClassVar[bool] = True
 
@@ -43,8 +43,8 @@ class GetState(Query[SessionState], frozen=True):
 class Finished(Command, frozen=True):
     """The ask in flight has ended, and `PendingAsks` has its result.
 
-    `generation` is the generation of actors that drove the ask. A message outlives a crash, and the session ignores
-    one from before it.
+    `generation` is the generation of actors that drove the ask. A message survives a crash in the mailbox, and the
+    session ignores messages of an earlier generation.
     """
 
     control: ClassVar[bool] = True
@@ -52,13 +52,13 @@ class Finished(Command, frozen=True):
 
 
 class ResolutionRecorded(Command, frozen=True):
-    """The oldest queued results and decisions are recorded, or refused. `generation` as in `Finished`.
+    """The oldest queued results and decisions were recorded, or rejected. `generation` as in `Finished`.
 
     Args:
         pending_calls: The calls that the turn still waits for.
-        runs: The calls that are to be run when it goes on.
-        seq: Number of the last event.
-        error: Why it is refused, if it is.
+        runs: The approved calls, which run when the turn continues.
+        seq: Number of the last recorded event.
+        error: The reason for a rejection; None if the results and decisions were recorded.
     """
 
     control: ClassVar[bool] = True
@@ -77,7 +77,7 @@ class EndWritten(Command, frozen=True):
 
 
 class Close(Query[None], frozen=True):
-    """Cancel the ask in flight, drop those that wait, and write that the session has ended."""
+    """Cancel the ask in flight, drop queued asks, and log the end of the session."""
 
     control: ClassVar[bool] = True
 

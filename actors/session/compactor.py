@@ -1,9 +1,10 @@
-"""Make the history of a session shorter: replace results by marks, and turns by a summary that a backend writes.
+"""Compact the history of a session: shorten results to marks, and replace turns by a summary from a backend.
 
-`actors.core.history.compaction` decides which results and turns may go and what a summary contains; this module asks
-for the summary. Its request is like any other: it is in the log before its first byte, and in usage, budget and
-attempts. It continues the lane with the same tools, which the model may not call, so the provider's cache is read. No
-request continues it, so the lane stays as it was until the history is shorter. Without a summary, only marks are left.
+`actors.core.history.compaction` decides which results and turns may go and what a summary contains. This module
+requests the summary. As for every request, the log has the request before its first byte is sent, and its usage counts
+in budgets and attempts. The request continues the lane with the same tools, so that the provider's cache is read, but
+the model may not call them. No later request continues from it, so the lane does not advance. If the backend writes no
+summary, only results are shortened.
 """
 
 from functools import partial
@@ -34,10 +35,10 @@ from actors.renderer.renderer_actor import Shrink
 from actors.session.requests import RequestPlan, TurnRequests
 
 LONG = 256
-"""The longest history, in messages, in which the event loop waits for a search: a few milliseconds."""
+"""Longest history, in messages, that is searched in the event loop: a few milliseconds. Longer ones use a thread."""
 NOTHING_LEFT = "nothing is left that could be made shorter"
 ENOUGH = 1 / 3
-"""Share of a history that marks must save for a request that was too long to be tried again without a summary."""
+"""Share of a request that was too long which shortening must save; otherwise turns are summarised too."""
 
 
 class _Summary(Struct, frozen=True):
@@ -50,20 +51,20 @@ class _Summary(Struct, frozen=True):
 
 
 class Compactor:
-    """Makes the history shorter within one turn, on the backend of that turn's requests."""
+    """Compacts the history within one turn, on the backend of that turn's requests."""
 
     def __init__(self, requests: TurnRequests) -> None:
         self._requests, self._ask = requests, requests.ask
         self._log, self._settings = requests.ask.log, requests.ask.resolver.compaction
         self.cause: Cause | None = None
-        """Why the backend wrote no summary, if it was asked and did not."""
+        """The failure of the request for a summary; None if it did not fail."""
 
     async def compact(self) -> CompactionResult:
         """Summarise all but the last turns, and shorten results; without a summary, shorten all results."""
         return await self._summarise(self._log.state.history.length, self._settings.keep_turns)
 
     async def make_room(self, tokens: int) -> CompactionResult:
-        """Make room before a turn, until a request has about so many tokens: by marks alone if they suffice."""
+        """Reduce the next request to about `tokens` before a turn: by shortening results alone if that suffices."""
         known = await self._ask.ledger.query()
         short = await self._shortenable(known, old=False, before=self._log.state.asked_at)
         if short and self._tokens_left(known, short) <= tokens:
@@ -71,14 +72,14 @@ class Compactor:
         return await self._summarise(self._log.state.asked_at, self._settings.keep_turns)
 
     async def make_room_elsewhere(self) -> CompactionResult:
-        """Make room for another backend, which found its request too long, and that for a summary: keep no turn."""
+        """Summarise every earlier turn, for a backend that rejected even the request for a summary as too long."""
         return await self._summarise(self._log.state.asked_at, 0)
 
     async def after_overflow(self, *, again: bool) -> CompactionResult:
-        """Make room within a turn whose request was too long: shorten everything that may be shortened.
+        """Compact within a turn whose request was too long: shorten all results of earlier turns, then summarise.
 
-        `again`: that was not enough, so only this turn is kept. Where nothing else is left, the results of this turn
-        that its model has seen before are shortened too.
+        `again`: an earlier compaction was not enough, so only the current turn is kept. If nothing else can be
+        compacted, shorten the results of this turn too that the model has already seen.
         """
         known = await self._ask.ledger.query()
         before = self._tokens(known)
@@ -131,7 +132,7 @@ class Compactor:
         return self._tokens(known) - round(tokens_of_results(short, known, ratio))
 
     def _tokens(self, known: Ledger) -> int:
-        """Return the tokens of the next request, as an estimate."""
+        """Return the estimated tokens of the next request."""
         return expected_tokens(self._ask.resolver, self._log.state, known, self._requests.backend.binding)
 
     async def _shorten(self, short: dict[CallId, Short]) -> CompactionResult:
@@ -146,7 +147,7 @@ class Compactor:
     # ---- summaries
 
     async def _summarise_turns(self, before: int, keep: int) -> CompactionResult:
-        """Summarise the turns before a message, but for the last `keep`."""
+        """Summarise the turns before message `before`, except the last `keep` turns."""
         stop = compaction.messages_to_summarise(self._log.state.history.since(0), keep, before)
         if not stop:
             return CompactionResult(error=NOTHING_LEFT)
@@ -157,14 +158,14 @@ class Compactor:
         history, known = self._log.state.history, await self._ask.ledger.query()
         if compaction.is_longer(summary.text, history, known, stop):
             return CompactionResult(
-                error="the summary is longer than what it stands for", usage=summary.usage
+                error="the summary is longer than the messages that it replaces", usage=summary.usage
             )
         stands_for = compaction.summary_scope(history, known, stop)
         await self._hold(Compacted(0, stop, compaction.summary(summary.text, stands_for, self._settings)))
         return CompactionResult(stop, usage=summary.usage)
 
     async def _request_summary(self, before: int) -> _Summary:
-        """Request a summary of the messages before one, and log the end of that round."""
+        """Request a summary of the messages before index `before`, and log the end of that round."""
         binding = self._requests.backend.binding
         if (over := await self._ask.admit(binding)) is not None:
             return _Summary(why=over, cause=Cause("limit"))
@@ -173,7 +174,9 @@ class Compactor:
         except KernelError as error:
             return _Summary(why=f"the provider's actor did not answer: {error}")
         if isinstance(generated, Fault):
-            return _Summary(why=f"the request for a summary was refused here: {generated}")
+            return _Summary(
+                why=f"the request for a summary breaks a rule of its dialect and was not sent: {generated}"
+            )
         tally, usage = self._ask.tally, generated.usage
         self._ask.settle(binding, usage, is_round=True)
         fault = None if isinstance(generated, Answer) else "no summary"
@@ -182,7 +185,7 @@ class Compactor:
         return _summary_of(generated)
 
     async def _exchange(self, before: int) -> Generated | Fault:
-        """Send the request for a summary, again without the parts that its provider refuses; return how it ended."""
+        """Send the request for a summary; repeat it without the parts that its provider rejects. Return the outcome."""
         requests, refusals = self._requests, 0
         plan = RequestPlan(
             0, self._choice, omitted=requests.backend.omissions(self._choice, None), aside=True
@@ -191,7 +194,7 @@ class Compactor:
             rendered = await requests.prepare(plan, partial(self._asking, before), lambda _: False)
             if rendered.report.faults:
                 return rendered.report.faults[0]
-            if self._ask.cancelled:  # while the request was rendered and written: there was nothing to stop
+            if self._ask.cancelled:  # while the request was rendered or logged, so no stop function ran
                 return AbortedAnswer(None, Usage(), 0)
             generated = await requests.send(plan, requests.build(plan, rendered))
             refusals += 1
@@ -207,7 +210,7 @@ class Compactor:
         return extend(self._log.state.history.upto(before), (compaction.instruction(),))
 
     async def _leave_out_media(self, plan: RequestPlan, failure: Failure, rendered: Rendered) -> bool:
-        """Begin an epoch without the attachments that were refused; return False if there are none."""
+        """Begin an epoch without the rejected attachments; return False if the request has none."""
         if failure.kind != "media":
             return False
         length, state = self._log.state.history.length, rendered.lane._state
@@ -223,7 +226,7 @@ class Compactor:
     def _choice(self) -> ToolChoiceSetting | None:
         """The tool choice of the request for a summary.
 
-        Where marks ask for the cache, a tool choice stands before the messages, so the cache would be missed.
+        None if the dialect caches by marks: there, a changed tool choice would invalidate the cached messages.
         """
         is_marked = self._requests.backend.adapter.dialect.caching.marks in ("block", "part")
         return None if is_marked else "none"

@@ -1,7 +1,8 @@
-"""Configuration: the target, the system prompt and the tools of one session as they are live, and changes that wait.
+"""Hold the target, the system prompt and the tools of one session, and the changes of these that wait.
 
-The log says which they are (`actors.core.log.events.Configured`), by their names and a digest; what is live is compared
-with that whenever an ask begins. What tools do is in no log: it is kept here, for as long as the session is open.
+The log has the names of the tools and a digest of the configuration (`actors.core.log.events.Configured`). Whenever an
+ask begins, the digest is compared with the live configuration, and a difference is logged. No log can hold the code of
+the tools, so this module keeps the tools for as long as the session is open.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -28,9 +29,10 @@ Resolve: TypeAlias = Callable[[Toolset, str | None], Resolver]
 
 
 class Change(Struct):
-    """What the next turns of a session are to have; what is `...` stays as it is.
+    """A change of the system prompt, the tools or both; `...` stands for no change.
 
-    `fate`: whether a session took it, or whoever offered it has gone and taken back what was opened for it.
+    `fate`: `taken` once the session holds the change; `dropped` if its caller withdrew it first (for example because
+    the caller was cancelled), which releases the toolsets that were opened for it.
     """
 
     system: str | EllipsisType | None
@@ -42,9 +44,9 @@ class Unwritten(Struct):
     """A change that is live and not yet in the log.
 
     Args:
-        system, offer: What was live before.
-        change: What was taken up.
-        or_drop: If it is not written, it is over; else it waits again.
+        system, offer: The system prompt and the tools before the change.
+        change: The applied change.
+        or_drop: Whether the change is dropped if it cannot be logged. Otherwise it waits again.
     """
 
     system: str | None
@@ -60,15 +62,18 @@ Prepare: TypeAlias = Callable[
 
 
 class Configuration(Struct):
-    """One for a session's life, whatever becomes of its actors. It refers to a session only by what tools refer to.
+    """The live configuration of a session. It survives crashes and restarts of the session's actors.
+
+    It has no reference to the session, except those that the tools themselves hold.
 
     Args:
-        target: The target of the next ask, as the log has it: a switch counts once it is durable.
+        target: The target of the next ask, as in the log: a switch changes it once the switch is durable.
         system: The system prompt.
-        offer: What the session's model may call.
-        toolsets: They are given what the session no longer uses.
+        offer: The tools that the model may call.
+        toolsets: Releases the toolsets that the session no longer uses.
 
-    `shared`: the budget that a subagent shares with others. `lent`: that of the session, as those below share it.
+    `shared`: the budget that a subagent shares with its parent and siblings. `lent`: the session's own budget, as its
+    subagents share it.
     """
 
     target: str
@@ -86,10 +91,12 @@ class Configuration(Struct):
         return self._change is not None
 
     def check(self, asked: Asked | None) -> None:
-        """Refuse an ask that forces a tool which will not be there when it begins: what waits is live by then.
+        """Check the tool that an ask forces against the tools that will be live when the ask begins.
+
+        A change that waits is applied before the next ask, so its tools count.
 
         Raises:
-            ConfigError: There is no such tool.
+            ConfigError: The session will not have the tool.
         """
         if asked is not None and isinstance(asked.tool_choice, ToolChoice):
             offer = self.offer if self._change is None or self._change.offer is ... else self._change.offer
@@ -97,9 +104,9 @@ class Configuration(Struct):
             check_choice(asked.tool_choice, offer.tools.names)
 
     def hold(self, change: Change, *, behind: bool = False) -> None:
-        """Keep a change until it is taken up. Of what several ask for, the latest counts, each of the two by itself.
+        """Hold a change until `take_up` applies it. It overrides the parts that it shares with a change held before.
 
-        `behind`: what waits already counts as the later.
+        `behind`: treat the change as older than the one that is already held.
         """
         if behind and (first := self._change) is not None:
             self._change = change
@@ -115,7 +122,7 @@ class Configuration(Struct):
         self._change = change
 
     def drop(self, change: Change) -> None:
-        """Take back a change that the session did not take."""
+        """Withdraw a change that no session holds, and release its toolsets."""
         if change.fate == "offered":
             change.fate = "dropped"
             if change.offer is not ...:
@@ -167,10 +174,9 @@ class Configuration(Struct):
 
 
 class Equipment:
-    """What the actors of a session make of its configuration.
+    """The configuration as the actors of a session use it: its tools by name, and a resolver made with these tools.
 
-    `tools` are by name, and the scheduler's too; `resolver` is what targets mean with them. `change` opens what others
-    need.
+    `tools` is shared with the scheduler, so it is updated in place. `change` prepares a change and opens its toolsets.
     """
 
     resolver: Resolver
@@ -181,12 +187,12 @@ class Equipment:
         self._take_over()
 
     def budgets(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
-        """Return the budgets that the session's requests count in, beside one of its own."""
+        """Return the shared budgets in which the session's requests count, in addition to the session's own budget."""
         shared, others = self._configuration.shared, self.resolver.budgets(tenant, target)
         return others if shared is None else (shared, *others)
 
     def why_over(self, state: SessionState, target: str) -> str | None:
-        """Return which budget is used up that a request to a target would count in, if one is."""
+        """Return the reason if a budget for requests to `target` is used up, else None."""
         others = (budget.why_over() for budget in self.budgets(state.tenant, target))
         return over_budget(self.resolver, state) or next(filter(None, others), None)
 
@@ -201,9 +207,9 @@ class Equipment:
         return None
 
     def refresh(self) -> Resolver:
-        """Take over what the session's toolsets offer now, and return what targets mean with these tools.
+        """Read the current tools of the session's toolsets, and return a resolver for them.
 
-        Called when an ask begins: the tools of a turn stay as they are, but for `refresh_if`.
+        Called when an ask begins. Within a turn, only `refresh_if` changes the tools.
         """
         offer = self._configuration.offer
         offer.refresh()
@@ -238,7 +244,7 @@ class Equipment:
         return why
 
     def hold(self, change: Change, *, behind: bool = False) -> None:
-        """Keep a change until it is taken up; see `Configuration.hold`."""
+        """Hold a change; see `Configuration.hold`."""
         self._configuration.hold(change, behind=behind)
 
     async def prepare(self, handover: Handover) -> Change:
@@ -251,7 +257,7 @@ class Equipment:
         return await self._change(handover.system, handover.tools, handover.target)
 
     def drop(self, change: Change) -> None:
-        """Give back what was opened for a change that nobody holds."""
+        """Release the toolsets of a change that is not held."""
         self._configuration.drop(change)
 
     @property
@@ -260,7 +266,7 @@ class Equipment:
         return self._configuration.is_changing
 
     def take_up(self, *, or_drop: bool = False) -> Resolver:
-        """Let the change that waits be live, and return what targets mean with it; see `Configuration.take_up`."""
+        """Apply the change that waits, and return the new resolver; see `Configuration.take_up`."""
         self._configuration.take_up(or_drop=or_drop)
         self._take_over()
         return self.resolver
@@ -273,11 +279,11 @@ class Equipment:
             self._configuration.confirm_written()
 
     def retarget(self, target: str) -> None:
-        """Take the target from the log, which was read again."""
+        """Set the target to that of the log, after a crash."""
         self._configuration.target = target
 
     def restore(self) -> None:
-        """Go back to what is in the log."""
+        """Undo the changes that did not reach the log, after a crash."""
         self._configuration.restore()
         self._take_over()
 

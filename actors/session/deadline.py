@@ -1,4 +1,4 @@
-"""The time that an ask may take: its own, or what is left of its session's budget."""
+"""Stop an ask that exceeds its `timeout`, or the time that is left in the session's budget."""
 
 from math import inf
 from typing import Any
@@ -12,7 +12,7 @@ from actors.session.inflight import AskInFlight
 
 
 class Deadline:
-    """Ends the ask in flight when it has taken as long as it may. No time runs while its turn waits."""
+    """The timer of the ask in flight. It pauses while the ask's turn waits for its caller."""
 
     def __init__(self) -> None:
         self._child: Child | None = None
@@ -24,7 +24,7 @@ class Deadline:
         state: SessionState,
         asked: Asked | None,
     ) -> None:
-        """Let the time of an ask begin now, or go on if its turn waited."""
+        """Start the timer of an ask; after a wait, with the time that was left."""
         before = 0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds
         seconds, why = bounded_seconds(state, asked, before)
         if seconds < inf:

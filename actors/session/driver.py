@@ -1,8 +1,8 @@
 """The turn driver: the child of a session that drives `actors.core.turn.turn` with the real actors.
 
-An ask is one turn, or several after failover. A turn is asked what it needs (render, generate, run this
-batch, close) and told what came of it; `actors.session.steps` does each of those. The view of a turn (binding,
-settings, tools) is frozen when it begins.
+An ask is one turn, or several after failover. A turn is a generator: it yields the next step (render, generate, run a
+batch, close) and receives the outcome. `actors.session.steps` carries out the steps; this module decides which turn
+follows. The binding, settings and tools of a turn are frozen when it begins.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -60,10 +60,10 @@ class TurnDriver:
     """Drives one ask.
 
     Args:
-        ask: What its turns share.
-        bounds: How long a turn may go on.
-        affinity: What binds the session to members of pools; shared by its asks.
-        pending: Keeps the result of the ask, as soon as its last event is durable.
+        ask: The values that the turns of the ask share.
+        bounds: The limits of a turn, such as the number of rounds.
+        affinity: The pool members that the session prefers. All its asks share this value.
+        pending: Receives the result of the ask when its last event is durable.
     """
 
     ask: AskInFlight
@@ -130,7 +130,8 @@ class TurnDriver:
         self.ask.tally = Tally.from_pause(pause.awaited, state.history[-1].text)
         self._began = anyio.current_time()
         resumed = TurnResumed(state.turns)
-        if calls and not self.ask.cancelled:  # what is run must not be taken up again after a crash
+        # Before a call runs, the log must show that the turn resumed. Otherwise a crash could run the call twice.
+        if calls and not self.ask.cancelled:
             await self.ask.log.write(resumed)
         else:
             self.ask.log.hold(resumed)
@@ -147,7 +148,7 @@ class TurnDriver:
     async def _until_last(
         self, pool: Pool, choice: MemberSelector, tried: list[str], served: ServedTurn
     ) -> None:
-        """Drive the turns after the first, until one is the last or waits."""
+        """End the turn that was served, and drive the turns that follow, until the ask ends or its turn waits."""
         self._record_prompt_size(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._next(pool, choice, tried, served.step)
@@ -196,7 +197,7 @@ class TurnDriver:
         ask, state = self.ask, self.ask.log.state
         try:
             binding = ask.resolver.backend(member).binding
-        except ConfigError:  # it says why when it is served
+        except ConfigError:  # `_serve` reports the error
             return
         if ask.resolver.window(binding) is None or ask.cancelled:
             return
@@ -234,7 +235,7 @@ class TurnDriver:
         why, cause = result.error, compactor.cause
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
-        malformed = ask.tally.malformed  # no answer was looked at here
+        malformed = ask.tally.malformed  # unchanged: no answer of the ask was read in this turn
         step = ask.with_halt_reason(
             CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed)
         )
@@ -253,12 +254,12 @@ class TurnDriver:
         last = resolver.member(measured.binding)
         try:
             resolver.backend(last)
-        except ConfigError:  # it was asked in another process, with another configuration
+        except ConfigError:  # it answered in another process, with another configuration
             return member
         return last
 
     async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
-        """Write that the turn waits for its caller."""
+        """Log that the turn waits for its caller."""
         log = self.ask.log
         for call in step.approvals:
             log.hold(ApprovalAsked(call.id, call.name, digest(call)))
@@ -277,12 +278,12 @@ class TurnDriver:
         await log.write(event, on_durable)
 
     def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
-        """Return the user's message, with an instruction if the backend takes the form of the answer only in words."""
+        """Return the user's message, with the output schema as text if the backend accepts no schema in requests."""
         if asked is None or asked.output is None:
             return message
         try:
             self.ask.is_instructed = self.ask.resolver.backend(member).needs_words(asked)
-        except ConfigError:  # it will be told to whoever serves in its place
+        except ConfigError:  # `_instruct` adds the instruction for the backend that serves instead
             return message
         if not self.ask.is_instructed:
             return message
@@ -300,7 +301,7 @@ class TurnDriver:
         self.ask.instruct(instruction(asked.output))
 
     def _force_in_words(self, backend: ResolvedBackend) -> ToolChoiceSetting | None:
-        """Tell a model that accepts no forced tool choice to call a tool; return that choice."""
+        """Instruct a model whose backend accepts no forced tool choice to call the tool; return that choice."""
         choice = backend.forces_in_words(self.ask.log.state.asked)
         if choice is not None and not self.ask.is_forced:
             self.ask.is_forced = True
@@ -308,7 +309,7 @@ class TurnDriver:
         return choice
 
     async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
-        """Write the end of a turn; `last`: the ask ends with it."""
+        """Log the end of a turn. `last`: whether the ask ends with this turn."""
         status: TurnStatus = ended.status if last else "handed_over"
         self._add_time()
         tally = self.ask.tally
@@ -378,7 +379,7 @@ class TurnDriver:
         self.ask.tally.retried.clear()
         try:
             served = self._steps(member, number)
-        except ConfigError as error:  # it could be used when the session was opened: a key is gone since
+        except ConfigError as error:  # valid when the session was opened, but for example its key is gone now
             binding = Binding(member, "")
             self._bind(TurnStarted(number, ask, binding))
             return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
@@ -393,7 +394,7 @@ class TurnDriver:
         """Drive the rest of a turn that waited, in the dialect in which it began."""
         try:
             served = self._steps(member, self.ask.log.state.turns, binding.dialect)
-        except ConfigError as error:  # as above
+        except ConfigError as error:  # as in `_serve`
             if waited.calls:
                 ids = tuple([call.id for call in waited.calls])
                 closed = await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled"))
@@ -416,7 +417,7 @@ class TurnDriver:
         return TurnSteps(TurnRequests(self.ask, backend, provider, number), self._turn_bounds())
 
     def _bind(self, bound: TurnStarted) -> None:
-        """Hold a turn's first event."""
+        """Hold the first event of a turn, to be written with the next append."""
         self._began = anyio.current_time()
 
         def on_durable(_: int) -> None:

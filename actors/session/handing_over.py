@@ -1,7 +1,8 @@
-"""Handing over: an ask whose model called a `handoff` tool goes on with another target, and with what that is to have.
+"""Hand an ask over to another target, after its model called a `handoff` tool.
 
-The system prompt and the tools change by the one way there is, `actors.session.configuration`. What they need is opened
-while the turn that hands over still could fail; what nobody takes up then is given back.
+A handoff may also change the system prompt and the tools, through `actors.session.configuration` as every change. The
+new toolsets are opened before the turn with the handoff ends, so that a failure to open them fails that turn. If the
+handover does not happen, they are released.
 """
 
 import anyio
@@ -17,11 +18,11 @@ from actors.session.inflight import AskInFlight
 from actors.tools.handover import Handover
 
 HANDOVERS = 16
-"""Times that an ask goes on with another turn before its model may hand it over no more."""
+"""Handovers that one ask may make. It bounds models that hand over to each other without end."""
 
 
 class HandoverSteps:
-    """What hands one ask over. A context: at its end what was opened and is not taken up is given back."""
+    """The handovers of one ask. As a context manager, it releases toolsets that were opened and not used."""
 
     __slots__ = ("_ask", "_change")
 
@@ -29,8 +30,8 @@ class HandoverSteps:
         self._ask = ask
         self._change: Change | None = None
 
-    async def requested_handover(self) -> steps.HandedOver | None:
-        """Return the first handover that a call of the last batch requested; None if there is none."""
+    async def requested_handover(self) -> turns.HandedOver | None:
+        """Return the first successful handover among the calls of the last batch, or None."""
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:
             return None
@@ -42,10 +43,12 @@ class HandoverSteps:
         return None
 
     async def _why_not(self, handover: Handover) -> str:
-        """Return why the ask cannot be handed over; empty if it can, and then what the target needs is open."""
+        """Prepare a handover. Return the reason if the ask cannot be handed over, else the empty string."""
         target, ask = handover.target, self._ask
         if sum(each.status == "handed_over" for each in ask.tally.attempts) >= HANDOVERS:
-            return f"the ask was handed on {HANDOVERS} times, and is not handed over to {target} too"
+            return (
+                f"the ask was already handed over {HANDOVERS} times, so it cannot be handed over to {target}"
+            )
         try:
             await self._prepare(handover)
         except ActorsError as error:
@@ -53,7 +56,7 @@ class HandoverSteps:
         return ""
 
     async def _prepare(self, handover: Handover) -> None:
-        """Open what the target needs. A cancel of the ask leaves nothing open."""
+        """Open the toolsets of the handover. A cancel of the ask leaves none of them open."""
         ask = self._ask
         if handover.tools is ...:
             check_priced(ask.resolver, handover.target, ask.log.state.tenant, ask.log.state.budget)
@@ -67,7 +70,7 @@ class HandoverSteps:
                 ask.clear_stop()
 
     async def take_over(self, target: str) -> None:
-        """Have the session's target changed, and what else was handed over. What the host holds comes first."""
+        """Apply the handover: its configuration, then its target. A switch that the host queued takes precedence."""
         if self._change is not None:
             await self._configure(self._change)
         for wanted in (self._ask.log.state.held, target):

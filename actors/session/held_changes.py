@@ -30,7 +30,7 @@ class HeldChanges:
     Args:
         log: Writes the session's own events.
         renderer: The session's renderer.
-        equipment: The tools, and the resolver that is made with them.
+        equipment: The tools, and the resolver for them.
     """
 
     def __init__(self, log: LogWriter, renderer: Ref[RendererCommand], equipment: Equipment) -> None:
@@ -48,7 +48,7 @@ class HeldChanges:
         return state.turns if state.bound is not None else state.turns + 1
 
     def switch(self, command: Switch, context: Context[Any], *, at_once: bool) -> None:  # Any: the session's
-        """Write a switch, from a handler of `context`. The latest held switch counts."""
+        """Log a switch, from a handler of `context`. A later switch replaces a held one."""
         target, reply, log = command.target, command.reply, self._log
         try:
             check_priced(self._equipment.resolver, target, log.state.tenant, log.state.budget)
@@ -66,7 +66,7 @@ class HeldChanges:
         )
 
     def configure(self, command: Configure, context: Context[Any], *, at_once: bool) -> None:  # Any: as above
-        """Take up other tools or another system prompt, from a handler of `context`."""
+        """Apply or hold a change of the tools or the system prompt, from a handler of `context`."""
         reply, target = command.reply, self._log.state.target
         self._equipment.hold(command.change)
         if at_once:
@@ -94,7 +94,7 @@ class HeldChanges:
         return None if held is None else resolve_switch(held, self._equipment.resolver.pool)
 
     def _take_up(self, context: Context[Any], *, or_drop: bool = False) -> Configured:  # Any: as above
-        """Put the configuration change that waits in force; return the event that logs it."""
+        """Apply the configuration change that waits; return the event that logs it."""
         self._equipment.take_up(or_drop=or_drop)
         return self._configured_event(context)
 

@@ -1,4 +1,4 @@
-"""The history that a session begins with, as a host gives it: read here for the first time, and refused here."""
+"""Validate and pack the messages that a host passes as the initial history of a session."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -15,22 +15,22 @@ from actors.kernel.turnstile import compute
 
 
 def opened_on(name: str, target: str, history: History) -> Opened:
-    """Return the first event of a session. What a host has put into a history is read here for the first time."""
+    """Return the first event of a session. This encodes the history, and thereby checks the types of its fields."""
     try:
         return opening(name, target, history)
     except MsgspecError as error:
-        raise TranscriptError(f"messages: a block or a field of one has the wrong type: {error}") from None
+        raise TranscriptError(f"messages= contains a block or a field of a wrong type: {error}") from None
 
 
 LONG = 256
-"""Messages that are read while the event loop waits: some milliseconds."""
+"""Most messages that are packed in the event loop: some milliseconds. More are packed in a thread."""
 
 
 async def beginning(messages: Iterable[Message]) -> History:
-    """Return a history to begin with. An invalid message would otherwise fail only in the actor that keeps it.
+    """Return the initial history. Checking here raises errors to the caller instead of in the session's actors.
 
-    Many messages are read in a thread. Pairing calls with results goes over all of them several times, so it has no
-    slices between which the event loop could come round.
+    Long histories are packed in a thread. Pairing calls with results passes over all messages several times, so it
+    cannot be split into slices between which the event loop runs.
     """
     if isinstance(messages, History):
         return messages
@@ -45,6 +45,6 @@ def _history_of(came: tuple[Message, ...]) -> History:
             packed.append(packed_for_host(message))
         except ValueError as error:
             raise TranscriptError(
-                f"messages[{number}]: {error}; a provider's own are read by from_wire(messages, dialect)"
+                f"messages[{number}]: {error}; to convert a provider's own messages, use from_wire(messages, dialect)"
             ) from None
     return from_packed(came, packed)

@@ -46,7 +46,7 @@ Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels 
 
 
 class SessionRefs(Struct, frozen=True):
-    """The actors a session commands."""
+    """The actors that a session sends commands to."""
 
     scheduler: Ref[SchedulerCommand]
     renderer: Ref[RendererCommand]
@@ -64,21 +64,21 @@ class Tally(Struct):
     finish: str | None = None
     cut: Cut | None = None
     left_out: dict[str, int] = {}
-    retried: list[Attempt] = []  # of the turn
-    wait: float = 0.0  # seconds before its last request, if that was tried again
+    retried: list[Attempt] = []  # the retried requests of the current turn
+    wait: float = 0.0  # seconds waited before the last request of the turn, if it was a retry
     output: object = None
     cost: float | None = 0.0
     tokens: int = 0
-    seconds: float = 0.0  # its waits left out, and what its turn takes now
+    seconds: float = 0.0  # time of the ask, without its pauses and without the current turn
     report: Report | None = None
     lost: tuple[str, ...] = ()
-    omitted: dict[str, None] = {}  # parameters left out because they were refused
+    omitted: dict[str, None] = {}  # parameters left out because a provider rejected them
     refusals: list[RefusedRequest] = []
     skipped: tuple[SkippedMember, ...] = ()
     _reported_skips: int = 0
-    repaired: tuple[Repair, ...] = ()  # slips of calls
+    repaired: tuple[Repair, ...] = ()  # repairs of malformed calls
     answer_repairs: tuple[Repair, ...] = ()
-    malformed: int = 0  # answers that had not the form asked for, and were corrected
+    malformed: int = 0  # answers that did not fit the output schema, and that the model was asked to correct
     _last: tuple[int, int] = (0, 0)
 
     def note_skipped(self, pool: Pool) -> Pool:
@@ -87,20 +87,20 @@ class Tally(Struct):
         return pool
 
     def newly_skipped(self, turn: int) -> Iterator[MemberSkippedEvent]:
-        """Yield an event for each skipped member, once in the ask."""
+        """Yield an event for each skipped member that has not been reported in this ask."""
         new, self._reported_skips = self.skipped[self._reported_skips :], len(self.skipped)
         for each in new:
             yield MemberSkippedEvent(turn, each.member, each.why)
 
     def record_request(self, turn: int, number: int) -> None:
-        """Record a request, and forget how earlier answers ended."""
+        """Record a request, and reset the finish reason of the previous answer."""
         self.finish, self.cut = None, None
-        if self._last != (turn, number):  # else it is the same round, written anew
+        if self._last != (turn, number):  # a retry in a new epoch is the same round
             self._last = turn, number
             self.rounds += 1
 
     def record_losses(self, report: Report, request: Request) -> None:
-        """Record the losses of a request. The ask's report keeps each parameter that was refused once."""
+        """Record the losses of a request. The report also lists parameters that were rejected earlier in the ask."""
         self.omitted |= dict.fromkeys(request.omitted)
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
         known = dict(report.losses)
@@ -155,7 +155,7 @@ class Tally(Struct):
         )
 
     def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> AskResult:
-        """Return the result of the ask whose last turn ended so."""
+        """Return the result of the ask, whose last turn has ended."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -189,17 +189,17 @@ class AskInFlight(Struct):
         log: Writes the session's own events.
         refs: The session's actors.
         ledger: The session's view of its ledger.
-        generation: What the session's actors share until a crash.
-        equipment: The tools, and what targets mean with them.
-        sink: Where events go.
+        generation: The state that the session's actors share until they crash.
+        equipment: The tools, and the resolver for them.
+        sink: Receives the events of the ask.
         variables: Context variables that the ask's tools see.
-        halted: Why it was stopped, where nobody cancelled it.
-        bound: What kind of bound that was.
-        output: The form its answer is to have.
-        is_instructed: Whether the model was told that form in words.
-        is_forced: Whether the model was told in words to call a tool.
+        halted: The reason if a deadline or a limit stopped the ask; empty after a cancel.
+        bound: The kind of that limit, as the cause of the failure.
+        output: The type of the answer.
+        is_instructed: Whether the history contains an instruction with the output schema.
+        is_forced: Whether the history contains an instruction to call the forced tool.
         pending_calls: The calls that the turn waits for, set when the pause is in the log.
-        share: Of the budgets that the turn's requests count in beside the session's own, if there are any.
+        share: The turn's part of the shared budgets, for the current turn.
     """
 
     log: LogWriter
@@ -246,7 +246,7 @@ class AskInFlight(Struct):
             self.clear_stop()
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Count the usage of a request, as the log will."""
+        """Count the usage of a request in the shared budgets. The session's own budget counts from the log."""
         if self.share is not None:
             self.share.settle(binding, usage, is_round=is_round)
 
@@ -263,12 +263,12 @@ class AskInFlight(Struct):
             self.cancel(context)
 
     def take_up(self, form: Output[Any] | None, asked: Asked | None) -> None:  # Any: its values
-        """Restore the form of the answer after a wait; after a restart, from the log."""
+        """Restore the type of the answer after a pause. After a restart, only its schema is left, from the log."""
         if asked is not None and asked.output is not None:
             self.output, self.is_instructed = form or of_schema(asked.output), True
 
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
-        """Keep the value of an answer in the requested form, with its repaired slips; else return its errors."""
+        """Parse an answer as the requested type, and keep its value and repairs. Return the errors if it is invalid."""
         assert self.output is not None
         made = with_variables(self.variables, partial(self.output.parse, text, repair))
         if isinstance(made, str):
@@ -279,7 +279,7 @@ class AskInFlight(Struct):
         return Checked()
 
     def instruct(self, words: str) -> None:
-        """Add an instruction for the model; it is written with the next request."""
+        """Add an instruction for the model. It is logged with the next request."""
         state = self.log.state
         self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(words),), state.turns))))
 

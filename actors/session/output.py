@@ -1,7 +1,7 @@
-"""The form of an answer as a caller asks for it: a type, or a JSON Schema.
+"""Parse answers as the type or JSON Schema that a caller passes as `output=`.
 
-pydantic makes the schema of a type and its values, and is imported when the first one is asked for. On the wire the
-form is always an object; what is none stands in one, as its `value`.
+pydantic derives the schema of a type and validates its values; it is imported when the first type is used. Providers
+require a schema of an object, so the schema of any other value is wrapped in an object with the one property `value`.
 """
 
 import re
@@ -24,18 +24,19 @@ from actors.tools.signature import reader_of
 T = TypeVar("T")
 
 _WRAPPED = re.compile(r"^value\b\.?")
-"""The start of a path into the object that stands around a value."""
+"""The prefix that wrapping adds to the path of an error or a repair."""
 
 _SHARED = ("$defs", "definitions", "$schema")
-"""What stays at the root when a form is put in an object: references lead there."""
+"""Keys that stay at the root of a wrapped schema, because references (`#/$defs/...`) point there."""
 
 
 class Output(Generic[T]):
-    """A form of answers. Frozen, and shared by the asks that have it.
+    """The type of an answer. It is immutable, and asks with the same type share it.
 
     Args:
         given: JSON Schema of the value.
-        read: Makes the value of JSON that conforms; returns it alone in a tuple, or what is wrong with it.
+        read: Converts valid JSON to the value, and returns the value in a tuple of one, or its errors. None for a
+            plain schema, whose values are JSON.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class Output(Generic[T]):
     ) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
         """Return the value of an answer with the repairs it needed, or the errors that make it invalid.
 
-        An empty list says that it is not one JSON value. A text says why nobody can tell: the type's own code raised
-        something else than what is wrong with the value.
+        An empty list of errors means that the text is not exactly one JSON value. A string is returned if the type's
+        own code (a validator, for example) raised an unexpected exception, so the answer can be neither accepted nor
+        corrected.
         """
         fitting: dict[Json, FittingValue] = {}
         found = candidates(text, repair)
@@ -77,12 +79,12 @@ class Output(Generic[T]):
             value = value["value"]
             repairs = tuple([replace(each, path=_WRAPPED.sub("", each.path)) for each in repairs])
         if self._read is None:
-            return (value, repairs)  # type: ignore[return-value]  # a schema alone says nothing of a type
+            return (value, repairs)  # type: ignore[return-value]  # without a type, the value is JSON
         made: tuple[T] | list[ArgumentError] | str = call_host(partial(self._read, value), _unreadable)
         return (made[0], repairs) if isinstance(made, tuple) else made
 
     def _readings(self, candidate: Candidate, repair: RepairMode) -> Iterator[FittingValue]:
-        """Yield the readings of a JSON value that have the form: the value itself, else those with its texts read."""
+        """Yield the interpretations of a JSON value that fit the schema: the value itself, else repaired values."""
         slips = tuple([Repair(kind) for kind in candidate.kinds])
         value = self._wrap(candidate.value)
         if self._check.is_valid(value):
@@ -110,7 +112,7 @@ def _unreadable(error: BaseException) -> str:
 
 
 def _as_object(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]:  # Any: JSON
-    """Return a schema of an object, and whether the given one is that of its `value`."""
+    """Return the schema of an object, and whether it wraps the given schema as `value`."""
     given = dict(schema)
     if given.get("type") == "object" or ("type" not in given and "properties" in given):
         return {"type": "object"} | given, False
@@ -120,16 +122,16 @@ def _as_object(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]: 
 
 
 def output_of(asked: Any) -> Output[Any]:  # Any: a type, an annotation or JSON
-    """Return the form that a caller asked for: a type (any annotation) or a JSON Schema.
+    """Return the output for a caller's `output=`: a type (any annotation) or a JSON Schema.
 
     Raises:
-        ConfigError: It is neither, or has no JSON Schema that can be used.
+        ConfigError: `asked` is neither, or its JSON Schema cannot be used.
     """
     if isinstance(asked, Mapping):
         try:
             return of_schema(dump({**asked}))
         except (ValueError, TypeError) as error:
-            raise ConfigError(f"output= is no JSON Schema: {error}") from None
+            raise ConfigError(f"output= is not a JSON Schema: {error}") from None
     try:
         hash(asked)
     except TypeError:
@@ -139,7 +141,7 @@ def output_of(asked: Any) -> Output[Any]:  # Any: a type, an annotation or JSON
 
 @lru_cache(maxsize=256)
 def of_schema(schema: Json) -> Output[Any]:  # Any: JSON
-    """Return the form that a schema says."""
+    """Return the output for a JSON Schema."""
     given = parse(schema)
     assert isinstance(given, dict)
     return Output(given)

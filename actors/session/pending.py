@@ -30,11 +30,12 @@ E = TypeVar("E", bound=Exception)
 
 
 class HostCall(Struct):
-    """A call that the program makes itself, in a turn without a model.
+    """A tool call by the program (`Session.call_tool`), in a turn without a model.
 
     Args:
-        name, arguments: Of the tool, and for it.
-        result: What came of it, when its turn has ended.
+        name: Name of the tool.
+        arguments: Arguments of the call.
+        result: The tool's result, when the turn has ended.
     """
 
     name: str
@@ -42,30 +43,31 @@ class HostCall(Struct):
     result: ToolResult | None = None
 
     def value(self, session: str, came_of: AskResult) -> ToolResult:
-        """Return what the program is given. Raises `SessionError` if the call was not run."""
+        """Return the result of the call. Raises `SessionError` if the call did not run."""
         if self.result is None:
             raise SessionError(f"Session {session!r} did not run tool {self.name!r}: {came_of.error}")
         return self.result
 
 
 class HostCompaction(Struct):
-    """The program wants the history shorter. `result` says what came of it, when its turn has ended."""
+    """A compaction at the request of the program. `result` is set when its turn has ended."""
 
     result: CompactionResult | None = None
 
     def value(self, session: str, came_of: AskResult) -> CompactionResult:
-        """Return what the program is given. Raises `CompactionFailed` if nothing was made shorter."""
+        """Return the result of the compaction. Raises `CompactionFailed` if nothing was compacted."""
         if self.result is None or came_of.status in ("failed", "interrupted"):
-            raise CompactionFailed(f"The history of session {session!r} is as it was: {came_of.error}")
+            raise CompactionFailed(f"The history of session {session!r} was not compacted: {came_of.error}")
         return self.result
 
 
 class HostRewind(Struct):
-    """The program wants the history to end where turn `to` ended.
+    """A rewind to the end of turn `to`, at the request of the program.
 
     Args:
-        removed: How many messages left it, as soon as that is in the log.
-        refusal: Why it stays as it is; empty if it does not.
+        to: The turn; 0 for the initial history.
+        removed: Number of removed messages, set when the rewind is in the log.
+        refusal: The reason if the history cannot be rewound, else empty.
     """
 
     to: int
@@ -77,7 +79,7 @@ class HostRewind(Struct):
             raise ConfigError(f"rewind(to=) takes the number of a turn, or 0; not {self.to!r}")
 
     def value(self, session: str, came_of: AskResult) -> int:
-        """Return what the program is given. Raises `ConfigError` if it was refused, `SessionError` after a crash."""
+        """Return the number of removed messages. Raises `ConfigError` after a refusal, `SessionError` after a crash."""
         if self.refusal:
             raise ConfigError(self.refusal)
         if self.removed is None:
@@ -86,15 +88,15 @@ class HostRewind(Struct):
 
 
 class Submit(Query[None], frozen=True):
-    """Begin an ask, or let it wait. Answered when it is accepted; `QueueFull` if too many wait.
+    """Start an ask, or queue it. The reply means that the ask is accepted; `QueueFull` if the queue is full.
 
     Args:
         message: The user's message.
-        sink: Where its events go. It is closed without a terminal one if the session ends before the ask.
+        sink: Receives the events. It is closed without a terminal event if the session ends before the ask.
         variables: The caller's context variables, for the tools.
-        call: What is done in place of asking a model.
+        call: An operation that runs in place of a model's turn.
         asked: Settings of this ask alone.
-        output: The form of its answer; its schema is in `asked`.
+        output: The type of the answer; `asked` has its schema.
     """
 
     message: Packed
@@ -106,14 +108,14 @@ class Submit(Query[None], frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """What somebody says about a call that asked for approval.
+    """A caller's decision about a call that waits for approval. See `ApprovalDecision`.
 
     Args:
-        call_id: Which call.
-        verdict: Whether it may run.
-        reason: Why; the model is told why not.
-        arguments: To run it with in place of the model's.
-        digest: That of the call that was looked at; None where nobody says.
+        call_id: Id of the call.
+        verdict: Whether the call may run.
+        reason: Reason of the decision. The model receives the reason of a denial.
+        arguments: Arguments that replace those of the model.
+        digest: Digest of the call that was reviewed; None to skip the check.
     """
 
     call_id: CallId
@@ -127,8 +129,8 @@ class Resolutions(Struct, frozen=True):
     """Results and decisions for calls that a turn waits for: at least one, and at most one for each call.
 
     Args:
-        ends: How external calls ended.
-        decisions: What was decided about calls.
+        ends: The ends of external calls.
+        decisions: Decisions about calls that wait for approval.
     """
 
     ends: tuple[Returned | Failed, ...] = ()
@@ -136,11 +138,11 @@ class Resolutions(Struct, frozen=True):
 
 
 class Resolve(Query[None], frozen=True):
-    """Record results and decisions for calls that a turn waits for. Answered when all are recorded, or refused.
+    """Record results and decisions for calls that a turn waits for. The reply means that all are recorded.
 
     Args:
         resolutions: The results and decisions.
-        sink, variables: As of a `Submit`, for the rest of the turn if nothing is awaited any more.
+        sink, variables: As in `Submit`, for the rest of the turn if this command completes what it waits for.
     """
 
     resolutions: Resolutions
@@ -149,7 +151,7 @@ class Resolve(Query[None], frozen=True):
 
 
 def is_ask(command: Submit | Resolve) -> bool:
-    """Say whether a command is part of an ask, and not what a program does with a session beside its asks."""
+    """Return True if a command is part of an ask, False for a call, a compaction or a rewind by the program."""
     return isinstance(command, Resolve) or command.call is None
 
 
@@ -162,14 +164,14 @@ class PendingAsks(Struct):
     """The accepted asks of a session, and the owner of the result of the ask in flight. It outlives crashes.
 
     Args:
-        most_waiting: How many may wait behind the one in flight; and how many commands with results or decisions
-            for it.
-        current: The one in flight, or the resolutions that it last continued with.
+        most_waiting: Most asks in the queue, and most commands with results or decisions that are not yet recorded.
+        waiting: The queued asks, oldest first.
+        current: The ask in flight, or the command with which its turn last continued.
         resolutions: The commands with results and decisions that are not yet recorded.
-        terminal: The event that ends the stream of the ask in flight, as soon as its last event is in the log.
-        form: What the answer of the last ask was to be.
+        terminal: The event that ends the stream of the ask in flight, set when the ask's last event is in the log.
+        form: The output type of the last ask.
         rested: Called when an ask has ended, or its turn begins to wait.
-        record: What is counted and logged of them.
+        record: Counts and logs the asks.
     """
 
     most_waiting: int = 8
@@ -225,7 +227,7 @@ class PendingAsks(Struct):
 
     def _deliver(self) -> None:
         if self.current is not None and self.terminal is not None:
-            if is_ask(self.current):  # a logging host may have bound something to the caller's variables
+            if is_ask(self.current):  # log in the caller's context, which may bind variables for logging
                 self.current.variables.copy().run(self.record.end, self.terminal.result)
             self.current.sink.put(self.terminal)
 
@@ -273,7 +275,7 @@ class NoSink:
     is_watched = False
 
     def put(self, event: SessionEvent) -> None:
-        """Drop it."""
+        """Drop the event."""
 
     def close(self, error: Exception | None = None) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""Make the preview of an ask from a rendered transcript."""
+"""Build the preview of an ask from a rendered transcript."""
 
 from actors.core.lanes.lane import Rendered
 from actors.core.lanes.preview import Preview
@@ -17,7 +17,7 @@ def preview_of(
     session: tuple[SessionState, Ledger, Equipment],
     settings: Asked | None,
 ) -> Preview:
-    """Return the preview of an ask with these settings, of which the transcript has been rendered."""
+    """Return the preview of an ask with these settings. `session`: its state, ledger and configuration."""
     state, ledger, equipment = session
     resolver = equipment.resolver
     choice = settings.tool_choice if settings else None

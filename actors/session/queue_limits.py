@@ -1,7 +1,7 @@
-"""The time that an ask may wait behind a turn that waits for its caller.
+"""Apply the `timeout` of queued asks while the current turn waits for its caller.
 
-Behind a turn that runs, the time in the queue does not count as the ask's: that turn has bounds of its own. One that
-waits for a decision or a result has none, so there the `timeout` of the next asks counts.
+While a turn runs, the time that later asks spend in the queue is not limited, because the turn has its own limits. A
+turn that waits for a decision or a result has no limit, so the `timeout` of queued asks applies.
 """
 
 from collections.abc import Iterable
@@ -20,16 +20,16 @@ class QueueLimits:
 
     def __init__(self, pending: PendingAsks, session: str) -> None:
         self._pending, self._session = pending, session
-        self._children: set[Child] = set()  # whose time runs
+        self._children: set[Child] = set()  # one timer for each ask
 
     def begin(self, context: Context[Any], asks: Iterable[Submit]) -> None:  # Any: its session's
-        """Let the time of these asks run: the turn ahead of them waits for its caller."""
+        """Start the timers of these asks: the current turn waits for its caller."""
         for ask in asks:
             if ask.asked is not None and ask.asked.timeout is not None:
                 self._children.add(context.start(self._expire, ask, ask.asked.timeout, name="queue limit"))
 
     def end(self) -> None:
-        """Let no time run any more: the turn goes on."""
+        """Stop all timers: the current turn continues."""
         children, self._children = self._children, set()
         for child in children:
             child.cancel()
@@ -46,6 +46,7 @@ class QueueLimits:
 
     def _too_long(self, seconds: float) -> QueueFull:
         return QueueFull(
-            f"Session {self._session!r} has a turn that waits for its caller, and this ask waited {seconds:g} s behind "
-            "it; nothing was asked. Pass results= or approvals=, or cancel first (session.pending has the calls)"
+            f"Session {self._session!r} has a turn that waits for its caller, and this ask was queued for "
+            f"{seconds:g} s, its timeout; nothing was sent. Pass results= or approvals= (session.pending has the "
+            "calls), or cancel() first"
         )

@@ -1,6 +1,6 @@
-"""What is counted and logged of one session's asks: how each came out, how many wait, and what the session is at.
+"""Count and log the asks of one session, and track whether the session is idle, running an ask or waiting.
 
-A session has one for its life, whatever becomes of its actors. The counts are those of the whole runtime.
+The record survives crashes and restarts of the session's actors. The counters belong to the runtime.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ _STAGES: dict[Phase, SessionStage] = {
     "ending": "asking",
     "awaiting": "waiting",
 }
-"""What a session is at in a phase; in all others it is idle."""
+"""The stage that a phase counts as. All other phases count as idle."""
 
 
 class AskRecord(Struct):
-    """One session's.
+    """Counts the asks of one session, and tracks its stage.
 
     Args:
-        session: Its id.
-        counts: Where it is counted.
-        advise: Returns what may help an ask that failed.
+        session: Id of the session.
+        counts: The counters of the runtime.
+        advise: Returns advice about a failed ask, for the log.
         pending_calls: The calls that the session's turn waits for.
     """
 
@@ -40,7 +40,7 @@ class AskRecord(Struct):
     _stage: SessionStage = "idle"
 
     def enter(self, phase: Phase) -> None:
-        """Note in which phase the session is now."""
+        """Record the phase that the session has entered."""
         stage = _STAGES.get(phase, "idle")
         if stage != self._stage:
             self.counts.stages[self._stage] -= 1
@@ -48,11 +48,11 @@ class AskRecord(Struct):
             self._stage = stage
 
     def queue(self, more: int) -> None:
-        """Note that so many more asks wait, or fewer."""
+        """Add `more` to the number of queued asks; it may be negative."""
         self.counts.queued += more
 
     def end(self, result: AskResult) -> None:
-        """Note how an ask came out. One that awaits its caller has not ended."""
+        """Record the result of an ask. A result with the status `awaiting` is not counted: the ask has not ended."""
         if result.status in self.counts.outcomes:
             self.counts.outcomes[cast("AskOutcome", result.status)] += 1
         if result.status == "failed":
@@ -61,10 +61,10 @@ class AskRecord(Struct):
             logger.ask_interrupted(self.session, result)
 
     def refuse(self, error: ActorsError) -> None:
-        """Note that an ask was not accepted, or waited too long behind a turn that waits for its caller."""
+        """Record that an ask was rejected, or was queued for longer than its `timeout`."""
         self.counts.outcomes["refused"] += 1
         logger.ask_refused(self.session, error)
 
     def drop(self, asks: int) -> None:
-        """Note that so many accepted asks do not come to their end: their session has ended, or is put away."""
+        """Record accepted asks that will not end, because their session has ended or was released."""
         self.counts.outcomes["dropped"] += asks

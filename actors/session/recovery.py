@@ -1,8 +1,8 @@
-"""What a crash left open, closed: every call of the turn that was in flight, and that turn.
+"""Close the turn and the calls that a crash left open in the log.
 
-It is the one way from a log that breaks off to a session that can go on, whether its actors crashed, were put away, or
-were in another process. Calls keep the ends they had. Those that never began are not begun. Of those that had, the ones
-that say it does no harm are run again; it is not known what became of the others.
+Every session with an incomplete log is recovered here, whether its actors crashed, were deactivated or ran in another
+process. Calls that had ended keep their ends. Calls that had not started are closed as `never_started`. Calls that had
+started run again if their tool is declared `pure` or `idempotent`; the others are closed as `outcome_unknown`.
 """
 
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ INTERRUPTED = "the session was restarted during the ask; see its history, and as
 
 
 class Recovery(Struct):
-    """Closes what one log left open.
+    """Recovers one session.
 
     Args:
         log: Writes the session's own events.
         refs: The session's actors.
         ledger: The session's view of its ledger.
-        equipment: Its tools.
+        equipment: The session's tools.
         seq: Number of the log's last event.
-        repeatable: The calls that may be run again.
+        repeatable: The calls that may run again, according to the log.
     """
 
     log: LogWriter
@@ -49,7 +49,7 @@ class Recovery(Struct):
     _is_stopped: bool = False
 
     async def run(self) -> tuple[AskResult, int]:
-        """Close the turn in flight; return how its ask came out, and the log's last number."""
+        """Close the open turn; return the result of its ask and the number of the log's last event."""
         bound, seq = self.log.state.bound, self.seq
         await self._close_calls()
         if bound is not None:
@@ -57,12 +57,12 @@ class Recovery(Struct):
         return interrupted_result(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
 
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
-        """Run nothing again, and stop what is; from a handler of `context`."""
+        """Stop the calls that run again, and start no others. Called from a handler of `context`."""
         self._is_stopped = True
         context.send(self.refs.scheduler, StopBatch("outcome_unknown"))
 
     async def _close_calls(self) -> None:
-        """Close every call that has no end."""
+        """Close every call that has not ended, or run it again."""
         ledger = await self.ledger.query()
         pending = {item.call_id: item for item in ledger.interactions() if item.status == "pending"}
         history = self.log.state.history
@@ -77,12 +77,12 @@ class Recovery(Struct):
             await self._run_again(tuple(again), ledger)
 
     def _fits(self, call: ToolCall) -> bool:
-        """Say whether the tool of a call is still there, and still says that it may be run again."""
+        """Return True if the session still has the tool of a call, and the tool still allows a second run."""
         tool = self.equipment.tools.get(call.name)
         return tool is not None and not tool.is_external and tool.effects != "once"
 
     async def _run_again(self, calls: tuple[ToolCall, ...], ledger: Ledger) -> None:
-        """Run calls again, under the idempotency keys that they had."""
+        """Run calls again, with the same idempotency keys as before."""
         if not self._is_stopped:
             view = TurnView(self.log.state.turns, 0, self.log.state.history, ledger)
             batch = RunBatch(calls, view=view, approved=True, waited=True, again=True)

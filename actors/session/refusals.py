@@ -1,9 +1,9 @@
-"""What a request is made without once its provider has refused a part of it.
+"""Choose the parts that the next request leaves out, after a provider rejected a part of a request.
 
 In:  a classified failure, and the request that failed.
 Out: the optional parameters, or the attachments, that the next request leaves out; none if the request has none.
 
-The turn's steps and the request for a summary ask this; what they learn is shared by all sessions on the same binding.
+Used for the requests of turns and of summaries. All sessions on the same binding share the learned omissions.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,13 +27,13 @@ def refused_parameters(
     refusals: int,
     build: Callable[[tuple[Omission, ...]], Request],
 ) -> tuple[Omission, ...]:
-    """Return the refused parameters that the request can go without; none if that would be the same request.
+    """Return the rejected parameters to omit; none if omitting them would not change the request.
 
     Args:
-        failure: Why the request failed.
-        omitted: What it left out.
-        refusals: Parameters that were refused of this request before.
-        build: Returns the request with these omissions.
+        failure: The failure of the request.
+        omitted: The parameters that the request already omits.
+        refusals: Number of earlier rejections of this request.
+        build: Returns the request with the given omissions.
     """
     parameter = failure.parameter
     if parameter is None or refusals >= PARAMETER_REFUSALS:
@@ -49,7 +49,7 @@ def refused_parameters(
 def learn(
     backend: ResolvedBackend, settings: Settings, omissions: Sequence[Omission], why: str
 ) -> RefusedRequest:
-    """Remember for the binding what it refused; return what the ask's result says of it."""
+    """Record rejected parameters for the binding; return the entry for the result of the ask."""
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:
         logger.parameter_refused(backend.binding, omission.name, is_value=omission.is_value)
@@ -61,13 +61,14 @@ def learn(
 def refused_media(
     failure: Failure, cause: Cause, body: bytes, history: History, ledger: Ledger, start: int
 ) -> MediaRefused | None:
-    """Return the attachments that the provider refused, None if the request has none.
+    """Return the attachments that the provider rejected; None if the request has no attachments.
 
     Args:
-        failure, cause: Why the request failed.
+        failure, cause: The failure of the request.
         body: The request's body.
-        history, ledger: What it was rendered from.
-        start: The first message that no answered request has held.
+        history, ledger: The inputs of its transcript.
+        start: Index of the first message that no answered request contained. If the failure names no attachment, those
+            from here on are the likely cause.
     """
     from actors.adapters.refused_parts import media_parts, named_media  # few requests are refused
 

@@ -1,8 +1,8 @@
-"""Render the requests of a turn, write that they are sent, and send them.
+"""Render the requests of a turn, log them, and send them.
 
-The rounds of a turn and the request for a summary (`actors.session.compactor`) go through here, so there is one way
-from a history to an answer. A request is rendered from the newest snapshot of the ledger that the session has. If the
-ledger has changed by the time of the seal, the request is rendered again.
+The rounds of a turn and the request for a summary (`actors.session.compactor`) share this code. A request is rendered
+from the newest ledger snapshot that the session has. If the ledger has changed by the time of the seal, the request is
+rendered again.
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ class TurnRequests:
     """The requests of one turn.
 
     Args:
-        ask: What the turns of the ask share.
+        ask: The values that the turns of the ask share.
         backend: The backend that the requests are made for. It may change within a turn, with the tools.
         provider: The provider actor of that backend.
         turn: The number of the turn.
@@ -79,7 +79,7 @@ class TurnRequests:
         """The ledger that the last request was rendered from."""
 
     def build(self, plan: RequestPlan, rendered: Rendered) -> Request:
-        """Return a rendered request as its provider receives it."""
+        """Return the encoded request for a rendered transcript."""
         return self._build(plan, rendered, plan.omitted)
 
     def _build(self, plan: RequestPlan, rendered: Rendered, omitted: tuple[Omission, ...]) -> Request:
@@ -89,9 +89,9 @@ class TurnRequests:
     async def prepare(
         self, plan: RequestPlan, history: Callable[[], History], is_declined: Callable[[Rendered], bool]
     ) -> Rendered:
-        """Render a request and write that it is sent, again whenever a result came in meanwhile.
+        """Render a request and log it. If a result arrived in between, render it again.
 
-        A request with faults, or one that `is_declined`, is returned and not written.
+        A request with faults, or for which `is_declined` returns True, is returned without being logged.
         """
         ask, binding = self.ask, self.backend.binding
         while True:
@@ -107,12 +107,12 @@ class TurnRequests:
                 return rendered
 
     async def begin_epoch(self, event: EpochBegan) -> None:
-        """Write with the request that it begins an epoch."""
+        """Hold the event that begins an epoch; it is logged together with the request."""
         self.ask.log.hold(event)
         await self.ask.refs.renderer.send(Invalidate(event, self.ask.log.state.history.length))
 
     async def _seal(self, plan: RequestPlan, rendered: Rendered, snapshot: LedgerSnapshot) -> bool:
-        """Write that a request is sent; return False if it was rendered from an old snapshot."""
+        """Log a request before it is sent; return False if it was rendered from an old snapshot."""
         ask, binding, state = self.ask, self.backend.binding, rendered.lane._state
         place = self.turn, plan.round, binding, state.epoch, state.cursor
         sealed = seals(rendered, snapshot.ledger)
@@ -138,7 +138,7 @@ class TurnRequests:
         self.ask.sink.put(RequestRenderedEvent(*place, lane._state.epoch, *sizes, rendered.report))
 
     async def send(self, plan: RequestPlan, request: Request, sink: Sink | None = None) -> Generated:
-        """Send a request and return what came of it.
+        """Send a request and return its outcome.
 
         Raises:
             KernelError: The provider's actor did not answer.
@@ -154,7 +154,7 @@ class TurnRequests:
             generated = await provider.ask(generate)
         except KernelError:
             raise
-        except BaseException:  # this ask is being ended, so its answer will not be read
+        except BaseException:  # the ask is being cancelled, so no one will read the answer
             with suppress(KernelError):
                 provider.send_nowait(Abort(key))
             raise
@@ -166,9 +166,9 @@ class TurnRequests:
     def without_parameters(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, refusals: int
     ) -> tuple[Omission, ...]:
-        """Return the refused parameters that the next request leaves out; none if it cannot go without them.
+        """Return the rejected parameters that the next request omits; none if it cannot omit them.
 
-        `refusals`: the number of earlier refusals of this request.
+        `refusals`: the number of earlier rejections of this request.
         """
         omitted = refused_parameters(failure, plan.omitted, refusals, partial(self._build, plan, rendered))
         if omitted:
@@ -180,7 +180,7 @@ class TurnRequests:
     def without_media(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, start: int
     ) -> MediaRefused | None:
-        """Return the refused attachments that the next request leaves out; None if it cannot go without them.
+        """Return the rejected attachments that the next request omits; None if it has none.
 
         `start`: the index of the first message that may hold them.
         """

@@ -1,12 +1,12 @@
 """Check and record the results and decisions that callers pass for a turn that waits.
 
 In:  the mappings of `Session.ask(results=, approvals=)`, by call id.
-Out: their events in the log, all in one append, or a refusal of them all.
+Out: their events in the log, all in one append, or an error and no event.
 
-A record that holds values of other types than the log's could not be read again, so types are checked here.
+Types are checked here, because a log record with a value of a wrong type could not be decoded again.
 
-Results of external calls that no turn waits for any more are recorded all the same: the ledger says what they are, a
-late result, a duplicate, or nothing new. That a call was handed out once is in the log, whatever became of its tool.
+Results of external calls are recorded even if no turn waits for them any more. The ledger decides whether a result is
+late, a duplicate or already known. The log shows which calls were external, even if the session no longer has the tool.
 """
 
 from collections.abc import Collection, Mapping
@@ -43,10 +43,10 @@ _CHOICE: Final = "An ask takes a message, or results= and approvals= for the ask
 def check_choice(
     message: object, results: object, approvals: object, settings: Collection[str] = (), output: object = None
 ) -> None:
-    """Check that an ask is given either a message, or results and decisions and nothing else.
+    """Check that an ask has either a message, or results and decisions without settings.
 
     Raises:
-        ConfigError: It is given both or neither, or settings for an ask that waits.
+        ConfigError: The ask has both or neither, or settings together with results or decisions.
     """
     resolves = results is not None or approvals is not None
     if message is None and not resolves:
@@ -61,19 +61,20 @@ def check_choice(
 
 
 def resolutions(results: CallResults | None, approvals: Approvals | None, limits: SizeLimits) -> Resolutions:
-    """Return the results and decisions that a caller passes, as they are recorded.
+    """Convert the results and decisions that a caller passes to the form in which they are recorded.
 
     Raises:
-        NotAwaited: An argument is not a mapping by call id, or there is nothing in either.
-        DecisionRefused: A decision is of a wrong type.
-        ConfigError: A call is given a result and a decision.
+        NotAwaited: An argument is not a mapping by call id, or both are empty.
+        DecisionRefused: A decision has a wrong type.
+        ConfigError: A call has both a result and a decision.
     """
-    ended = _by_call_id("results= takes what calls returned, by call id, as {call.id: 21}", results)
+    ended = _by_call_id("results= takes a mapping of call ids to results, such as {call.id: 21}", results)
     decided = _by_call_id(
-        'approvals= takes decisions, by call id, as {call.id: ApprovalDecision("allow")}', approvals
+        'approvals= takes a mapping of call ids to decisions, such as {call.id: ApprovalDecision("allow")}',
+        approvals,
     )
     if not (ended or decided):
-        raise NotAwaited("results= and approvals= take results and decisions by call id; there are none")
+        raise NotAwaited("results= and approvals= are empty; pass at least one result or decision by call id")
     if both := ended.keys() & decided.keys():
         raise ConfigError(f"Call {min(both)!r} has a result and a decision; pass one of them")
     decisions = [_decision(call_id, given) for call_id, given in decided.items()]
@@ -87,7 +88,7 @@ def _by_call_id(expected: str, mapping: Mapping[Any, V] | None) -> dict[str, V]:
     if not isinstance(given, Mapping):
         raise NotAwaited(f"{expected}; this is of type {type(given).__name__}")
     if not all(isinstance(call_id, str) for call_id in mapping):
-        raise NotAwaited(f"{expected}; one of these ids is no text")
+        raise NotAwaited(f"{expected}; one of these ids is not a string")
     return dict(mapping)
 
 
@@ -102,7 +103,7 @@ def _decision(call_id: str, given: ApprovalDecision) -> Decision:
     if decision.verdict not in get_args(Verdict):
         raise DecisionRefused(f"A decision is 'allow' or 'deny', not {decision.verdict!r}")
     if not isinstance(reason, str):
-        raise DecisionRefused(f"reason= takes a text, not {type(reason).__name__}")
+        raise DecisionRefused(f"reason= takes a string, not {type(reason).__name__}")
     if not isinstance(arguments, Mapping | None):
         raise DecisionRefused(f"arguments= takes a mapping, not {type(arguments).__name__}")
     json = None if arguments is None else ToolCall("", "", dict(arguments)).json
@@ -115,10 +116,10 @@ def host_call(
     name: str,
     arguments: Mapping[str, JsonValue] | None,
 ) -> HostCall:
-    """Return the call of a tool that the program makes itself.
+    """Return a tool call by the program, for `Session.call_tool`.
 
     Raises:
-        SessionError: The session has no such tool, or it has no body; or the arguments are not given by name.
+        SessionError: The session has no tool of this name, the tool is external, or the arguments are not a mapping.
     """
     given: object = arguments
     if not isinstance(given, Mapping | None):
@@ -133,7 +134,7 @@ def host_call(
 async def record(
     log: LogWriter, refs: SessionRefs, ledger: SessionLedger, resolve: Resolve, generation: Generation
 ) -> ResolutionRecorded:
-    """Record results and decisions, and return the state of the turn for its session, or the refusal."""
+    """Record results and decisions; return the calls that the turn still waits for, or the error."""
     try:
         seq = await _record(log, refs, ledger, resolve, generation.live)
     except SessionError as error:
@@ -150,8 +151,10 @@ async def _record(
     """Check all results and decisions, then record them; return the number of the last event.
 
     Raises:
-        NotAwaited: A call of them was never handed out, or waits for something else. Nothing is recorded.
-        DecisionRefused: A decision is about other arguments than its call has, or with wrong ones. Nothing is recorded.
+        NotAwaited: A call is not external, or waits for a decision instead of a result, or the reverse. Nothing is
+            recorded.
+        DecisionRefused: A decision has the digest of other arguments, or its new arguments are invalid. Nothing is
+            recorded.
     """
     known = await ledger.query()
     awaited = {each.call.id: each for each in pending_calls(log.state, known)}
@@ -167,9 +170,10 @@ async def _record(
 async def _write(
     log: LogWriter, refs: SessionRefs, given: Resolutions, awaited: Mapping[CallId, PendingCall]
 ) -> int:
-    """Write decisions, and how calls ended, in one append; return the number of its last event.
+    """Log decisions and the ends of calls in one append; return the number of its last event.
 
-    The ledger writes the ends, and what the session holds is written with them.
+    The ledger logs the ends, and the events that the session holds are logged in the same append. So the decisions are
+    held, except the last one if there are no ends.
     """
     decided = [_event(decision, awaited[decision.call_id]) for decision in given.decisions]
     denials = [denial(awaited[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]
@@ -199,7 +203,7 @@ async def _check_handed_out(
     awaited: Mapping[CallId, PendingCall],
     ledger: Ledger,
 ) -> None:
-    """Refuse results of calls that were never handed out; most are awaited, and for the others the log is read."""
+    """Check that every result is for an external call. Search the log for calls that the turn does not wait for."""
     for end in ends:
         if end.call_id in awaited and awaited[end.call_id].kind == "approval":
             raise NotAwaited(
@@ -214,18 +218,22 @@ async def _check_handed_out(
                 each for event in page.events if isinstance(event, TurnPaused) for each in event.external
             }
     if late:
-        raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_call_ids(awaited)}")
+        raise NotAwaited(
+            f"Call {min(late)!r} is not an external call of this session; pending calls: {_call_ids(awaited)}"
+        )
 
 
 def _awaited_call(decision: Decision, awaited: Mapping[CallId, PendingCall]) -> PendingCall:
     """Return the pending call that a decision answers.
 
     Raises:
-        NotAwaited: The call is not awaited, or waits for its result and cannot be allowed to run here.
+        NotAwaited: The turn does not wait for the call, or the call is external and cannot be allowed to run here.
     """
     found = awaited.get(decision.call_id)
     if found is None:
-        raise NotAwaited(f"Call {decision.call_id!r} is not awaited; awaited are: {_call_ids(awaited)}")
+        raise NotAwaited(
+            f"The turn does not wait for call {decision.call_id!r}; pending calls: {_call_ids(awaited)}"
+        )
     if found.kind == "external" and decision.verdict == "allow":
         raise NotAwaited(f"Call {decision.call_id!r} waits for its result; pass it in results=")
     return found
@@ -234,10 +242,11 @@ def _awaited_call(decision: Decision, awaited: Mapping[CallId, PendingCall]) -> 
 async def _check_bound(
     refs: SessionRefs, decision: Decision, found: PendingCall, variables: Variables
 ) -> None:
-    """Refuse a decision about other arguments than the call has, and one that would run it with wrong ones."""
+    """Reject a decision with the digest of other arguments, or with invalid new arguments."""
     if decision.digest not in (None, found.digest):
         raise DecisionRefused(
-            f"The decision is about arguments {decision.digest}, call {found.call.id!r} has {found.digest}; look again"
+            f"The decision has digest {decision.digest}, but call {found.call.id!r} has {found.digest}; "
+            "review it again"
         )
     if decision.arguments is not None:
         edited = found.call.with_arguments(decision.arguments)

@@ -1,8 +1,8 @@
-"""Rewinding: a session's history ends where an earlier turn ended.
+"""Rewind the history of a session to the end of an earlier turn.
 
-It waits its turn as an ask does, and is none: nobody is asked, no turn begins, and it costs nothing. Which places there
-are is `actors.core.history.turn_ends`. The log and the ledger keep what leaves the history, so no number is given
-again.
+A rewind is queued like an ask, but sends no request and begins no turn. `actors.core.history.turn_ends` finds the
+places to which a history can be rewound. The log and the ledger keep the removed messages and calls, so their numbers
+are not used again.
 """
 
 from actors.core.history.turn_ends import end_of, refusal
@@ -18,7 +18,7 @@ from actors.session.pending import HostRewind, PendingAsks
 
 
 async def rewind(ask: AskInFlight, made: HostRewind, pending: PendingAsks) -> None:
-    """Have it written that the history ends at an earlier place, unless it ends there already, or cannot."""
+    """Log a rewind. Log nothing if the history already ends at that turn, or cannot be rewound to it."""
     state, to = ask.log.state, made.to
     result = AskResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
     if (end := end_of(state.ends, to)) is None:
@@ -40,7 +40,7 @@ async def rewind(ask: AskInFlight, made: HostRewind, pending: PendingAsks) -> No
 
 
 def open_turn(state: SessionState) -> SessionError:
-    """Return why a history cannot be rewound while a turn waits for its caller."""
+    """Return the error for a rewind while a turn waits for its caller."""
     return SessionError(
         f"Session {state.session!r} cannot be rewound: turn {state.turns} waits for its caller; cancel() it first"
     )

@@ -1,4 +1,4 @@
-"""What came of a turn, before its end is written."""
+"""The outcome of a turn, before its end is logged."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +8,7 @@ from actors.core.values.identity import Binding
 
 
 class ServedTurn(Struct, frozen=True):
-    """What came of a turn so far, and the bytes it sent last."""
+    """The last step of a turn. `sent`: the size of its last transcript, in bytes."""
 
     binding: Binding
     step: CloseStep | AwaitStep

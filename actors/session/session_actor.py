@@ -4,8 +4,8 @@
 the ask (`actors.session.driver`), so the session answers a switch, a cancel or a query while a turn runs. Further asks
 wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
-`PendingAsks` holds the accepted asks and outlives a crash. If the end of the last turn was written, the ask in flight
-then ends with its result, otherwise with an `error` event. The session continues with the queued asks.
+`PendingAsks` holds the accepted asks and survives a crash of the actors. The ask in flight then ends with its result if
+the end of its last turn was in the log, otherwise with an `error` event. The session continues with the queued asks.
 """
 
 from contextvars import Context as Variables
@@ -75,7 +75,7 @@ class SessionActor(Actor[SessionCommand]):
         self._generation = generation
         self._phase: Phase
         self._enter(phases.first(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None))
-        if state.session:  # else the log has yet to be read
+        if state.session:  # empty until the log has been read
             self.pending_calls = awaiting.pending_calls(state, state.ledger)
         self._runs = awaiting.approved_calls(state, state.ledger)
         self._is_recording = False
@@ -91,7 +91,7 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def state(self) -> SessionState:
-        """The present state, without the ledger."""
+        """The current state, without the ledger."""
         return self._log.state
 
     @property
@@ -110,7 +110,7 @@ class SessionActor(Actor[SessionCommand]):
         return rests and self._log.is_settled
 
     def on_start(self, context: Context[SessionCommand]) -> None:
-        """After a crash, go on from the log."""
+        """Rebuild the state from the log after a crash, and continue."""
         self._context = context
         self._generation.begin(context, self._go_on)
 
@@ -139,13 +139,12 @@ class SessionActor(Actor[SessionCommand]):
         self._record_next()
 
     def _wait_on(self, replay: Replay) -> None:
-        """Continue a turn that waits, if nothing is missing any more; otherwise let it wait on."""
+        """Continue a turn that waits if all its results and decisions are recorded; otherwise keep it waiting."""
         state, pending = replay.state, self._pending
         self._runs = awaiting.approved_calls(state, state.ledger)
         if not self.pending_calls and pending.current is None and pending.resolutions:
-            pending.current = pending.resolutions.pop(
-                0
-            )  # recorded before a restart; its caller has no reply yet
+            # The last results were recorded before the crash, but their caller has no reply yet.
+            pending.current = pending.resolutions.pop(0)
         current = pending.current
         if not self.pending_calls:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
@@ -159,7 +158,7 @@ class SessionActor(Actor[SessionCommand]):
             self._let_wait()
 
     def _let_wait(self) -> None:
-        """Bound the time of queued asks while the turn waits for its caller; refuse rewinds."""
+        """Start the timeouts of queued asks, and reject queued rewinds: the turn waits for its caller."""
         self._pending.drop_rewinds(open_turn(self._log.state))
         self._queue_limits.begin(self._live_context, self._pending.waiting)
 
@@ -199,7 +198,7 @@ class SessionActor(Actor[SessionCommand]):
         return self._context
 
     def _step(self, happening: PhaseEvent) -> Action:
-        """Take one step in the table; return the action."""
+        """Enter the phase that follows `happening` in the table, and return the action to take."""
         action, phase = phases.step(self._phase, happening)
         self._enter(phase)
         return action
@@ -238,7 +237,7 @@ class SessionActor(Actor[SessionCommand]):
         command.sink.close(error)
 
     def _take_up(self) -> None:
-        """Begin the next queued ask, if no ask is in flight."""
+        """Start the oldest queued ask, if no ask is in flight."""
         if self._pending.waiting and self._phase == "idle":
             self._step("submit")
             self._begin()
@@ -247,9 +246,8 @@ class SessionActor(Actor[SessionCommand]):
         """Start a child that drives the oldest queued ask."""
         submit = self._pending.take()
         self._generation.live.begin(submit.sink, Publisher(turn=self._log.state.turns))
-        if not isinstance(
-            submit.call, HostRewind
-        ):  # it may write nothing, and would leave unwritten what is held
+        # A rewind may write no event, and then a held configuration event would not be written either.
+        if not isinstance(submit.call, HostRewind):
             self._equipment.refresh()
             self._held.compare(self._live_context)
         driver = self._driver(submit.sink, submit.variables)
@@ -281,7 +279,7 @@ class SessionActor(Actor[SessionCommand]):
         await self._live_context.ref.send(Finished(self._generation.number))
 
     def _resolve(self, command: Resolve) -> None:
-        """Queue results and decisions for the turn that waits. One command after the other is recorded."""
+        """Queue results and decisions for the turn that waits. Commands are recorded one at a time."""
         resolutions = self._pending.resolutions
         if len(resolutions) >= self._pending.most_waiting:
             self._refuse(command, self._pending.too_much(self._log.state.session))
@@ -301,7 +299,7 @@ class SessionActor(Actor[SessionCommand]):
         await self._live_context.ref.send(command)
 
     def _resolution_recorded(self, command: ResolutionRecorded) -> None:
-        """Answer the caller whose results are recorded; continue the turn if nothing is missing any more."""
+        """Reply to the caller of the recorded results; continue the turn if it waits for nothing else."""
         resolve = self._pending.resolutions.pop(0)
         self._is_recording = False
         if command.error is not None:
@@ -327,7 +325,7 @@ class SessionActor(Actor[SessionCommand]):
             self._go_on_with("complete", resolve.sink, resolve.variables)
 
     def _go_on_with(self, happening: PhaseEvent, sink: Sink, variables: Variables) -> None:
-        """Start a child that continues or closes the turn that waits."""
+        """Start a child that continues the waiting turn, or closes it if the ask was cancelled or the session ends."""
         self._queue_limits.end()
         closes = self._step(happening) == "close"
         calls = (*(each.call for each in self.pending_calls), *self._runs)
@@ -368,7 +366,7 @@ class SessionActor(Actor[SessionCommand]):
             self._stop()
 
     def _stop(self) -> None:
-        """Cancel the ask in flight, or the calls that run again after a crash."""
+        """Cancel the ask in flight, or the recovery that runs calls again after a crash."""
         in_flight = self._ask or self._recovery
         assert in_flight is not None
         in_flight.cancel(self._live_context)

@@ -1,8 +1,8 @@
 """The session's view of its ledger: the actor's address, and the newest snapshot that the session has received.
 
-Every answer of the ledger contains a snapshot, so a turn renders its requests without asking for one. A result that
-comes in without the session, such as a late one, makes the snapshot old; then the ledger refuses the seal and answers
-with a newer snapshot.
+Every reply of the ledger contains a snapshot, so a turn renders its requests without a query. A result that bypasses
+the session, such as a late result, makes the snapshot old. The ledger then rejects the seal and replies with a newer
+snapshot.
 """
 
 from actors.core.ledger import Ledger
@@ -31,12 +31,12 @@ class SessionLedger:
             self.snapshot = snapshot
 
     async def query(self) -> Ledger:
-        """Query the present ledger, with the events that are still being written."""
+        """Query the current ledger, including events that are still being written."""
         self.note(await self._ref.ask(Snapshot()))
         return self.latest
 
     async def seal(self, event: RequestSent, snapshot: LedgerSnapshot) -> bool:
-        """Write that a request is sent; return False if the snapshot that it was rendered from is old."""
+        """Log that a request is sent; return False if it was rendered from an old snapshot."""
         answer = await self._ref.ask(SealResults(event, snapshot.version))
         if isinstance(answer, Recorded):
             self.note(answer.snapshot)

@@ -3,7 +3,7 @@
 `actors.core.turn.turn` yields the next step, and `actors.session.driver` passes it to `TurnSteps.do`, which asks the
 renderer, the provider, the scheduler or the ledger. An `AskInFlight` holds the values that the turns of an ask share.
 
-An event is written before it is shown: the user's message before the request, the request and its seals before its
+Every event is durable before its effect: the user's message before the request, the request and its seals before its
 first byte, the model's message before its calls run.
 """
 
@@ -49,7 +49,7 @@ class TurnSteps:
 
     Args:
         requests: Renders and sends the requests of the turn.
-        bounds: How long the turn may go on.
+        bounds: The limits of the turn.
     """
 
     def __init__(self, requests: TurnRequests, bounds: Bounds) -> None:
@@ -57,14 +57,14 @@ class TurnSteps:
         self._ask, self._refs, self._log, self._sink = ask, ask.refs, ask.log, ask.sink
         self._requests, self._number = requests, requests.turn
         self.backend: ResolvedBackend = requests.backend
-        """The backend that the turn's requests are made for."""
+        """The backend of the turn's requests. A change of tools within the turn replaces it."""
         self._plan = RequestPlan(0)  # of this round's request
         self._rendered: Rendered | None = None
-        self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
+        self._declined: tuple[bytes, str] | None = None  # the last refused transcript, and the reason
         self._round = 0
         self._was_limited = self._has_answered = False
         self._refusals = 0  # of this round's request
-        self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
+        self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as of the start of the turn
         self._bounds, self._known = bounds, NO_VIEW.ledger
         self._guard = self._new_guard()
 
@@ -97,7 +97,7 @@ class TurnSteps:
         return TurnGuard(self._history.length, self._bounds.max_tool_corrections, self._bounds.on_repeat)
 
     def is_stuck(self) -> bool:
-        """Return True if calls are repeated so often that the turn gets no more tools. All of them have ended."""
+        """Return True if calls are repeated so often that the turn gets no more tools. Requires that all have ended."""
         if not self._guard.is_stopping:
             return False
         history = self._log.state.history
@@ -135,8 +135,8 @@ class TurnSteps:
             closed = await self._refs.scheduler.ask(CloseCalls(ids, reason))
             self._ask.ledger.note(closed.snapshot)
 
-    async def _render(self, step: steps.RenderStep) -> Outcome:
-        """Render, judge, and write that the request is sent."""
+    async def _render(self, step: turns.RenderStep) -> Outcome:
+        """Render the request, have it judged, and log it."""
         binding, tally, asked = self.backend.binding, self._ask.tally, self._log.state.asked
         self._round = step.round
         if step.again:
@@ -158,7 +158,7 @@ class TurnSteps:
             fault = rendered.report.faults[0]
             return self._record_refusal("judge", str(fault), rendered.report, fault.rule)
         if self._declined is not None and self._is_declined(rendered):
-            return steps.TranscriptRefused(self._declined[1])  # the same again would be refused again
+            return turns.TranscriptRefused(self._declined[1])  # the same transcript would be refused again
         self._rendered = rendered
         if step.tools_off and not self._was_limited:
             self._was_limited = True
@@ -168,8 +168,8 @@ class TurnSteps:
     def _is_declined(self, rendered: Rendered) -> bool:
         return self._declined is not None and b"".join(rendered._segments) == self._declined[0]
 
-    async def _rewrite(self, step: steps.RewriteStep) -> Outcome:
-        """Begin an epoch: with notes for attachments, without the reasoning of the old one, or conservatively."""
+    async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
+        """Begin an epoch: with notes in place of attachments, without old reasoning, or with tool groups as text."""
         binding = self.backend.binding
         epoch = 1 + await self._epoch()
         reason: EpochReason = "refusal" if step.plain else "thinking"
@@ -191,14 +191,14 @@ class TurnSteps:
         return rendered.lane._state.epoch
 
     def _choice(self, *, tools_off: bool) -> ToolChoiceSetting | None:
-        """Return the tool choice of a request; after a call the model is free to answer in words."""
+        """Return the tool choice of a request. A forced choice holds until the first answer, so that turns can end."""
         if tools_off:
             return "none"
         asked = self._log.state.asked
         return asked.tool_choice if asked is not None and not self._has_answered else None
 
     async def _generate(self, number: int) -> Outcome:
-        """Send the request, and write the answer."""
+        """Send the request, and log the answer."""
         assert self._rendered is not None
         backend = self.backend
         request = self._requests.build(self._plan, self._rendered)
@@ -226,7 +226,7 @@ class TurnSteps:
                 assert_never(generated)
 
     def _answer_message(self, message: Message) -> Message:
-        """Return an answer in the form that the history accepts: without blocks if it has no content."""
+        """Return an answer as the history keeps it: without blocks if it has no content."""
         if self._ask.output is not None:
             message = as_text(message)
         if self._ask.tally.cut is None:
@@ -259,7 +259,7 @@ class TurnSteps:
         cause = Cause(failure.kind, failure.status)
         if (left_out := self._left_out(broken)) is not None:
             return left_out
-        if failure.action == "leave_out" and not broken.visible:  # the request has nothing of it
+        if failure.action == "leave_out" and not broken.visible:  # the request lacks the rejected part
             kind = failure.parameter.otherwise if failure.parameter else "transcript"
             failure, cause = replace(failure, kind=kind, action=ACTIONS[kind]), Cause(kind, failure.status)
         if failure.action == "our_bug":
@@ -288,8 +288,8 @@ class TurnSteps:
         request = self._requests.build(self._plan, self._rendered)
         return replace(failure, message=refused_tool(failure.message, request))
 
-    def _left_out(self, broken: BrokenAnswer) -> steps.ParameterRefused | steps.MediaRefused | None:
-        """Return what the next request leaves out of what was refused; None if it cannot go without that."""
+    def _left_out(self, broken: BrokenAnswer) -> turns.ParameterRefused | turns.MediaRefused | None:
+        """Return the rejected parts that the next request omits; None if it cannot omit them."""
         failure, state, rendered = broken.failure, self._log.state, self._rendered
         assert rendered is not None
         if failure.action != "leave_out" or broken.visible:
@@ -306,7 +306,7 @@ class TurnSteps:
         return steps.ParameterRefused(omitted, self._in_words({omission.name for omission in omitted}))
 
     def _in_words(self, omitted: Set[str]) -> ToolChoiceSetting | None:
-        """Add an instruction in place of a refused parameter; return a forced tool choice."""
+        """Add an instruction that replaces a rejected parameter; return the tool choice if that was rejected."""
         asked, ask = self._log.state.asked, self._ask
         if asked is None:
             return None

@@ -1,4 +1,4 @@
-"""Where the events of an ask go: to a caller who waits for its result only, or to the reader of its stream."""
+"""Sinks for the events of an ask: one for a caller that awaits only the result, others for readers of a stream."""
 
 from collections.abc import Awaitable, Callable
 
@@ -25,7 +25,7 @@ BUFFER = 1024
 
 
 class AnswerSink:
-    """How an ask comes out, for a caller who waits for no more than that."""
+    """Receives the result of an ask, and ignores all other events."""
 
     is_watched = False
 
@@ -35,7 +35,7 @@ class AnswerSink:
         self._error: Exception | None = None
 
     async def outcome(self) -> AskResult:
-        """Wait for it. Raises what the stream was closed with, or that the session has gone."""
+        """Wait for the result. Raises the error with which the sink was closed, or that of a session that has ended."""
         await self._ended
         if self._result is None:
             raise self._error or self._gone()
@@ -52,7 +52,7 @@ class AnswerSink:
 
 
 class AskStream:
-    """An ask's stream. The terminal event has a place of its own, so that no overflow can lose it."""
+    """The event stream of an ask. The terminal event is kept outside the buffer, so that no overflow can drop it."""
 
     is_watched = True
 
@@ -67,16 +67,16 @@ class AskStream:
 
     @property
     def has_begun(self) -> bool:
-        """True if the ask is the one in flight, or was."""
+        """True if the ask is in flight or has ended."""
         return self._begun.done()
 
     @property
     def has_ended(self) -> bool:
-        """True if its last event is there, or none will come."""
+        """True if the terminal event has arrived, or the stream was closed without one."""
         return self._terminal is not None or self._is_closed
 
     async def wait_begun(self) -> None:
-        """Wait until the ask is the one in flight, or has ended. One task at a time may wait."""
+        """Wait until the ask is in flight or has ended. Only one task may wait at a time."""
         if not self.has_begun:
             await self._begun
 
@@ -99,14 +99,14 @@ class AskStream:
     def __aiter__(self) -> "AskStream":
         return self
 
-    async def __anext__(self) -> SessionEvent:  # no generator: one that is left early would have to be closed
+    async def __anext__(self) -> SessionEvent:  # not a generator: readers that leave would have to close it
         self._check()
         while True:
             try:
                 item = await self._events.receive()
             except anyio.EndOfStream:
                 return self._last()
-            except anyio.ClosedResourceError:  # its block was left
+            except anyio.ClosedResourceError:  # the reader left the `async with` block
                 raise StopAsyncIteration from None
             if not isinstance(item, Lost):
                 self._seq = getattr(item, "seq", None) or self._seq
@@ -125,7 +125,7 @@ class AskStream:
 
 
 BETWEEN = "\n\n"
-"""Stands between the texts of two rounds, or of two backends."""
+"""Separates the texts of two rounds or two backends."""
 
 
 class TextStream:
@@ -133,8 +133,8 @@ class TextStream:
 
     Args:
         events: The ask's stream.
-        begin: Submits the ask; called with the first step.
-        checked: Raises `AskFailed` for a result that is one.
+        begin: Submits the ask; called by the first iteration.
+        checked: Returns a result, or raises `AskFailed` if the ask failed.
     """
 
     def __init__(
@@ -148,12 +148,12 @@ class TextStream:
         self._has_begun = False
         self._place: tuple[int, ...] = (0, 0)
         self.result: AskResult | None = None
-        """How the ask came out, once its text has ended; None before."""
+        """The result of the ask, set when the text has ended."""
 
     def __aiter__(self) -> "TextStream":
         return self
 
-    async def __anext__(self) -> str:  # no generator, as `AskStream` is none
+    async def __anext__(self) -> str:  # not a generator; see `AskStream`
         if not self._has_begun:
             await self._submit()
         while True:
@@ -164,7 +164,7 @@ class TextStream:
                 return text
 
     async def aclose(self) -> None:
-        """Stop reading. The turn goes on: `Session.cancel` stops it."""
+        """Stop reading. This does not stop the turn; `Session.cancel` does."""
         self._has_begun = True
         self._events.leave()
 
@@ -178,7 +178,7 @@ class TextStream:
             raise
 
     def _text(self, event: SessionEvent) -> str:
-        """Return the text that an event brings. A round's message ends the round."""
+        """Return the new text in an event. The message of a round contains the text that deltas did not deliver."""
         match event:
             case TextEvent() | ThinkingEvent():
                 return self._separate(self._round.delta(event), event.turn, event.round)
@@ -189,7 +189,7 @@ class TextStream:
                 return ""
 
     def _separate(self, text: str, *place: int) -> str:
-        """Put a blank line before the first text of a round, if a text of another round came before."""
+        """Prefix the first text of a round with a blank line, unless it is the first text of the answer."""
         if not text:
             return ""
         is_further = self._place not in ((0, 0), place)

@@ -1,8 +1,8 @@
-"""Declaring tools within a turn: what the calls of a batch changed, where a toolset is to have that at once.
+"""Declare changed tools within a turn, for toolsets that request it.
 
-Otherwise a turn keeps its tools to its end: another list loses what its provider has cached of the turn, and reasoning
-that is bound to its prefix would have to be left out in the midst of it. Where the turn has such reasoning, or the
-change does not fit its backend, it waits for the next ask as any other does, and that is shown.
+Normally a turn keeps its tools until it ends, because a new list invalidates the provider's prompt cache, and reasoning
+that is bound to the prefix would have to be left out. If the turn has such reasoning, or its backend does not accept
+the new tools, the change waits for the next ask, and an event reports that.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ from actors.telemetry import logger
 
 
 class ToolChanges:
-    """What declares, within the turns of one ask, the tools that change."""
+    """Declares changed tools within the turns of one ask."""
 
     __slots__ = ("_ask", "_backend", "_reported")
 
@@ -31,9 +31,9 @@ class ToolChanges:
         self._backend: ResolvedBackend | None = None  # with the tools of a change
 
     async def declare(self, served: TurnSteps, number: int) -> bool:
-        """Have the next requests of a turn declare what its toolsets offer now; say whether they do.
+        """Declare the current tools of the toolsets in the next requests; return True if the tools changed.
 
-        A cancel of the ask ends the wait for a list. `number` is the round that follows.
+        A cancel of the ask ends the wait for a list of tools. `number` is the round that follows.
         """
         ask = self._ask
         if not ask.equipment.may_change:
@@ -56,15 +56,15 @@ class ToolChanges:
         return True
 
     def _why_not(self, served: TurnSteps, equipment: Equipment) -> str:
-        """Return why the turn goes on with the tools it has; empty if it need not.
+        """Return the reason why the turn keeps its tools; empty if it may change them.
 
         Raises:
-            ConfigError: Its backend does not take the others.
+            ConfigError: The backend does not accept the new tools.
         """
         resolver, binding = equipment.resolver, served.binding
         self._backend = resolver.backend(resolver.member(binding), binding.dialect)
         if self._backend.binding != binding:
-            return "the backend is configured otherwise since the turn began"
+            return "the configuration of the backend has changed since the turn began"
         if equipment.resolver.config_digest == self._ask.log.state.config_digest:
             return ""
         if self._has_bound_reasoning(served):
@@ -76,7 +76,7 @@ class ToolChanges:
         return ""
 
     def _has_bound_reasoning(self, served: TurnSteps) -> bool:
-        """Say whether the ask has reasoning that its backend takes back only behind the very same tools."""
+        """Return True if the ask has reasoning that its backend accepts only with exactly the same tools."""
         if served.backend.adapter.dialect.reasoning.binding != "prefix":
             return False
         state = self._ask.log.state
@@ -89,7 +89,7 @@ class ToolChanges:
         )
 
     async def _configure(self) -> None:
-        """Have it written with the next request what that declares. Lanes that are bound to the tools begin anew."""
+        """Log the new tools with the next request. Lanes with reasoning bound to the tools begin a new epoch."""
         ask = self._ask
         event = ask.equipment.configured_event
         if event.preamble == ask.log.state.config_digest:
@@ -98,7 +98,7 @@ class ToolChanges:
         ask.log.hold(event)
 
     def _report(self, why: str, number: int) -> None:
-        """Show that a change waits for the next ask, once an ask for each reason."""
+        """Report that a change waits for the next ask, once per reason and ask."""
         if why == self._reported:
             return
         self._reported, state = why, self._ask.log.state

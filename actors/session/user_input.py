@@ -17,21 +17,25 @@ def _part(number: int, part: object) -> Text | Media:
         return Text(part)
     if isinstance(part, Text | Media):
         return part
-    raise SessionError(f"An ask takes texts, Text and Media; part {number} is of type {type(part).__name__}")
+    raise SessionError(
+        f"An ask takes strings, Text and Media; part {number} is of type {type(part).__name__}"
+    )
 
 
 def pack_user_input(message: UserInput) -> Packed:
     """Return the message of an ask, packed.
 
     Raises:
-        SessionError: The message is empty, of another role, or has a part of another type.
+        SessionError: The message is empty, has another role than `user`, or a part of it has an unsupported type.
         MediaError: An attachment is damaged.
     """
     if isinstance(message, str):
         return pack(Message("user", (Text(message),)))
     if isinstance(message, list | tuple):
         if not message:
-            raise SessionError("An ask says something; this is an empty list")
+            raise SessionError(
+                "The message of an ask is an empty list; pass at least one string, Text or Media"
+            )
         return _pack_message(Message("user", [_part(number, part) for number, part in enumerate(message)]))
     return _pack_message(message)
 
@@ -40,7 +44,7 @@ def _pack_message(message: object) -> Packed:
     try:
         packed = packed_for_host(message)
     except ValueError as error:
-        raise SessionError(f"An ask takes a text or a Message: {error}") from None
+        raise SessionError(f"An ask takes a string or a Message: {error}") from None
     assert isinstance(message, Message)
     if message.role != "user":
         raise SessionError(f"An ask takes a message of role 'user', not of role {message.role!r}")

@@ -34,7 +34,7 @@ class Handover(Struct, frozen=True, eq=False, kw_only=True):
         if not isinstance(self.target, str):
             raise ConfigError(f"target= takes the name of a target, not {type(self.target).__name__}")
         if not isinstance(self.system, str | EllipsisType | None):
-            raise ConfigError(f"system= takes a text, not {type(self.system).__name__}")
+            raise ConfigError(f"system= takes a string, not {type(self.system).__name__}")
         if isinstance(self.tools, str) or not isinstance(self.tools, Sequence | EllipsisType):
             raise ConfigError(
                 f"tools= of a handoff takes a list, not {type(self.tools).__name__}: it is read each time"

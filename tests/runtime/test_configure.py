@@ -153,7 +153,7 @@ async def test_too_many_tools_are_rejected_and_nothing_changes() -> None:
         with pytest.raises(ToolDefinitionError, match="has 130 tools and backend 'here' takes at most 128"):
             await session.configure(tools=[*many_tools(129), bench.source()])
         assert bench.notes == ["bench opened", "bench closed"]
-        with pytest.raises(ConfigError, match="system= takes a text, not int"):
+        with pytest.raises(ConfigError, match="system= takes a string, not int"):
             await session.configure(system=1)  # type: ignore[arg-type]
         await session.ask("Go.")
         assert not [event for event in log(runtime, session) if isinstance(event, Configured)]

@@ -45,9 +45,9 @@ async def pay(euros: int) -> str:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "there are none"),
+        ({}, "are empty"),
         ([(ONE, 1)], "this is of type list"),
-        ({1: "x", "a": "y"}, "one of these ids is no text"),
+        ({1: "x", "a": "y"}, "one of these ids is not a string"),
     ],
     ids=["empty", "list", "keys"],
 )
@@ -118,8 +118,8 @@ async def test_a_decision_of_the_wrong_type_is_rejected_by_call_id() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"reason": None}, "reason= takes a text, not NoneType"),
-        ({"reason": 7}, "reason= takes a text, not int"),
+        ({"reason": None}, "reason= takes a string, not NoneType"),
+        ({"reason": 7}, "reason= takes a string, not int"),
         ({"arguments": "7"}, "arguments= takes a mapping, not str"),
     ],
     ids=["none", "number", "text"],
@@ -237,22 +237,22 @@ def _invalid_calls(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: an inv
     return {
         "at= takes the number of an event, or None, not str": lambda: runtime.journal.fork("one", "3"),
         "at= takes the number of an event, or None, not bool": lambda: runtime.journal.fork("one", True),
-        "A session's id is a text, not int": lambda: runtime.journal.fork(3),
-        "A session's id is a text, not NoneType": lambda: runtime.journal.export(None),
-        "A session's id is a text, not bytes": lambda: runtime.journal.delete(b"one"),
-        "A session's id is a text, not list": lambda: runtime.resume([]),
-        "A session's id is a text, not dict": lambda: runtime.session({}),
+        "A session's id is a string, not int": lambda: runtime.journal.fork(3),
+        "A session's id is a string, not NoneType": lambda: runtime.journal.export(None),
+        "A session's id is a string, not bytes": lambda: runtime.journal.delete(b"one"),
+        "A session's id is a string, not list": lambda: runtime.resume([]),
+        "A session's id is a string, not dict": lambda: runtime.session({}),
         "An exported session is bytes or a string, not int": lambda: runtime.journal.import_session(3),
         "Session id '' is not usable": lambda: _import_without_id(runtime),
         "line 1: not the first line of an exported session": lambda: runtime.journal.import_session(file),
         "older_than= takes a datetime, a timedelta, or None, not str": lambda: delete(older_than="2020"),
-        "older_than= is a time that no clock here can tell": lambda: delete(older_than=datetime.min),
+        "older_than= is out of the range of this system's clock": lambda: delete(older_than=datetime.min),
         "dry_run= takes True, False, or None, not str": lambda: delete("one", dry_run="no"),
-        "tenant= takes a text, or None, not int": lambda: runtime.journal.delete(tenant=3),
+        "tenant= takes a string, or None, not int": lambda: runtime.journal.delete(tenant=3),
         "limit= takes a whole number from 0 to 1,000,000, not -1": lambda: runtime.journal.list(limit=-1),
         "limit= takes a whole number from 0 to 1,000,000, not 'x'": lambda: runtime.journal.list(limit="x"),
         "after= takes what StoredSession.page is, or None, not int": lambda: runtime.journal.list(after=3),
-        "tenant= takes a text, or None, not list": lambda: runtime.journal.list(tenant=[]),
+        "tenant= takes a string, or None, not list": lambda: runtime.journal.list(tenant=[]),
         "wait= takes seconds, not nan": lambda: runtime.resume("two", wait=nan),
         "wait= takes seconds, not None": lambda: runtime.resume("two", wait=None),
     }

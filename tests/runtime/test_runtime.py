@@ -309,7 +309,7 @@ async def test_an_invalid_message_is_rejected_before_it_reaches_an_actor(value: 
         error, match = (
             (ConfigError, "this has neither")
             if value is None
-            else (SessionError, "An ask takes a text or a Message: ")
+            else (SessionError, "An ask takes a string or a Message: ")
         )
         with pytest.raises(error, match=match):
             await session.ask(value)
@@ -326,7 +326,7 @@ async def test_a_target_or_system_prompt_of_the_wrong_type_is_rejected() -> None
         for refused in (session.switch, session.preview, runtime.open):
             with pytest.raises(UnknownTarget, match="A target is named by a text"):
                 await refused(nothing)
-        with pytest.raises(ConfigError, match="system= takes a text, not int"):
+        with pytest.raises(ConfigError, match="system= takes a string, not int"):
             await runtime.open("a", system=nothing)
         assert (await session.ask("Hello.")).status == "complete"
         assert restarted_actors(runtime) == []

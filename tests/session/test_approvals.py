@@ -115,7 +115,7 @@ async def test_decisions_about_other_arguments_or_unknown_calls_are_rejected() -
     look = Tool.external("look", "", {"type": "object"})
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool, look])
-        with pytest.raises(NotAwaited, match="awaited are: none"):
+        with pytest.raises(NotAwaited, match="pending calls: none"):
             await session.ask(approvals={ONE: ApprovalDecision("allow")})
         await session.ask("Delete a.")
         with pytest.raises(DecisionRefused, match="0123456789abcdef"):
@@ -210,13 +210,13 @@ async def test_decisions_that_only_allow_are_recorded_together_and_streamed() ->
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"approvals": {OTHER: ApprovalDecision("allow", digest="0123456789abcdef")}}, "look again"),
+        ({"approvals": {OTHER: ApprovalDecision("allow", digest="0123456789abcdef")}}, "review it again"),
         ({"approvals": {OTHER: ApprovalDecision("allow", arguments={"path": 7})}}, "are wrong: "),
         ({"approvals": {OTHER: ApprovalDecision("maybe")}}, "'maybe'"),  # type: ignore[arg-type]
         ({"approvals": {THIRD: ApprovalDecision("allow")}}, "pass it in results="),
-        ({"approvals": {CallId("hist_tool_9"): ApprovalDecision("deny")}}, "is not awaited"),
+        ({"approvals": {CallId("hist_tool_9"): ApprovalDecision("deny")}}, "does not wait for call"),
         ({"results": {OTHER: "forged"}}, "pass it in approvals="),
-        ({"results": {CallId("hist_tool_9"): "forged"}}, "was handed out"),
+        ({"results": {CallId("hist_tool_9"): "forged"}}, "is not an external call"),
     ],
     ids=["digest", "arguments", "verdict", "external", "unknown", "forged", "unheard-of"],
 )

@@ -289,7 +289,7 @@ async def test_if_no_summary_can_be_written_results_are_marked() -> None:
     ("turn", "why"),
     [
         (Turn(Say("Let me look again."), Call("read", {"path": "x"})), "called a tool and wrote no summary"),
-        (Turn(Say("word " * 4_000), fragment=1000), "longer than what it stands for"),
+        (Turn(Say("word " * 4_000), fragment=1000), "longer than the messages that it replaces"),
         (Turn(Say(" \n ")), "wrote no summary"),
         (Turn(Think("What did they say?")), "wrote no summary"),
     ],

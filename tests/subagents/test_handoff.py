@@ -41,7 +41,7 @@ def events_of(events: list[LogEvent], *kinds: type[LogEvent]) -> list[LogEvent]:
     ("options", "says"),
     [
         ({"target": None}, "target= takes the name of a target, not NoneType"),
-        ({"target": "b", "system": 5}, "system= takes a text, not int"),
+        ({"target": "b", "system": 5}, "system= takes a string, not int"),
         ({"target": "b", "tools": "files"}, "tools= of a handoff takes a list, not str"),
         ({"target": "b", "tools": iter(())}, "tools= of a handoff takes a list, not tuple_iterator"),
     ],
@@ -184,7 +184,7 @@ async def test_mutual_handoffs_are_limited() -> None:
         session = await runtime.open("a", tools=[TO_B, handoff("to_a", "Hand over.", target="a")])
         result = await session.ask("Go.", check=False)
     assert result.status == "failed"
-    assert f"handed on {HANDOVERS} times" in result.error
+    assert f"handed over {HANDOVERS} times" in result.error
     assert len(result.attempts) == HANDOVERS + 1
 
 

@@ -178,8 +178,8 @@ def test_an_external_tool_is_rejected_at_the_subagents_definition() -> None:
             "tools= takes a list, as [look]",
         ),
         ({"tools": "files"}, "tools= takes a list, as ['files']"),
-        ({"system": 5}, "system= takes a text, not int"),
-        ({"target": 5}, "target= takes a text, not int"),
+        ({"system": 5}, "system= takes a string, not int"),
+        ({"target": 5}, "target= takes a string, not int"),
     ],
     ids=["none", "tool", "text", "system", "target"],
 )

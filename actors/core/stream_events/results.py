@@ -68,14 +68,14 @@ class CallEnd(Struct, frozen=True):
 
 
 class ApprovalDecision(Struct, frozen=True):
-    """What a caller decides about a call that waits for approval.
+    """A caller's decision about a call that waits for approval.
 
     Args:
         verdict: `allow` runs the call, `deny` answers it without running it. An external call can be denied too.
-        reason: Why. The model is told the reason of a denial.
-        arguments: Arguments to run the call with in place of the model's.
-        digest: `PendingCall.digest` of the call that was looked at. If the call has other arguments, the decision is
-            refused. None checks nothing.
+        reason: Reason of the decision. The model receives the reason of a denial.
+        arguments: Arguments that replace those of the model.
+        digest: `PendingCall.digest` of the call that was reviewed. If the call has other arguments, the decision is
+            rejected. None skips this check.
     """
 
     verdict: Verdict
@@ -85,7 +85,7 @@ class ApprovalDecision(Struct, frozen=True):
 
 
 CallResults: TypeAlias = Mapping[str, object] | Mapping[CallId, object]
-"""What external calls returned, by call id; or the exceptions with which they failed."""
+"""Results of external calls, by call id: a return value, or the exception with which the call failed."""
 Approvals: TypeAlias = Mapping[str, ApprovalDecision] | Mapping[CallId, ApprovalDecision]
 """Decisions about calls, by call id."""
 
@@ -95,30 +95,30 @@ class AskResult(Struct, Generic[Value], frozen=True):
 
     Args:
         text: The text of the model's last message.
-        binding: The binding of the last turn.
-        attempts: Every turn of the ask, in order; more than one after failover.
-        rounds: The number of requests answered or tried in all turns. `usage` is their sum.
+        binding: The binding of the last turn: its backend, dialect, account and model.
+        attempts: Every turn of the ask and every retried request, in order.
+        rounds: The number of rounds in all turns. `usage` is the sum of their usage.
         error: The reason, in one line, why the ask is not complete; empty if it is.
         finish_reason: The provider's finish reason; None if the last round has no answer.
         incomplete: The reason why the last answer is incomplete although the ask is `complete`: `length` (a token limit
             or a full context window), `filter` (a filter or a refusal), `paused` (the model would continue on request),
             `fault`, `empty` (neither text nor a call, twice), `unparsed` (a tool call as text, which was not run). None
             if the answer is complete.
-        dropped: Parts of the answers that the history does not contain, over all rounds.
-        pending_calls: The calls that the turn waits for, if its status is `awaiting`. `Session.provide` takes the
-            results of external calls, `Session.decide` takes approvals.
+        dropped: Counts of the parts of answers, by kind, that the history does not contain, over all rounds.
+        pending_calls: The calls that the turn waits for, if the status is `awaiting`. `Session.ask` takes the results
+            of external calls as `results`, and decisions as `approvals`.
         output: The answer as a value of the type `output=`; None unless the ask is `complete`.
         cost: The cost of `usage` over all turns; None if a price is missing.
         report: The render report of the last request; None if no request was rendered.
-        losses: Content and settings that the last request left out, by kind, as in `Preview.losses`.
+        losses: Counts of the content and settings that the last request left out, by kind, as in `Preview.losses`.
         refusals: Requests of the ask that a provider or the judge refused, in order, even if the ask completed.
         skipped: Members of the target's pool that were not used, because they accept none of the session's tools.
-        repaired: Repairs of malformed calls and of the answer, each with exactly one valid reading.
+        repaired: Repairs of malformed calls and of the answer. Only JSON with one valid interpretation is repaired.
         turn: The number of the ask's last turn, which `Session.rewind` takes; 0 if it had none.
         turn_before: The last turn before the ask that `Session.rewind` takes; None if there is none.
 
-    A result that is read from the log later has no value, cost, report, losses, refusals, skipped members, repairs or
-    turn before.
+    Results that are read from the log later have no `output`, `cost`, `report`, `losses`, `refusals`, `skipped`,
+    `repaired` and `turn_before`.
     """
 
     text: str
