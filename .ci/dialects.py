@@ -212,11 +212,11 @@ def _caching(profile: Dialect) -> str:
     rules = [_MARKS[caching.marks]] if caching.marks != "none" else []
     if caching.marks != "none" and profile.model.cache == "none":
         rules.append("only for models that [cache by marks](models.md)")
-    if caching.keyed:
+    if caching.cache_key:
         rules.append("`prompt_cache_key` per lane")
     if not rules:
         return "no request fields"
-    return "; ".join([*rules, f'`cache = "long"`: {_LIVES[caching.long]}'])
+    return "; ".join([*rules, f'`cache = "long"`: {_LIVES[caching.long_lifetime]}'])
 
 
 _MARKS = {

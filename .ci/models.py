@@ -25,7 +25,7 @@ compares the two.
 
 The first row whose pattern matches a model's name describes it. Prefixes, regions, dates and tags are not part of the
 name: `openai/gpt-5.6-sol-2026-07-01` is `gpt-5.6-sol`, and `us.anthropic.claude-opus-5-5-v1:0` is `claude-opus-5-5`. A
-model without a matching row has the facts of its maker's last row, the newest generation. A model of an unknown maker
+model without a matching row uses its maker's last row, that of the newest generation. A model of an unknown maker
 accepts everything that its host accepts. Rows of Kimi, DeepSeek, GLM and MiniMax apply on their makers' own hosts,
 those of Amazon on Bedrock, and the others everywhere.
 

@@ -1,4 +1,4 @@
-"""Interrupts: tell those that a signal delivered to the process from errors that code raised itself.
+"""Distinguish interrupts that a signal delivered to the process from errors that code raised itself.
 
 Used wherever code of the program is called (`actors.kernel.host_code`) or its values are read
 (`actors.core.data.ingest`).
@@ -16,11 +16,10 @@ _RAISE = opmap["RAISE_VARARGS"]
 
 
 def is_delivered(error: BaseException) -> bool:
-    """Tell whether a signal raised this error, or one of the group that it is, in code that merely happened to run.
+    """Return True if a signal handler raised this error, or any error of this group, and not the running code.
 
-    Python's own handler of SIGINT raises without a frame, between two steps of the code or inside a call, while code
-    that raises an interrupt itself does so by `raise`. Other handlers, those of the event loops and of the program
-    included, are functions in the traceback.
+    Python's SIGINT handler adds no frame and executes no `raise`. Other handlers, those of the event loops and of the
+    program included, appear as frames in the traceback.
     """
     if is_group(error):
         return any(map(is_delivered, error.exceptions))
@@ -33,12 +32,12 @@ def is_delivered(error: BaseException) -> bool:
 
 
 def is_group(error: BaseException | None) -> TypeGuard[BaseExceptionGroup[BaseException]]:
-    """Return True if an error is a group of errors. Type checkers do not know of which, after `isinstance`."""
+    """Return True if an error is an exception group. `isinstance` alone does not tell type checkers its members."""
     return isinstance(error, BaseExceptionGroup)
 
 
 def is_raised(error: BaseException) -> bool:
-    """Tell whether a `raise` raised an error, and not the interpreter in the midst of the code."""
+    """Return True if a `raise` statement raised the error, and not the interpreter in the middle of other code."""
     steps = tuple(_steps(error.__traceback__))
     return bool(steps) and steps[-1].tb_frame.f_code.co_code[steps[-1].tb_lasti] == _RAISE
 
@@ -50,7 +49,7 @@ def _steps(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _handlers() -> Iterator[CodeType]:
-    """Yield the code of the functions that handle signals now."""
+    """Yield the code objects of the current signal handlers."""
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)  # Any: a function, however it is wrapped, or none
         while isinstance(handler, partial):

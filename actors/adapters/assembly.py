@@ -67,8 +67,8 @@ class MessageBuilder:
             upstream to which the binding is pinned, whose name in answers may differ.
         continuation: The token that continues an answer the provider paused; empty if it did not pause.
         withheld: Why the provider hid parts of the request from its model, one reason per part.
-        left_out: Content of the answer that the message lacks, as counts by the provider's name for it: logprobs,
-            search grounding, dropped calls (`cut_call`).
+        left_out: Content of the answer that is missing from the message, such as logprobs, search grounding and dropped
+            calls (`cut_call`): the number of items of each kind, keyed by the provider's name for the kind.
     """
 
     dialect: Dialect

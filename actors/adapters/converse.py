@@ -60,34 +60,36 @@ class ConverseWriter(Writing):
         super().__init__(dialect, last_role)
         self._nothing = quote(dialect.turns.empty_result or "")
 
-    def text(self, json: Json) -> None:
-        self.block(b'{"text":', json, b"}")
+    def write_text(self, json: Json) -> None:
+        self.write_block(b'{"text":', json, b"}")
 
-    def thinking(self, block: Thinking) -> None:
+    def write_thinking(self, block: Thinking) -> None:
         """Write sealed reasoning verbatim. The renderer passes no unsealed reasoning here."""
         assert block.seal is not None
         if block.seal.kind == "redacted":
-            self.block(b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
+            self.write_block(b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
         else:
             opening = b'{"reasoningContent":{"reasoningText":{"text":'
-            self.block(opening, block.json, b',"signature":')
+            self.write_block(opening, block.json, b',"signature":')
             self.more(block.seal.data, b"}}}")
 
-    def media(self, media: Media, title: str) -> None:
-        self.block(_media(media, title))
+    def write_media(self, media: Media, title: str) -> None:
+        self.write_block(_media(media, title))
 
-    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+    def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         opening = b'{"toolUse":{"toolUseId":"%b","name":"%b","input":' % (call_id.encode(), name.encode())
-        self.block(opening + call.json + b"}}")
+        self.write_block(opening + call.json + b"}}")
 
-    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+    def write_result(
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+    ) -> None:
         """Write a `toolResult` block: its text and its media. With media, a blank text is omitted."""
-        self.block(b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode())
+        self.write_block(b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode())
         self._comma = b""
         if json != b'""' or not media:
-            self.block(b'{"text":', self._result_text(json), b"}")
+            self.write_block(b'{"text":', self._result_text(json), b"}")
         for item, title in media:
-            self.block(_media(item, title))
+            self.write_block(_media(item, title))
         self._loose.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
         self._comma = b","
 

@@ -114,7 +114,7 @@ BEFORE_OVERFLOW = (
     # The model wrote what its own server could not read.
     _row("model_fault", r"tool_use_failed|MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|malformed_tool_use"),
     _row("model_fault", r"model did not call a tool"),
-    # The prompt fits, and the answer asked for does not fit behind it.
+    # The prompt fits, but the prompt plus `max_tokens` exceeds the context window.
     _rule("ANT-37", r"input length and .max_tokens. exceed context limit"),
 )
 """Searched before the dialect's overflow patterns."""

@@ -71,46 +71,48 @@ class GeminiWriter(Writing):
         self._sign_nothing()
         return super().take_pieces()
 
-    def text(self, json: Json) -> None:
-        self.block(b'{"text":', json)
+    def write_text(self, json: Json) -> None:
+        self.write_block(b'{"text":', json)
 
-    def thinking(self, block: Thinking) -> None:
+    def write_thinking(self, block: Thinking) -> None:
         """Hold a signature for the next part. The signature of a blank text is a part of its own."""
         self._sign_nothing()
         self._signature = block.json if block.seal is None else block.seal.data
         if block.seal is not None and block.seal.kind == BLANK:
-            self.block(b'{"text":', block.json)
+            self.write_block(b'{"text":', block.json)
 
-    def native(self, part: bytes) -> None:
+    def write_native(self, part: bytes) -> None:
         """Write a part verbatim. It contains its own signature."""
         self._sign_nothing()
-        super().block(part)
+        super().write_block(part)
 
-    def media(self, media: Media, title: str) -> None:
-        self.block(_inline(media))
+    def write_media(self, media: Media, title: str) -> None:
+        self.write_block(_inline(media))
 
-    def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        self.block(b'{"functionCall":{%b,"args":%b}' % (_id_and_name(call_id, name), call.json))
+    def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
+        self.write_block(b'{"functionCall":{%b,"args":%b}' % (_id_and_name(call_id, name), call.json))
 
-    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+    def write_result(
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+    ) -> None:
         key = b"error" if failed else b"output"
         opening = b'{"functionResponse":{%b,"response":{"%b":' % (_id_and_name(call_id, name), key)
         held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item, _ in media]) if media else b""
-        self.block(opening, json, b"}%b}" % held)
+        self.write_block(opening, json, b"}%b}" % held)
 
-    def block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
+    def write_block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
         """Write a part, followed by the pending signature and the closing brace."""
         signature, self._signature = self._signature, None
         if signature is None:
-            super().block(opening, literal, ending + b"}")
+            super().write_block(opening, literal, ending + b"}")
         else:
-            super().block(opening, literal, ending + b',"thoughtSignature":')
+            super().write_block(opening, literal, ending + b',"thoughtSignature":')
             self.more(signature, b"}")
 
     def _sign_nothing(self) -> None:
         """Write a pending signature without a part as the signature of an empty text."""
         if self._signature is not None:
-            self.block(b'{"text":', b'""')
+            self.write_block(b'{"text":', b'""')
 
 
 def _inline(media: Media) -> bytes:

@@ -122,7 +122,7 @@ def refuse_foreign(transcript: object, named: Dialect | None) -> None:
             in_all = bool(messages) and all(keys <= message.keys() for message in messages)
             if in_all or keys <= document.keys():
                 raise TranscriptError(
-                    f"The transcript is in the format of {tool}, which is not read; {GIVE_ONE}"
+                    f"The transcript is in the format of {tool}, which cannot be imported; {GIVE_ONE}"
                 )
 
 
@@ -221,7 +221,8 @@ def _of_block(block: Fields, place: str) -> Iterator[_Mark]:
         yield _Mark("converse", f"{place} is a text without a type", is_plain=False)
 
 
-INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")  # of a request body
+INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
+"""Keys of the system prompt in a request body."""
 
 
 def read_transcript(
@@ -250,7 +251,7 @@ def read_transcript(
         reading.note("read as %s: %s", profile.name, mark)
     reading.instruct(body, *INSTRUCTIONS)
     reading.read(messages)
-    for path in body.unread():
+    for path in body.unread_paths():
         reading.remarks.left_out.add(path.removeprefix("."))
     return reading.finish()
 
@@ -296,7 +297,7 @@ def read_declarations(body: object) -> RequestFields:
             tools += _tools(tool, left)
     model, limit, stream = read.text("model"), _limit(read), read.has_value("stream", True)
     read.has_value("store", False)  # requests are never stored
-    for path in read.unread():
+    for path in read.unread_paths():
         left.add(path.removeprefix("."))
     return RequestFields(model, tuple(tools), limit, stream, left.counts())
 

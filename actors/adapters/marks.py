@@ -39,10 +39,10 @@ def _spliced_in(kind: str, cache: Cache) -> bytes:
 
 def routing_keys(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
     """Return the keys that route a request to the machine with its cached lane; empty if there are none."""
-    if settings.cache == "off" or not dialect.caching.keyed:
+    if settings.cache == "off" or not dialect.caching.cache_key:
         return b""
     named = b',"prompt_cache_key":' + quote(facts.lane) if facts.lane else b""
-    if settings.cache != "long" or dialect.caching.long != "retention":
+    if settings.cache != "long" or dialect.caching.long_lifetime != "retention":
         return named
     return named + (_OPTIONS if dialect.model.cache == "options" else _RETENTION)
 

@@ -1,10 +1,10 @@
-"""Request a structured answer by the dialect's means: a schema in the request, an answer tool, or instructions.
+"""Request a structured answer in a way that the dialect supports: by a schema, an answer tool, or instructions.
 
-`actors.adapters.settings` and the session use it. Instructions are the weakest means, and every model accepts them:
-they go with the user's message (`actors.core.turn.output`), so the prefix before it is unchanged. A schema in the
-request is better if the provider supports it. An answer tool changes the tools, to which reasoning may be bound, so
-it is only for dialects without such a binding. In any case the answer is validated against the complete schema, so a
-provider's smaller subset weakens the guidance, not the validation.
+`actors.adapters.settings` and the session use this module. Instructions give the weakest guarantee, but every model
+accepts them. They are appended to the user's message (`actors.core.turn.output`), so the cached prefix does not change.
+A schema in the request is better where it is supported. An answer tool changes the tool list; some dialects bind
+reasoning to that list, so the tool is used only in the other dialects. The answer is always validated against the
+complete schema, also if the provider supports only a subset of it.
 """
 
 from functools import lru_cache

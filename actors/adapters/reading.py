@@ -78,7 +78,7 @@ class TranscriptReader:
             self.fold_role(message)
 
     def fold_role(self, message: WireObject) -> None:
-        """Add a message of a role that the protocol does not have: its text, or all of it."""
+        """Add a message with an unknown role as text: its `content`, or the complete JSON if it has none."""
         label = f"message of role {as_text(message.take('role'))[:40]}"
         self.fold(label, message.text("content") or message.whole())
 
@@ -128,7 +128,7 @@ class TranscriptReader:
                 continue
             message = WireObject(value)
             self.message(message)
-            for path in message.unread():
+            for path in message.unread_paths():
                 self.remarks.left_out.add(f"{self.container}[]{path}")
             if self._silent:
                 self.remarks.left_out.add(f"{self.container}[] that says nothing")
@@ -209,8 +209,7 @@ class TranscriptReader:
         free: bool = False,
         has_name: bool = False,
     ) -> None:
-        """Add a tool call under its own id. The results of a call without an id pair by the tool's name or by
-        position.
+        """Add a tool call under its own id. Results of a call without an id are matched by tool name or by position.
 
         Args:
             key: The id, "" if missing.

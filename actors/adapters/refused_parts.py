@@ -54,7 +54,7 @@ def refused_tool(message: str, request: Request) -> str:
     elif not _IS_GRAMMAR.search(message):
         return message
     for tool in tools:
-        keys = _keys(message, tool)
+        keys = _rejected_schema_keys(message, tool)
         if keys or place is not None or len(tools) == 1:
             own = request.names.get(tool.name, tool.name)
             made = request.keys.get(own, {})
@@ -63,7 +63,7 @@ def refused_tool(message: str, request: Request) -> str:
     return message
 
 
-def _keys(message: str, tool: _Tool) -> list[str]:
+def _rejected_schema_keys(message: str, tool: _Tool) -> list[str]:
     """Return the keys of a tool's schema that the message is about."""
     members = tool.schema.get("properties") if isinstance(tool.schema, dict) else None
     if (demanded := _PATTERN.search(message)) is not None and isinstance(members, dict):

@@ -7,17 +7,19 @@ A setting that the dialect does not accept is omitted and reported as a loss, so
 name the dialect refuses gets another name (`actors.core.transcript.projection.tool_name`), the same as in the
 transcript, and its schema is rewritten (`actors.adapters.schemas.host`).
 
-A parameter that the provider refused (`Settings.omitted`) is left out under one of these names:
+A parameter that the provider refused (`Settings.omitted`) has one of these names:
 
-    a setting of `actors.core.settings.table`, upstream         the setting
-    thinking                                                    the switch and its budget
-    tool_choice                                                 falls to `auto`
-    cache, cache_life                                           everything asked of the cache; the longer life alone
-    output                                                      words stand for the schema (`actors.adapters.outputs`)
-    stream                                                      the answer comes whole
-    stream_options, include                                     fields that the dialect itself sends
-    schema_keys, schema_patterns                                property keys of unusual characters, which are renamed,
-                                                                and regular expressions
+    a setting of `actors.core.settings.table`, upstream         the setting is omitted
+    thinking                                                    the thinking switch and its budget are omitted
+    tool_choice                                                 `auto` is sent instead
+    cache                                                       all cache settings are omitted
+    cache_life                                                  only the longer cache lifetime is omitted
+    output                                                      the schema is described in the prompt instead
+                                                                (`actors.adapters.outputs`)
+    stream                                                      the answer is requested without streaming
+    stream_options, include                                     the field, which the dialect itself adds, is omitted
+    schema_keys                                                 property keys with unusual characters are renamed
+    schema_patterns                                             regular expressions are omitted from schemas
 """
 
 from collections.abc import Mapping, Sequence
@@ -299,9 +301,8 @@ def _fit_values(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
         changes["stop"] = settings.stop[:most]
     losses |= dict.fromkeys(changes)
     if settings.parallel_tool_calls is not None and (not settings.tools or settings.tool_choice == "none"):
-        changes["parallel_tool_calls"] = (
-            None  # no loss: it says nothing where no call is allowed, and is rejected there
-        )
+        # no loss: without calls the setting has no effect, and hosts reject it there
+        changes["parallel_tool_calls"] = None
     return replace(settings, **changes)
 
 

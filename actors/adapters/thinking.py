@@ -106,7 +106,7 @@ def _is_gateway(dialect: Dialect) -> bool:
 
 
 def _nearest_effort(effort: str, efforts: Sequence[str]) -> str | None:
-    """Return the accepted level nearest to another one; the lower of two equally near."""
+    """Return the level in `efforts` nearest to `effort`; on a tie, the lower one. None if `effort` is unknown."""
     if effort not in EFFORTS:
         return None
     at = EFFORTS.index(effort)

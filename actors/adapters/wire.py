@@ -198,7 +198,7 @@ class WireObject:
         self._taken.update(self.fields)
         return self.fields
 
-    def unread(self) -> Iterator[str]:
+    def unread_paths(self) -> Iterator[str]:
         """Yield the path of each unread key with a value. Indices of lists are omitted."""
         for key, value in self.fields.items():
             if key in self._taken or value is None or value is False:
@@ -211,7 +211,7 @@ class WireObject:
             mark = "[]" if isinstance(value, list | tuple) else ""
             for item in self._opened[key]:
                 if isinstance(item, WireObject):
-                    yield from (f".{key}{mark}{path}" for path in item.unread())
+                    yield from (f".{key}{mark}{path}" for path in item.unread_paths())
 
     def _open(self, key: str, values: Sequence[object]) -> list[Any]:  # Any: as `_opened` has them
         if key not in self._opened:

@@ -37,7 +37,7 @@ class Writing(Writer):
             self._loose.append(opening if self._role is None else self.closing + b"," + opening)
             self._role, self._comma = role, b""
 
-    def block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
+    def write_block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
         """Write a block, or a message, after the existing ones: all of it, or the bytes around its first literal."""
         self._loose += (self._comma, opening)
         self._comma = b","
@@ -52,8 +52,8 @@ class Writing(Writer):
             self._pieces += (b"".join(self._loose), literal)
             self._loose = [ending]
 
-    def native(self, part: bytes) -> None:
-        self.block(part)
+    def write_native(self, part: bytes) -> None:
+        self.write_block(part)
 
     def take_pieces(self) -> list[bytes]:
         written = [*self._pieces, b"".join(self._loose)] if self._loose else self._pieces

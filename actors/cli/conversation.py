@@ -62,11 +62,11 @@ def _continues(options: argparse.Namespace) -> bool:
     """Return True if the options name a stored conversation.
 
     Raises:
-        ConfigError: They name several, or set a property that a stored conversation has already.
+        ConfigError: The options name several conversations, or set a property that a stored conversation has already.
     """
     if sum((options.continues, options.resume is not None, bool(options.fork))) > 1:
         raise ConfigError(
-            "--continue, --resume ID and --fork ID each name a conversation; give one, and --fork alone for a copy"
+            "--continue, --resume ID and --fork ID cannot be combined; to copy a conversation, use --fork ID alone"
         )
     if not options.continues and options.resume is None and options.fork is None:
         return False

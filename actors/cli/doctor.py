@@ -167,7 +167,7 @@ def _unsupported_parameters(events: Iterable[LogEvent]) -> dict[Binding, list[st
     found: dict[Binding, list[str]] = {}
     for event in events:
         if isinstance(event, RequestSent):
-            names = [omission.name for omission in event.omitted if not omission.is_value]
+            names = [omission.name for omission in event.omitted if not omission.only_value]
             if names:
                 found[event.binding] = list(dict.fromkeys((*found.get(event.binding, ()), *names)))
     return found

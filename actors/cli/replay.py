@@ -87,7 +87,7 @@ class RepeatedAsk(Struct, frozen=True):
         status, why: Status of the result, and the reason if it is not complete.
         text: The model's last text.
         calls: Number of calls with a recorded result.
-        missing: Calls without one, as the model made them.
+        missing: Calls without a recorded result, with the arguments that the model sent.
     """
 
     ask: int

@@ -85,7 +85,7 @@ def _unescape(text: str) -> str:
 
 
 def read_metrics(lines: Iterable[str]) -> Scrape:
-    """Return the figures of the metrics."""
+    """Parse lines of Prometheus text and return the `actors_` metrics."""
     scrape = Scrape()
     for line in lines:
         scrape.add_line(line)

@@ -196,7 +196,7 @@ class Config:
         """
         if not isinstance(target, str):
             raise UnknownTarget(
-                f"A target is named by a text, not by a value of type {type(target).__name__}"
+                f"A target is a string, such as a backend's name, not a value of type {type(target).__name__}"
             )
         if (pool := self.settings.pools.get(target)) is not None:
             members = tuple(self.backend(member) for member in pool.members)
@@ -334,7 +334,8 @@ class Config:
             return SecretStr(header_value(value))
         except ValueError:
             raise ConfigError(
-                f"Environment variable {variable} is not a valid header value; set it again"
+                f"Environment variable {variable} does not contain a valid header value; "
+                "use printable ASCII without surrounding spaces"
             ) from None
 
     def _aws(self, owner: str, region: str) -> Aws:
@@ -398,7 +399,7 @@ class Config:
             raise MissingKey(f"{owner} needs a key in the environment variable {variable}; it is not set")
         if not key.isascii() or not key.isprintable() or " " in key:
             raise ConfigError(
-                f"Environment variable {variable} has characters that no key can have; set it again"
+                f"Environment variable {variable} contains characters that are not allowed in a key; set it again"
             )
         return SecretStr(key)
 

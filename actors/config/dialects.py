@@ -146,12 +146,12 @@ def _caching_errors(profile: Dialect) -> Iterator[str]:
     if isinstance(profile, ChatDialect):
         if caching.marks == "part" and profile.turns.empty_result is None:
             yield "caching.marks: 'part' needs turns.empty_result; a blank text takes no mark (ANT-33)"
-        if caching.keyed and profile.request.keys and "prompt_cache_key" not in profile.request.keys:
-            yield "caching.keyed: request.keys do not have 'prompt_cache_key'"
-    if caching.long == "ttl" and caching.marks == "none":
-        yield "caching.long: 'ttl' needs caching.marks"
-    if caching.long == "retention" and not caching.keyed:
-        yield "caching.long: 'retention' needs caching.keyed"
+        if caching.cache_key and profile.request.keys and "prompt_cache_key" not in profile.request.keys:
+            yield "caching.cache_key: request.keys do not have 'prompt_cache_key'"
+    if caching.long_lifetime == "ttl" and caching.marks == "none":
+        yield "caching.long_lifetime: 'ttl' needs caching.marks"
+    if caching.long_lifetime == "retention" and not caching.cache_key:
+        yield "caching.long_lifetime: 'retention' needs caching.cache_key"
 
 
 def _misplaced_demand(profile: Dialect) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""Look up environment variables: in a mapping that the program gives, and with a record of the names.
+"""Look up environment variables in a mapping that the program passes, and record their names.
 
-The mapping may be a vault that is down at times: whatever it raises becomes a `ConfigError`.
+The mapping may be a vault that is temporarily unavailable: every exception of the mapping becomes a `ConfigError`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from actors.kernel.host_code import call_host
 
 
 class Noting(Mapping[str, str]):
-    """Passes on what another environment says. `seen`: each variable that was asked for, and None if it was not set."""
+    """Forwards lookups to another environment. `seen`: the value of each requested variable; None if it is not set."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -38,25 +38,29 @@ class Environment(Mapping[str, str]):
         self._environ = environ
 
     def __getitem__(self, name: str) -> str:
-        value: object = call_host(partial(self._environ.get, name), partial(_refuse, name))
+        value: object = call_host(
+            partial(self._environ.get, name), partial(_refuse, f"reading variable {name!r}")
+        )
         if value is None:
             raise KeyError(name)
         if not isinstance(value, str):
             kind = type(value).__name__
-            raise ConfigError(f"environ= gives a value of type {kind} for the variable {name}; give a text")
+            raise ConfigError(
+                f"environ= returned a value of type {kind} for variable {name!r}; return a string"
+            )
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return iter(call_host(partial(list[str], self._environ), partial(_refuse, "names")))
+        return iter(call_host(partial(list[str], self._environ), partial(_refuse, "listing the variables")))
 
     def __len__(self) -> int:
-        return call_host(partial(len, self._environ), partial(_refuse, "names"))
+        return call_host(partial(len, self._environ), partial(_refuse, "listing the variables"))
 
 
-def _refuse(what: str, error: BaseException) -> Never:
+def _refuse(action: str, error: BaseException) -> Never:
     """Raise `ConfigError` without the exception's message, which may contain a secret."""
     raise ConfigError(
-        f"environ= raised {type(error).__name__} when {what} was looked up; try again when the lookup succeeds"
+        f"environ= raised {type(error).__name__} while {action}; fix the mapping that you passed as environ="
     ) from error
 
 

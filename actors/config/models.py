@@ -57,7 +57,7 @@ def _check_efforts(facts: ModelFacts) -> None:
         if wrong := next((level for level in levels if level not in EFFORTS), None):
             raise ValueError(f"{name}: no level {quote_key(wrong)}; {hint(wrong, EFFORTS, 'there are')}")
     if sorted(efforts, key=EFFORTS.index) != list(efforts):
-        raise ValueError(f"efforts: goes from the least to the most, in the order {', '.join(EFFORTS)}")
+        raise ValueError(f"efforts: must go from the least to the most, in the order {', '.join(EFFORTS)}")
 
 
 def matching_overrides(

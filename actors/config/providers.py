@@ -15,7 +15,7 @@ Kind: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class OwnHost:
-    """The hosts of a vendor that speak another dialect than the servers that imitate the vendor.
+    """The hosts of a vendor, if their dialect differs from that of the servers that imitate the vendor.
 
     Args:
         domain: The host; its subdomains, such as those of regions, are included.
@@ -45,7 +45,7 @@ class Provider:
         url_variable: Environment variable with another base URL.
         header: The header that carries the key; in `authorization` it is sent as a bearer token.
         price_list: The provider's id in the package `genai-prices`; empty if it lists no prices for this kind.
-        own_host: Hosts that speak another dialect than `dialect`; None if there are none.
+        own_host: Hosts whose dialect differs from `dialect`; None if there are none.
     """
 
     dialect: str

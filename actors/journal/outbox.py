@@ -14,7 +14,9 @@ from actors.journal.live_events import LiveEvents
 
 
 class Outbox:
-    """The held events of a session. Its actors share one until a crash, which loses it with them.
+    """Holds the events of a session until the next append.
+
+    The session's actors share one outbox, which is lost if they crash.
 
     Args:
         session: The session's id.

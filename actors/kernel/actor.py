@@ -51,7 +51,9 @@ class Actor(Generic[C]):
         It often runs on the sender's stack, so it must be short. For longer work, start a child that reports its end
         by a message. An exception is a crash: the asker gets `ActorFailed`, and the factory rebuilds the actor.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no receive for {type(command).__name__}.")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not implement `receive`, so it cannot handle {type(command).__name__}."
+        )
 
 
 class Context(Struct, Generic[C], eq=False):

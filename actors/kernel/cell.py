@@ -20,7 +20,7 @@ from actors.errors import ActorFailed
 from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Context
 from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import TOLD, Command
+from actors.kernel.message import NO_REPLY, Command
 from actors.kernel.receiver import C, Receiver
 from actors.kernel.shared import SystemState
 
@@ -139,7 +139,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         else:
             self.handled += 1
             reply = command.reply
-            if reply is not TOLD and not (reply.ended if reply.waiter is None else reply.waiter.done()):
+            if reply is not NO_REPLY and not (reply.ended if reply.waiter is None else reply.waiter.done()):
                 life.defer(reply)
         took = system.clock() - began
         if took > system.slow:

@@ -40,7 +40,7 @@ class Dropped(BaseException):
     """Raised in a contained task that was dropped."""
 
 
-class Contained:
+class ContainedTask:
     """One running piece of foreign code. Created by `Containment.start`."""
 
     name: str
@@ -136,7 +136,7 @@ class Containment:
 
     def __init__(self, loop: EventLoop) -> None:
         self.loop = loop
-        self.step: tuple[Contained, float] | None = None
+        self.step: tuple[ContainedTask, float] | None = None
         """The piece that is running at this moment, and its start by `time.monotonic`. Read by other threads."""
         self.on_start: Callable[[], object] = _nothing
         """Called whenever a piece with `about` starts."""
@@ -146,7 +146,7 @@ class Containment:
         """Number of running pieces with `about`."""
         self._nursery: trio.Nursery | None = None
         self._spare: list[trio.Nursery] = []  # nurseries without a piece
-        self._running: dict[Contained, object] = {}
+        self._running: dict[ContainedTask, object] = {}
         self._changes = Changes(loop)
 
     @property
@@ -162,7 +162,7 @@ class Containment:
             yield
             return
         # deliver interrupts to the host, where no tool can swallow them
-        trio.lowlevel.enable_ki_protection(Contained.run)
+        trio.lowlevel.enable_ki_protection(ContainedTask.run)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             yield
@@ -171,12 +171,12 @@ class Containment:
 
     def start(
         self, work: Work, ended: Ended, name: str, context: contextvars.Context, about: object = None
-    ) -> Contained:
+    ) -> ContainedTask:
         """Start `work` in a task that it may corrupt. `ended` and `context` as in `Tasks.start`.
 
         `about` describes the work to readers of `step`.
         """
-        contained = Contained(self, work, ended, name, about)
+        contained = ContainedTask(self, work, ended, name, about)
         run = prime(contained.run())
         self._running[contained] = None
         self.named += about is not None
@@ -190,7 +190,7 @@ class Containment:
             self.on_start()
         return contained
 
-    def record_end(self, contained: Contained, *, is_sound: bool) -> None:
+    def record_end(self, contained: ContainedTask, *, is_sound: bool) -> None:
         """Record the end of a piece, which is the running task. `is_sound`: its nursery is intact."""
         del self._running[contained]
         self.named -= contained.about is not None

@@ -19,7 +19,7 @@ from actors.kernel.message import Command
 Visit: TypeAlias = Callable[[int], bool]
 """Handles up to this number of an actor's messages, and returns True if more remain. It never raises."""
 
-BATCH = 32  # messages handled of one actor before the next one
+BATCH = 32  # messages of one actor to handle before the next actor runs
 STRETCH = 64  # messages handled before the event loop gets control
 
 

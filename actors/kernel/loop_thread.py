@@ -125,7 +125,7 @@ class LoopThread:
         self._thread.join(CLOSING)
         if self._thread.is_alive():
             raise KernelError(
-                f"This {self._name} is still being left after {CLOSING:g} s; close it again to wait on"
+                f"This {self._name} is not closed after {CLOSING:g} s; call close() again to continue waiting"
             )
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -134,7 +134,7 @@ class LoopThread:
     def _check(self) -> None:
         if os.getpid() != self._process:
             raise WrongEventLoop(
-                f"This {self._name} belongs to the process that this one was forked from; make another here"
+                f"This {self._name} belongs to the process from which this one was forked; create a new one here"
             )
         if threading.current_thread() is self._thread:
             raise self._own_loop()
@@ -148,7 +148,7 @@ class LoopThread:
         )
 
     def _closed_error(self) -> KernelError:
-        return KernelError(f"This {self._name} was closed; make another")
+        return KernelError(f"This {self._name} was closed; create a new one")
 
     def _set_stopped(self) -> None:
         if self._stopped is not None:
@@ -253,8 +253,8 @@ class RunningLoops:
         with self._lock:
             if self._is_over:
                 raise KernelError(
-                    "The program's main thread has ended, and what it hosts with it; make this earlier, and let the "
-                    "main thread wait (Thread.join)"
+                    "The program's main thread has ended, and its event loops with it; create this object earlier, and "
+                    "let the main thread wait (Thread.join)"
                 )
             if self._watch is None:
                 watch = threading.Thread(target=self._stop_at_exit, name="actors sync exit")

@@ -65,13 +65,13 @@ class Reply(Generic[R]):
         self.send(failure)
 
 
-UNSENT: Reply[Any] = Reply()  # Any: it gets no answer
+UNSENT: Reply[Any] = Reply()  # Any: a placeholder for queries of every type; it never receives an answer
 """The reply of a query before it is sent. Looking up a missing attribute would be slow."""
 
-TOLD: Reply[Any] = Reply()  # Any: as above
-"""The reply of a sent command, which has no asker."""
+NO_REPLY: Reply[Any] = Reply()  # Any: as above
+"""The reply of a message that was sent without `ask`. It discards answers."""
 
-UNSENT.ended = TOLD.ended = True
+UNSENT.ended = NO_REPLY.ended = True
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class Command(Struct, frozen=True, kw_only=True):
     """
 
     control: ClassVar[bool] = False
-    reply: Reply[Any] = TOLD  # Any: replies of every type
+    reply: Reply[Any] = NO_REPLY  # Any: replies of every type
 
 
 class Query(Command, Generic[R_co], frozen=True, kw_only=True):
@@ -99,5 +99,5 @@ def with_reply(message: M, reply: Reply[Any]) -> M:  # Any: as above
 
 
 def sendable(message: M) -> M:
-    """Return `message`, ready to send: the reply of a query without an asker is `TOLD`."""
-    return with_reply(message, TOLD) if message.reply.is_done else message
+    """Return `message` ready to send. A query sent without `ask` gets `NO_REPLY`, which discards the answer."""
+    return with_reply(message, NO_REPLY) if message.reply.is_done else message

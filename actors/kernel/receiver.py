@@ -17,7 +17,7 @@ from actors.kernel.account import State
 from actors.kernel.dispatch import STRETCH
 from actors.kernel.event_loop import Scope, wake
 from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import TOLD, Command, sendable
+from actors.kernel.message import NO_REPLY, Command, sendable
 from actors.kernel.shared import SystemState
 
 C = TypeVar("C", bound=Command, contravariant=True)
@@ -113,7 +113,7 @@ class Receiver(Struct, Generic[C], eq=False):
 
     def offer(self, command: Command) -> bool:
         """Send without waiting; return False if there is no space."""
-        return self.take(command if command.reply is TOLD else sendable(command))
+        return self.take(command if command.reply is NO_REPLY else sendable(command))
 
     def take(self, command: Command) -> bool:
         """Handle `command` now if the actor is idle, otherwise queue it; return False if there is no space."""

@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 from actors.errors import AskOrderError
 from actors.kernel.event_loop import Waiter, wake
 from actors.kernel.mailbox import MailboxFull
-from actors.kernel.message import TOLD, ErrorReply, Query, R, Reply, sendable, with_reply
+from actors.kernel.message import NO_REPLY, ErrorReply, Query, R, Reply, sendable, with_reply
 from actors.kernel.receiver import C, Receiver, current_child
 
 
@@ -47,7 +47,8 @@ class Ref(ObjectSendStream[C], Generic[C]):
     async def send(self, item: C) -> None:
         """Send a command. An idle actor handles it before this returns; otherwise it is put into the mailbox.
 
-        Yields to other tasks only while the mailbox is full. A caller that is cancelled then has sent nothing.
+        Yields to other tasks only while the mailbox is full. If the caller is cancelled during that wait, the command
+        is not sent.
 
         Raises:
             ActorStopped: The actor has ended.
@@ -56,7 +57,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
         """
         if self._is_closed:
             raise ClosedResourceError
-        message = item if item.reply is TOLD else sendable(item)
+        message = item if item.reply is NO_REPLY else sendable(item)
         if not self.receiver.take(message):
             await self.receiver.wait_for_space(message, inf)
 

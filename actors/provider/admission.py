@@ -106,10 +106,11 @@ class Admission:
 
     Args:
         name: Name of the backend, for messages.
-        pace: Its limits.
+        pace: The limits of the backend.
         now: The loop's clock.
-        later: Calls a function at a time of that clock.
-        least: Shortest period of failures in seconds that opens the breaker: one request's retries take as long.
+        later: Schedules a function for a time on that clock.
+        least: Seconds that failures must span before the breaker opens, so that the retries of one request cannot open
+            it.
     """
 
     in_flight: int

@@ -45,7 +45,7 @@ _NO_SETTINGS = frozenset(("stream_options", "include"))
 """Parameters without a setting."""
 
 
-def ask_failed(result: AskResult, config: "Config") -> AskFailed:
+def ask_failed_error(result: AskResult, config: "Config") -> AskFailed:
     """Return the error for a failed ask."""
     cause = _cause(result)
     return AskFailed(

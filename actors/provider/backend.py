@@ -14,7 +14,7 @@ from actors.adapters.request import Request, Settings
 from actors.adapters.settings import can_force
 from actors.core.dialects.dialect import lane_key
 from actors.core.lanes.lane import Rendered
-from actors.core.log.events import Omission
+from actors.core.log.events import OmittedParameter
 from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stats.stats import ToolCounts
@@ -39,7 +39,7 @@ class ResolvedBackend(Struct):
         session: str,
         choice: ToolChoiceSetting | None = None,
         asked: Asked | None = None,
-        omitted: Sequence[Omission] = (),
+        omitted: Sequence[OmittedParameter] = (),
     ) -> Request:
         """Return the request for a rendered transcript of a session, with the settings of its ask.
 
@@ -76,7 +76,9 @@ class ResolvedBackend(Struct):
         is_refused = any(omission.name == "tool_choice" for omission in self.facts.omissions(settings))
         return asked.tool_choice if is_refused or not can_force(settings, self.adapter.dialect) else None
 
-    def omissions(self, choice: ToolChoiceSetting | None, asked: Asked | None) -> tuple[Omission, ...]:
+    def omissions(
+        self, choice: ToolChoiceSetting | None, asked: Asked | None
+    ) -> tuple[OmittedParameter, ...]:
         """Return the parameters that a request omits because the provider rejected them before."""
         return self.facts.omissions(self.asked_settings(choice, asked))
 

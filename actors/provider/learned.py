@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from actors.adapters.request import Settings
 from actors.adapters.settings import setting_value
-from actors.core.log.events import Omission
+from actors.core.log.events import OmittedParameter
 from actors.core.policy.learned import models_entry
 from actors.core.stats.stats import LearnedFact
 from actors.core.values.identity import Binding
@@ -34,20 +34,23 @@ class BindingFacts(Struct):
     unsupported: dict[str, str] = {}
     values: dict[tuple[str, str], str] = {}
 
-    def omissions(self, settings: Settings) -> tuple[Omission, ...]:
+    def omissions(self, settings: Settings) -> tuple[OmittedParameter, ...]:
         """Return the parameters that a request with these settings omits."""
         if not (self.unsupported or self.values):
             return ()
         rejected = dict.fromkeys(
             name for name, value in self.values if setting_value(settings, name) == value
         )
-        omitted = [Omission(name) for name in self.unsupported]
-        return (*omitted, *(Omission(name, True) for name in rejected if name not in self.unsupported))
+        omitted = [OmittedParameter(name) for name in self.unsupported]
+        return (
+            *omitted,
+            *(OmittedParameter(name, True) for name in rejected if name not in self.unsupported),
+        )
 
-    def learn(self, omissions: Iterable[Omission], settings: Settings, why: str) -> None:
+    def learn(self, omissions: Iterable[OmittedParameter], settings: Settings, why: str) -> None:
         """Record why a request with these settings was rejected."""
         for omission in omissions:
-            if not omission.is_value:
+            if not omission.only_value:
                 self.unsupported[omission.name] = why
                 continue
             self.values[omission.name, setting_value(settings, omission.name)] = why

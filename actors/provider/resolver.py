@@ -203,8 +203,8 @@ class Resolver:
         most = self._config.dialect_of(backend.binding).request.max_tools
         if most is not None and (count := len(self._tools)) > most:
             raise ToolDefinitionError(
-                f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
-                f"({backend.dialect}); give it fewer, or another backend"
+                f"The session has {count} tools, but backend {backend.name!r} accepts at most {most} "
+                f"({backend.dialect}); remove some tools or use another backend"
             )
 
     def backend(self, member: str, dialect: str | None = None) -> ResolvedBackend:
@@ -267,8 +267,8 @@ def check_priced(
         resolver.rates(resolver.backend(member).binding) for member in pool.members
     ):
         raise ConfigError(
-            f"Pool {pool.name!r} has the policy 'cheapest', but no member has a price; add price to its backends, "
-            "[prices] to the configuration, or Runtime(prices=...)"
+            f"Pool {pool.name!r} goes to its cheapest member, but none has a price; add price to its "
+            "backends, or [prices], or Runtime(prices=...)"
         )
     is_counted = budget is not None and budget.money is not None
     if not (is_counted or any(each.counts_money for each in resolver.budgets(tenant, target))):

@@ -436,7 +436,7 @@ class Round:
                     if not is_begun and (begun := chunk.lstrip()):
                         is_begun = True
                         if begun.startswith(b"{"):  # some servers ignore the request for a stream
-                            self._read_whole()
+                            self._use_document_decoder()
                             silence.allow()
                     self._show(events := self._decoder.feed(chunk))
                     silence.hear(events)
@@ -448,7 +448,7 @@ class Round:
             if not self._decoder.ended:
                 raise
 
-    def _read_whole(self) -> None:
+    def _use_document_decoder(self) -> None:
         """Read this response as one document."""
         if self._continued:
             self._decoder.resume(stream=False)
@@ -478,7 +478,8 @@ class Round:
                 case ThinkingDelta(text=text):
                     self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
                 case CallStarted():
-                    self._hear()  # the decoder keeps it, like the others
+                    # a started call counts as the first token; the decoder collects it, so no event is emitted
+                    self._hear()
                 case ArgumentsDelta() | CallDone() | Usage() | Finish():
                     pass
                 case _:

@@ -126,7 +126,7 @@ class Claims:
             self._registry.change_suffix()
 
     async def claim_existing(self, given: str, wait: float) -> str:
-        """Reserve and claim a session that has a log; wait so many seconds for a host that has it.
+        """Reserve and claim a session that has a log; wait up to `wait` seconds for another host to release it.
 
         Raises:
             SessionUnknown: The session has no log.

@@ -156,7 +156,7 @@ class SessionCaller:
             await self._send(command, lambda actors: actors.session)
         except ActorsError as error:
             if isinstance(command, Submit):
-                self._lifecycle.record.refuse(error)
+                self._lifecycle.record.record_refusal(error)
             command.sink.close(error)
             raise
 

@@ -132,7 +132,7 @@ def seconds_of(time: datetime | None) -> float | None:
     try:
         return None if time is None else time.timestamp()
     except (ValueError, OverflowError) as error:
-        raise ConfigError(f"older_than= is out of the range of this system's clock: {error}") from None
+        raise ConfigError(f"older_than= is outside the range of the system clock: {error}") from None
 
 
 def dumps_to(to: "OnRefusal") -> "Dumps":

@@ -37,8 +37,8 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: the event loop's own
         """Resume the opening. See `Coroutine.send`."""
         return self._opening.send(value)
 
-    def throw(self, *failure: Any) -> Any:  # Any: as above, in the forms that coroutines take
-        """Raise an exception in the opening. See `Coroutine.throw`."""
+    def throw(self, *failure: Any) -> Any:  # Any: the argument forms of `Coroutine.throw`
+        """Raise in it, as in a coroutine."""
         return self._opening.throw(*failure)
 
     def close(self) -> None:

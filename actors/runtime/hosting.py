@@ -9,7 +9,7 @@ from actors.journal.journal_actor import JournalActor
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
 from actors.kernel import SHARED, System
-from actors.provider.advice import ask_failed
+from actors.provider.advice import ask_failed_error
 from actors.runtime.backends import RuntimeBackends
 from actors.runtime.limits import fitted_limits, turn_bounds
 from actors.runtime.residency import HostedSession, Residency
@@ -56,7 +56,7 @@ def make_host(
         ended,
         Toolsets(system, lru_cache(None)(partial(_named_server, config))),
         open_below,
-        partial(ask_failed, config=config),
+        partial(ask_failed_error, config=config),
         tool_failed,
         readers,
         tracing,

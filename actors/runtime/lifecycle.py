@@ -42,7 +42,7 @@ from actors.scheduler.children import ParentCall
 from actors.session.commands import Close
 from actors.session.configuration import Change, Configuration
 from actors.session.pending import PendingAsks, copy_error
-from actors.session.records import AskRecord
+from actors.session.records import SessionAskTracker
 from actors.telemetry import logger
 from actors.tools import Toolset
 from actors.tools.toolsets import ToolItem
@@ -107,7 +107,7 @@ class SessionLifecycle:
         pending: PendingAsks | None = None,
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
-        self.record: AskRecord = AskRecord(spec.name, host.backends.meters.asks, host.advise)
+        self.record: AskRecord = SessionAskTracker(spec.name, host.backends.meters.asks, host.advise)
         self.holding: MemoryUse = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: ParentCall | None = None
@@ -148,7 +148,7 @@ class SessionLifecycle:
 
     @property
     def state(self) -> LifecycleState:
-        """The state, as in the table."""
+        """The session's current state; see the table in `actors.core.session.lifecycle`."""
         return self._state
 
     @property
@@ -371,8 +371,8 @@ class SessionLifecycle:
         while self.is_ending:
             await self.current.wait_ended()
 
-    async def settle(self) -> None:
-        """Cancel the ask in flight, drop queued asks, and wait for a close in progress."""
+    async def interrupt_asks(self) -> None:
+        """End the ask in flight, drop the queued asks, and wait for a close that is under way."""
         if self.closing is not None:
             await self.closing.wait()
         while self.actors is not None and self.actors.busy:

@@ -68,7 +68,8 @@ class SessionConfig(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.approve is not None and not callable(self.approve):
             raise ConfigError(
-                f"approve= takes a function of a call, not {self.approve!r}; `lambda call: True` allows them all"
+                f"approve= must be a function that takes a tool call, not {self.approve!r}; "
+                "to approve every call, pass `lambda call: True`"
             )
 
 
@@ -135,7 +136,7 @@ class SessionOpener:
         target: str | None,
         wait: float,
     ) -> Session:
-        """Go on with a session from its log. See `Runtime.resume`."""
+        """Resume a session from its log. See `Runtime.resume`."""
         await self._admit("")
         async with claiming(self._host, self._registry) as claims:
             await claims.claim_existing(name, wait)

@@ -98,7 +98,7 @@ class SessionRegistry:
         name: object = given  # callers may pass anything
         if not (isinstance(name, str) and SESSION_ID.fullmatch(name)):
             raise ConfigError(
-                f"Session id {str(given)[:80]!r} is not usable; it takes 1 to 64 letters, digits, '_' or '-'"
+                f"Session id {str(given)[:80]!r} is invalid; use 1 to 64 letters, digits, '_' or '-'"
             )
         if self.is_taken(given):
             raise SessionExists(

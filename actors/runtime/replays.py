@@ -74,9 +74,7 @@ def awaited_form(state: SessionState, output: Any) -> Output[Any] | None:  # Any
         return None
     form = output_of(output)
     if state.asked is None or state.asked.output != form.schema:
-        raise ConfigError(
-            "output= differs from the output= of the ask that waits; pass the same one, or omit it"
-        )
+        raise ConfigError("output= differs from the output type of the waiting ask; omit it")
     return form
 
 

@@ -47,8 +47,8 @@ class HostedSession(Protocol):
         """End the session here if it has no handle and is idle; its log stays open. Return True if it has ended."""
         ...
 
-    async def settle(self) -> None:
-        """Cancel the ask in flight, and drop queued asks."""
+    async def interrupt_asks(self) -> None:
+        """End the ask in flight, and drop the queued asks."""
 
 
 class Residency(Struct):

@@ -165,7 +165,7 @@ class Runtime:
 
     async def __aenter__(self) -> Self:
         if self._was_entered:
-            raise KernelError("A runtime is entered once; make another")
+            raise KernelError("A Runtime can be entered only once; create a new one")
         self._was_entered, self._was_left = True, False
         if self._seed is None:
             self._random.seed()  # the process may have been forked since the runtime was made
@@ -231,14 +231,14 @@ class Runtime:
             await self._host.toolsets.close()
 
     async def _close(self) -> None:
-        """Give back what the runtime holds, when nothing uses it any more."""
+        """Release the runtime's resources once nothing uses them."""
         if self._host is not None:
             for name in self.sessions:
                 self._host.readers.end(name)
         self._host = None
         self._registry.open.clear()
         logger.tools_running(self._system.containment.names)
-        if self._may_use_threads:  # it does not if it was cancelled while it was entered
+        if self._may_use_threads:  # False if `__aenter__` was cancelled early
             self._may_use_threads = False
             THREADS.leave()
             TUNING.leave(self._gc)
@@ -265,7 +265,7 @@ class Runtime:
         host = self._running_host()
         host.check()
         if not host.running:
-            raise KernelError("This runtime is being left, so it opens no sessions; enter a new Runtime")
+            raise KernelError("This runtime is closing; it opens no more sessions")
         host.admit()
         return host
 
@@ -340,7 +340,7 @@ class Runtime:
         opener = SessionOpener(host, self._registry)
         if resume:
             if id is None:
-                raise ConfigError("resume=True takes an id=, of the session to open or resume; pass one")
+                raise ConfigError("resume=True needs id=, the id of the session to open or resume")
             return await opener.open_or_resume(id, new, config)
         return await opener.open(id, new, config)
 

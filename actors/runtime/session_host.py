@@ -114,7 +114,7 @@ class SessionHost(Struct):
 
     @property
     def loop_lag(self) -> LoopLag:
-        """How late the event loop was, as a histogram."""
+        """A histogram of event-loop lag, in seconds."""
         lags = self.turnstile.lags
         return LoopLag(dict(zip((*LAGS, inf), lags.counts, strict=True)), lags.seconds, lags.longest)
 
@@ -213,7 +213,7 @@ class SessionHost(Struct):
         self.running = False
         async with anyio.create_task_group() as tasks:
             for session in tuple(self.residency.active.values()):
-                tasks.start_soon(session.settle)
+                tasks.start_soon(session.interrupt_asks)
 
 
 def _log_error(name: str, error: BaseException | None) -> None:

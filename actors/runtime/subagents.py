@@ -37,12 +37,12 @@ def subagent(
     the parent session decides about the calls of the new session that need approval; without one, they are denied.
 
     Args:
-        name: Name of the tool.
-        description: Tells the model which tasks to delegate.
-        target: Target of the new session; by default, the target of the parent session.
-        system: System prompt of the new session.
-        tools: Tools of the new session. External tools are rejected, because their results could not be passed.
-        output: Type of the answer, as in `Session.ask`. The call then returns a value of this type instead of text.
+        name: As of any tool.
+        description: For the model: what it may leave to it.
+        target: Whom it talks to; the target of the session above if not given.
+        system: Its system prompt.
+        tools: What its model may call. External tools are rejected: no caller could pass their results.
+        output: The form of its answer, as in `Session.ask`; the call returns that value then, not a text.
         options: Fields of `Tool`.
 
     Raises:
@@ -62,8 +62,8 @@ def subagent(
     for each in offered:
         if isinstance(each, Tool) and each.is_external:
             raise ToolDefinitionError(
-                f"Subagent {name!r} has the external tool {each.name!r}, whose results nobody could pass; "
-                "give that to the session above"
+                f"Subagent {name!r} has the external tool {each.name!r}, but no caller could pass its results; "
+                "give the tool to the parent session"
             )
 
     async def ask(task: str, context: ToolContext[Any]) -> object:  # Any: it uses none

@@ -26,7 +26,7 @@ from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, JournalError, KernelError, ReentrantCall, ResourceBusy, ThreadsBusy
 from actors.interrupts import is_delivered, is_group
-from actors.kernel.contained import Contained
+from actors.kernel.contained import ContainedTask
 from actors.kernel.deadlines import Timer
 from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
@@ -77,7 +77,7 @@ class _Raised(Struct, frozen=True):
 
 
 class CallExecution:
-    """One call. `prepare` it, and once that it begins is durable `start` it."""
+    """One tool call. Call `try_acquire`, then `start` once the call's `Started` event is durable."""
 
     call: ToolCall
     tool: Tool[..., Any]
@@ -95,7 +95,7 @@ class CallExecution:
         self._asks = planned.asks
         self._place: ThreadSlot | None = None
         self._thread: ThreadSlot | None = None
-        self._task: Contained | None = None
+        self._task: ContainedTask | None = None
         self._inside: Inside | None = None
         self._timer: Timer | None = None
         self._writer: ResourceWriter | None = None
@@ -117,8 +117,8 @@ class CallExecution:
         """True if the tool was asked to stop."""
         return self._is_stopped or self.is_late
 
-    def prepare(self) -> bool:
-        """Acquire a thread and the resources of the call. Return True if the tool runs as soon as `start` is called."""
+    def try_acquire(self) -> bool:
+        """Try to acquire what the call needs, without waiting. Return True if `start` can begin the call at once."""
         if (self.tool.resources and self._must_wait()) or self._asks:
             return False
         if self.site.executor.quarantine.is_disabled(self.tool):
@@ -129,7 +129,7 @@ class CallExecution:
         return self.is_begun
 
     def _must_wait(self) -> bool:
-        """Queue the call for the resources that its tool writes to; return True if it must wait for an earlier call."""
+        """Enter the order of the calls that write to the same resources. Return True if another call comes first."""
         rule = partial(self.tool.keys_of, self.call.arguments)
         keys = call_host(partial(with_variables, self.site.context, rule), self._note_fault)
         if keys is None:
@@ -228,12 +228,12 @@ class CallExecution:
             if self._fault is not None:
                 raise self._fault
             if self._writer is not None and self._writer.has_to_wait:
-                await self._writer.turn()
+                await self._writer.wait_for_turn()
             if not self.is_begun and self.site.executor.quarantine.is_disabled(self.tool):
                 return Failed(self.call.id, _disabled_error(self.tool.name))
             if not self.tool.is_async and self._place is None:
                 self._place = await self._wait_for_slot(THREADS, self.site.executor.limits.threads)
-            if self._is_stopped or not (self.is_begun or await self._begins()):
+            if self._is_stopped or not (self.is_begun or await self._record_start()):
                 return None
             if self.tool.timeout is not None:
                 self._timer = self.site.executor.after(self.tool.timeout, self._time_out)
@@ -248,8 +248,8 @@ class CallExecution:
                 raise
             return self._failure_event(error)
 
-    async def _begins(self) -> bool:
-        """Have it written that the call begins; say whether it was."""
+    async def _record_start(self) -> bool:
+        """Record the start of the call. Return True if it was recorded."""
         try:
             await self.site.begin(self.start_event)
         except (KernelError, JournalError):  # its session has ended, or goes on from its log

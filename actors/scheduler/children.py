@@ -174,7 +174,7 @@ class Subagents:
     def _check(self) -> None:
         if self._is_ending:
             raise SessionClosed(
-                f"Call {self._above.call_id} of session {self._above.session!r} is ending; it opens no subagent"
+                f"Call {self._above.call_id} of session {self._above.session!r} is ending and cannot open a subagent"
             )
 
 

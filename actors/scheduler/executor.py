@@ -15,7 +15,7 @@ from actors.core.data.ingest import DEFAULT_LIMITS
 from actors.core.data.truncate import SizeLimits
 from actors.core.stats.measures import ToolMeasures
 from actors.kernel import System
-from actors.kernel.contained import Contained
+from actors.kernel.contained import ContainedTask
 from actors.kernel.deadlines import Timer
 from actors.kernel.receiver import Child, Delegate, current, current_child
 from actors.kernel.tasks import Work
@@ -156,7 +156,7 @@ class Executor:
         context.run(current.set, here.asks_as)
         return here
 
-    def start(self, work: Work, name: str, call_id: str, context: Context) -> Contained:
+    def start(self, work: Work, name: str, call_id: str, context: Context) -> ContainedTask:
         """Start the task of a tool, in a context that `enter` has marked."""
         self.running += 1
         about = CallLabel(self.session, call_id, name)

@@ -1,11 +1,11 @@
-"""Let tools in threads call into the event loop with `anyio.from_thread` or `trio.from_thread`.
+"""Let a tool's thread run functions in the event loop, with `anyio.from_thread` or `trio.from_thread`.
 
-Both libraries look up the event loop in data of the current thread, which only their own worker threads set. Our
-threads are not workers of a loop, because no loop may wait for them, so this module sets the same data. Neither library
-has a public function for that.
+Both libraries look up the event loop of the calling thread, which they register only for their own worker threads. The
+threads of tools are not worker threads of a library, because no loop waits for them; this module registers them in the
+same place. Neither library has a public name for that.
 
-On asyncio, an exit exception (`SystemExit`, `KeyboardInterrupt`) in a callback or task ends the event loop. Functions
-that a tool runs in the loop therefore return this exception as a value, and the tool's thread raises it.
+An exit exception raised in a callback or a task of asyncio ends the event loop. A function that a tool runs in the loop
+therefore returns such an exception as a value, and the tool's thread raises it.
 """
 
 import sys
@@ -26,7 +26,7 @@ Belonging = Callable[[], AbstractContextManager[None]]
 
 
 def loop_context() -> Belonging:
-    """Return a context in which a thread belongs to the event loop that runs here."""
+    """Return a factory of context managers that register a thread as a worker thread of the running event loop."""
     return partial(_enter_loop, current_token())
 
 
@@ -45,7 +45,7 @@ def run_in(context: Context, work: Callable[[], R]) -> R:
 
 
 class _Exit:
-    """An exit exception that was raised by what the loop ran."""
+    """Carries an exit exception from a callback in the event loop to the tool's thread, which raises it."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -53,7 +53,7 @@ class _Exit:
 
 @cache
 def _containing_backend(backend: type[AsyncBackend]) -> type[AsyncBackend]:
-    """Return a backend whose event loop survives an exit exception in a function that a thread runs in it."""
+    """Return a backend whose event loop survives an exit exception raised by a callback of a thread."""
 
     class Containing(backend):  # type: ignore[misc,valid-type]  # a class that is known when it runs
         @classmethod

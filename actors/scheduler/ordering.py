@@ -26,11 +26,11 @@ class ResourceWriter:
 
     @property
     def has_to_wait(self) -> bool:
-        """True if earlier calls have not ended."""
+        """True if another call comes first."""
         return bool(self._before)
 
-    async def turn(self) -> None:
-        """Wait until the call may start.
+    async def wait_for_turn(self) -> None:
+        """Wait until the calls before this one have ended.
 
         Raises:
             ResourceBusy: An earlier call was closed while its tool still runs.

@@ -247,7 +247,7 @@ class _Batch:
         )
         calls = [CallExecution(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
-            begin = tuple([each.start_event for each in calls if each.prepare()])
+            begin = tuple([each.start_event for each in calls if each.try_acquire()])
             await self._record((*self._plan.scheduled, *self._plan.answered, *begin))
             self._start(calls)
             await self._collect(len(calls))

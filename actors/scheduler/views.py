@@ -97,7 +97,7 @@ class CallView:
             is_coming, self._next = self._next is not None, event
         if not is_coming:
             with suppress(RuntimeError):  # the loop has ended
-                self._here.soon(self._show)
+                self._here.soon(self._publish_progress)
 
     def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
         """Open a subagent session."""
@@ -109,7 +109,7 @@ class CallView:
         words = sanitise(str(message)[:MESSAGE])
         return ToolProgressEvent(self._turn.turn, self._turn.round, call.id, call.name, words, done)
 
-    def _show(self) -> None:
+    def _publish_progress(self) -> None:
         with self._lock:
             event, self._next = self._next, None
         if event is not None and self._turn.put is not None and not self._ongoing.is_closed:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from actors.core.stats.stats import Stalls
-from actors.kernel.contained import Contained, Containment
+from actors.kernel.contained import ContainedTask, Containment
 from actors.kernel.forking import reset_after_fork
 from actors.telemetry import logger
 
@@ -44,7 +44,7 @@ class LoopWatch:
     def __init__(self, containment: Containment) -> None:
         self._containment = containment
         self._loop = threading.get_ident()
-        self._told: tuple[Contained, float] | None = None
+        self._told: tuple[ContainedTask, float] | None = None
         self._looked = 0.0
         self.seen: Stalls = Stalls()
         """The number and total time of the stalls so far."""

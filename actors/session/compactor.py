@@ -82,11 +82,11 @@ class Compactor:
         compacted, shorten the results of this turn too that the model has already seen.
         """
         known = await self._ask.ledger.query()
-        before = self._tokens(known)
+        before = self._next_request_tokens(known)
         short = await self._shortenable(known, old=True, before=self._log.state.asked_at)
         short |= await self._shortenable(known, old=False, before=self._log.state.history.length)
         made = await self._shorten(short) if short else CompactionResult()
-        if short and self._tokens(known) <= before * (1 - ENOUGH):
+        if short and self._next_request_tokens(known) <= before * (1 - ENOUGH):
             return made
         summarised = await self._summarise_in_parts(0 if again else self._settings.keep_turns)
         if short or summarised.messages or self._ask.cancelled:
@@ -96,7 +96,7 @@ class Compactor:
         return replace(summarised, results=(await self._shorten(short)).results) if short else summarised
 
     async def _summarise_in_parts(self, keep: int) -> CompactionResult:
-        """Summarise the turns before this one; if they are too long for one request, their older half."""
+        """Summarise the turns before this one, or only their older half if together they exceed one request."""
         whole = await self._summarise_turns(self._log.state.asked_at, keep)
         if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:
             return whole
@@ -129,9 +129,9 @@ class Compactor:
     def _tokens_left(self, known: Ledger, short: dict[CallId, Short]) -> int:
         """Return the tokens of the next request if these results are shortened."""
         ratio = self._ask.resolver.calibrations[self._requests.backend.binding].ratio
-        return self._tokens(known) - round(tokens_of_results(short, known, ratio))
+        return self._next_request_tokens(known) - round(tokens_of_results(short, known, ratio))
 
-    def _tokens(self, known: Ledger) -> int:
+    def _next_request_tokens(self, known: Ledger) -> int:
         """Return the estimated tokens of the next request."""
         return expected_tokens(self._ask.resolver, self._log.state, known, self._requests.backend.binding)
 

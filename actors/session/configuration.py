@@ -197,7 +197,10 @@ class Equipment:
         return over_budget(self.resolver, state) or next(filter(None, others), None)
 
     def refusal(self, state: SessionState) -> str | None:
-        """Return why an ask is refused before it begins, if a budget is used up, with the way out; it is counted."""
+        """Return the reason to reject an ask and a suggested fix if a budget is used up, else None.
+
+        A shared budget counts the rejection.
+        """
         if (why := over_budget(self.resolver, state)) is not None:
             return f"{why}; open another"
         for budget in self.budgets(state.tenant, state.target):

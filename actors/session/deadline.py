@@ -37,7 +37,7 @@ class Deadline:
         ask.halt(context, why)
 
     def end(self) -> None:
-        """Let the time of the ask end: it has ended, or waits."""
+        """Stop the timer: the ask has ended, or its turn is waiting."""
         if self._child is not None:
             self._child.cancel()
             self._child = None

@@ -278,12 +278,12 @@ class TurnDriver:
         await log.write(event, on_durable)
 
     def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
-        """Return the user's message, with the output schema as text if the backend accepts no schema in requests."""
+        """Return the user's message, with the output-format instruction if the backend needs it."""
         if asked is None or asked.output is None:
             return message
         try:
             self.ask.is_instructed = self.ask.resolver.backend(member).needs_words(asked)
-        except ConfigError:  # `_instruct` adds the instruction for the backend that serves instead
+        except ConfigError:  # `_instruct` adds the instruction for the backend that replaces this one
             return message
         if not self.ask.is_instructed:
             return message
@@ -293,7 +293,7 @@ class TurnDriver:
         )
 
     def _instruct(self, backend: ResolvedBackend) -> None:
-        """Add that instruction for a backend that serves after another, unless the model has it."""
+        """After a failover, add the output-format instruction if the backend needs it and the model lacks it."""
         asked = self.ask.log.state.asked
         if asked is None or asked.output is None or self.ask.is_instructed or not backend.needs_words(asked):
             return

@@ -95,7 +95,7 @@ class Output(Generic[T]):
             yield from self._inside(candidate.value, slips)
 
     def _inside(self, value: JsonValue, slips: tuple[Repair, ...]) -> Iterator[FittingValue]:
-        """Yield the reading of a text that is the whole JSON of the form, with the object around its value."""
+        """If `value` is a string of JSON that fits the schema once wrapped in an object, yield the wrapped value."""
         inner = read_json(value, MAX_ANSWER) if isinstance(value, str) and self._is_wrapped else None
         if inner is not None and self._check.is_valid(formed := self._wrap(inner[0])):
             yield FittingValue(formed, (*slips, Repair("text")))

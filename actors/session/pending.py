@@ -24,7 +24,7 @@ from actors.errors import CompactionFailed, ConfigError, JournalError, QueueFull
 from actors.kernel import Query
 from actors.kernel.host_code import call_host
 from actors.session.output import Output
-from actors.session.records import AskRecord
+from actors.session.records import SessionAskTracker
 
 E = TypeVar("E", bound=Exception)
 
@@ -181,7 +181,7 @@ class PendingAsks(Struct):
     terminal: TerminalEvent | None = None
     form: Output[Any] | None = None  # Any: its values
     rested: Callable[[], None] = lambda: None
-    record: AskRecord = field(default_factory=AskRecord)
+    record: SessionAskTracker = field(default_factory=SessionAskTracker)
 
     def push(self, submit: Submit) -> None:
         """Queue an accepted ask."""
@@ -245,7 +245,7 @@ class PendingAsks(Struct):
     def refuse(self, submit: Submit, error: QueueFull) -> None:
         """Remove and count an ask that has waited too long. The caller ends its stream."""
         self.remove(submit)
-        submit.variables.copy().run(self.record.refuse, error)
+        submit.variables.copy().run(self.record.record_refusal, error)
 
     def drop_waiting(self, why: JournalError | None = None) -> None:
         """Remove the queued asks and end their streams."""

@@ -16,7 +16,7 @@ from actors.session.pending import PendingAsks, Submit
 
 
 class QueueLimits:
-    """Ends asks in the queue when they have waited for a turn's caller for as long as their `timeout`."""
+    """Rejects a queued ask whose `timeout` expires while the current turn waits for its caller."""
 
     def __init__(self, pending: PendingAsks, session: str) -> None:
         self._pending, self._session = pending, session

@@ -1,6 +1,7 @@
-"""Count and log the asks of one session, and track whether the session is idle, running an ask or waiting.
+"""Count and log the asks of one session: their outcomes, the queued asks, and the stage of the session.
 
-The record survives crashes and restarts of the session's actors. The counters belong to the runtime.
+A session keeps its tracker for life, also when its actors are stopped or restarted. All sessions of a runtime share the
+counts.
 """
 
 from collections.abc import Callable
@@ -20,16 +21,16 @@ _STAGES: dict[Phase, SessionStage] = {
     "ending": "asking",
     "awaiting": "waiting",
 }
-"""The stage that a phase counts as. All other phases count as idle."""
+"""The stage of a session in each phase; in all other phases the session is idle."""
 
 
-class AskRecord(Struct):
-    """Counts the asks of one session, and tracks its stage.
+class SessionAskTracker(Struct):
+    """Counts the asks of one session and tracks its stage.
 
     Args:
-        session: Id of the session.
-        counts: The counters of the runtime.
-        advise: Returns advice about a failed ask, for the log.
+        session: The session's id.
+        counts: The counts of the runtime.
+        advise: Returns a suggested fix for an ask that failed.
         pending_calls: The calls that the session's turn waits for.
     """
 
@@ -40,7 +41,7 @@ class AskRecord(Struct):
     _stage: SessionStage = "idle"
 
     def enter(self, phase: Phase) -> None:
-        """Record the phase that the session has entered."""
+        """Record the current phase of the session."""
         stage = _STAGES.get(phase, "idle")
         if stage != self._stage:
             self.counts.stages[self._stage] -= 1
@@ -48,11 +49,11 @@ class AskRecord(Struct):
             self._stage = stage
 
     def queue(self, more: int) -> None:
-        """Add `more` to the number of queued asks; it may be negative."""
+        """Add `more` to the number of queued asks; `more` may be negative."""
         self.counts.queued += more
 
     def end(self, result: AskResult) -> None:
-        """Record the result of an ask. A result with the status `awaiting` is not counted: the ask has not ended."""
+        """Record the outcome of an ask. An ask that waits for its caller has not ended."""
         if result.status in self.counts.outcomes:
             self.counts.outcomes[cast("AskOutcome", result.status)] += 1
         if result.status == "failed":
@@ -60,11 +61,11 @@ class AskRecord(Struct):
         elif result.status == "interrupted":
             logger.ask_interrupted(self.session, result)
 
-    def refuse(self, error: ActorsError) -> None:
-        """Record that an ask was rejected, or was queued for longer than its `timeout`."""
+    def record_refusal(self, error: ActorsError) -> None:
+        """Record that an ask was rejected, or that it timed out in the queue while a turn waited for its caller."""
         self.counts.outcomes["refused"] += 1
         logger.ask_refused(self.session, error)
 
     def drop(self, asks: int) -> None:
-        """Record accepted asks that will not end, because their session has ended or was released."""
+        """Record that this many accepted asks were dropped, because their session ended or hibernates."""
         self.counts.outcomes["dropped"] += asks

@@ -56,8 +56,8 @@ class Recovery(Struct):
             seq = await self.log.write(TurnEnded(self.log.state.turns, "interrupted", INTERRUPTED))
         return interrupted_result(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
 
-    def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
-        """Stop the calls that run again, and start no others. Called from a handler of `context`."""
+    def cancel(self, context: Context[Any]) -> None:  # Any: any actor may cancel a recovery
+        """Run no call again, and stop the running calls. Called in a handler of the actor of `context`."""
         self._is_stopped = True
         context.send(self.refs.scheduler, StopBatch("outcome_unknown"))
 

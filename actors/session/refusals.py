@@ -12,7 +12,7 @@ from actors.adapters.failure import Failure
 from actors.adapters.request import Request, Settings
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.log.events import Omission
+from actors.core.log.events import OmittedParameter
 from actors.core.render import names_since
 from actors.core.turn.steps import MediaRefused
 from actors.core.turn.turn import PARAMETER_REFUSALS
@@ -23,10 +23,10 @@ from actors.telemetry import logger
 
 def refused_parameters(
     failure: Failure,
-    omitted: Sequence[Omission],
+    omitted: Sequence[OmittedParameter],
     refusals: int,
-    build: Callable[[tuple[Omission, ...]], Request],
-) -> tuple[Omission, ...]:
+    build: Callable[[tuple[OmittedParameter, ...]], Request],
+) -> tuple[OmittedParameter, ...]:
     """Return the rejected parameters to omit; none if omitting them would not change the request.
 
     Args:
@@ -39,7 +39,7 @@ def refused_parameters(
     if parameter is None or refusals >= PARAMETER_REFUSALS:
         return ()
     known = {omission.name for omission in omitted}
-    new = [Omission(name, parameter.is_value) for name in parameter.settings if name not in known]
+    new = [OmittedParameter(name, parameter.is_value) for name in parameter.settings if name not in known]
     before, after = build(tuple(omitted)), build((*omitted, *new))
     if (before.path, before.body) == (after.path, after.body):
         return ()
@@ -47,12 +47,12 @@ def refused_parameters(
 
 
 def learn(
-    backend: ResolvedBackend, settings: Settings, omissions: Sequence[Omission], why: str
+    backend: ResolvedBackend, settings: Settings, omissions: Sequence[OmittedParameter], why: str
 ) -> RefusedRequest:
     """Record rejected parameters for the binding; return the entry for the result of the ask."""
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:
-        logger.parameter_refused(backend.binding, omission.name, is_value=omission.is_value)
+        logger.parameter_refused(backend.binding, omission.name, is_value=omission.only_value)
     names = tuple([omission.name for omission in omissions])
     kind: RefusalKind = "schema" if all(name.startswith("schema_") for name in names) else "parameter"
     return RefusedRequest(backend.binding, kind, why, names)

@@ -16,7 +16,7 @@ from actors.adapters.request import Request
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, seals
 from actors.core.ledger import Ledger
-from actors.core.log.events import EpochBegan, Omission, RequestSent
+from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stream_events.events import RequestRenderedEvent
@@ -51,7 +51,7 @@ class RequestPlan(Struct, frozen=True):
     round: int
     choice: ToolChoiceSetting | None = None
     asked: Asked | None = None
-    omitted: tuple[Omission, ...] = ()
+    omitted: tuple[OmittedParameter, ...] = ()
     tools_off: bool = False
     aside: bool = False
 
@@ -82,7 +82,7 @@ class TurnRequests:
         """Return the encoded request for a rendered transcript."""
         return self._build(plan, rendered, plan.omitted)
 
-    def _build(self, plan: RequestPlan, rendered: Rendered, omitted: tuple[Omission, ...]) -> Request:
+    def _build(self, plan: RequestPlan, rendered: Rendered, omitted: tuple[OmittedParameter, ...]) -> Request:
         session = self.ask.log.state.session
         return self.backend.request(rendered, session, plan.choice, plan.asked, omitted)
 
@@ -127,7 +127,7 @@ class TurnRequests:
                 self._show(sent, rendered)
         return True
 
-    def _effective(self, plan: RequestPlan, rendered: Rendered) -> tuple[Omission, ...]:
+    def _effective(self, plan: RequestPlan, rendered: Rendered) -> tuple[OmittedParameter, ...]:
         """Return the omissions that change the request."""
         names = self.build(plan, rendered).omitted
         return tuple([omission for omission in plan.omitted if omission.name in names])
@@ -165,7 +165,7 @@ class TurnRequests:
 
     def without_parameters(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, refusals: int
-    ) -> tuple[Omission, ...]:
+    ) -> tuple[OmittedParameter, ...]:
         """Return the rejected parameters that the next request omits; none if it cannot omit them.
 
         `refusals`: the number of earlier rejections of this request.

@@ -55,9 +55,7 @@ def check_choice(
         raise ConfigError(f"{_CHOICE}; this has both")
     if resolves and (extra := [*settings, *(["output"] if output is not None else [])]):
         named = ", ".join(f"{name}=" for name in extra)
-        raise ConfigError(
-            f"An ask that waits keeps its own settings, so results= and approvals= allow no {named}"
-        )
+        raise ConfigError(f"A waiting ask keeps its settings, so results= and approvals= allow no {named}")
 
 
 def resolutions(results: CallResults | None, approvals: Approvals | None, limits: SizeLimits) -> Resolutions:
@@ -151,10 +149,9 @@ async def _record(
     """Check all results and decisions, then record them; return the number of the last event.
 
     Raises:
-        NotAwaited: A call is not external, or waits for a decision instead of a result, or the reverse. Nothing is
-            recorded.
-        DecisionRefused: A decision has the digest of other arguments, or its new arguments are invalid. Nothing is
-            recorded.
+        NotAwaited: A call of them was never handed out, or waits for something else. Nothing is recorded.
+        DecisionRefused: A decision is about arguments that its call does not have, or its own arguments are invalid.
+            Nothing is recorded.
     """
     known = await ledger.query()
     awaited = {each.call.id: each for each in pending_calls(log.state, known)}
@@ -242,17 +239,19 @@ def _awaited_call(decision: Decision, awaited: Mapping[CallId, PendingCall]) -> 
 async def _check_bound(
     refs: SessionRefs, decision: Decision, found: PendingCall, variables: Variables
 ) -> None:
-    """Reject a decision with the digest of other arguments, or with invalid new arguments."""
+    """Reject a decision about arguments that are not those of the call, and a decision with invalid new arguments."""
     if decision.digest not in (None, found.digest):
         raise DecisionRefused(
-            f"The decision has digest {decision.digest}, but call {found.call.id!r} has {found.digest}; "
-            "review it again"
+            f"The decision is about arguments {decision.digest}, but call {found.call.id!r} has {found.digest}; "
+            "review the call again"
         )
     if decision.arguments is not None:
         edited = found.call.with_arguments(decision.arguments)
         if errors := await refs.scheduler.ask(CheckCall(edited, variables)):
             wrong = ", ".join(error.path or "arguments" for error in errors)
-            raise DecisionRefused(f"The arguments given for call {found.call.id!r} are wrong: {wrong}")
+            raise DecisionRefused(
+                f"Invalid arguments for call {found.call.id!r} at {wrong}; correct these fields"
+            )
 
 
 def _call_ids(awaited: Mapping[CallId, PendingCall]) -> str:

@@ -254,7 +254,7 @@ class TurnSteps:
         return steps.Ready()
 
     async def _after_broken_answer(self, number: int, broken: BrokenAnswer) -> Outcome:
-        failure = self._locate_failure(broken.failure)
+        failure = self._name_refused_tool(broken.failure)
         broken = replace(broken, failure=failure)
         cause = Cause(failure.kind, failure.status)
         if (left_out := self._left_out(broken)) is not None:
@@ -278,7 +278,7 @@ class TurnSteps:
             too_long=failure.action == "compact" and message is None,
         )
 
-    def _locate_failure(self, failure: Failure) -> Failure:
+    def _name_refused_tool(self, failure: Failure) -> Failure:
         """Return a failure whose message names the tool and the key, if the provider refused a tool's schema."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure

@@ -33,9 +33,7 @@ def pack_user_input(message: UserInput) -> Packed:
         return pack(Message("user", (Text(message),)))
     if isinstance(message, list | tuple):
         if not message:
-            raise SessionError(
-                "The message of an ask is an empty list; pass at least one string, Text or Media"
-            )
+            raise SessionError("The message of an ask is an empty list; pass at least one part")
         return _pack_message(Message("user", [_part(number, part) for number, part in enumerate(message)]))
     return _pack_message(message)
 

@@ -41,7 +41,7 @@ class LoopbackAnswer:
         parts: The body. If streamed, each part is sent separately; otherwise they form one body of known length.
         cut: Bytes of the body after which `then` happens; None means before the first byte of the response.
         then: `end` sends everything; `repeat` then sends the last part again until the client leaves.
-        over: Called once after sending, also if the client left or the server was cancelled.
+        on_sent: Called once after sending, also if the client left or the server was cancelled.
     """
 
     status: int
@@ -50,7 +50,7 @@ class LoopbackAnswer:
     streamed: bool = False
     cut: int | None = None
     then: Literal["end", "close", "reset", "stall", "repeat"] = "end"
-    over: Callable[[], None] | None = None
+    on_sent: Callable[[], None] | None = None
 
     @property
     def is_sent(self) -> bool:
@@ -145,12 +145,12 @@ class _Connection:
             await self.send(LoopbackAnswer(status, (("connection", "close"),), ()))
 
     async def send_answer(self, answer: LoopbackAnswer) -> bool:
-        """Send an answer and call its `over`; return True if the connection can be reused."""
+        """Send an answer, then call its `on_sent` callback. Return True if the connection can be reused."""
         try:
             return await self.send(answer)
         finally:
-            if answer.over is not None:
-                answer.over()
+            if answer.on_sent is not None:
+                answer.on_sent()
 
     async def send(self, answer: LoopbackAnswer) -> bool:
         """Send an answer; return True if the connection can be reused."""

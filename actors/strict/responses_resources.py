@@ -144,7 +144,7 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], _Handler], ...] = tuple(
 
 
 def _object(request: HttpRequest) -> Json:
-    """Return the body of a request, which may be absent.
+    """Return the JSON body of a request, or an empty object if the body is empty.
 
     Raises:
         RuleBroken: The body is not a JSON object.

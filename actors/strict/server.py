@@ -231,9 +231,9 @@ class LoopbackServer:
             order, request.method, request.path, headers, request.body, verdict, status, fault, request.query
         )
         self._recorded.append(exchange)
-        return replace(answer, over=partial(self._over, exchange))
+        return replace(answer, on_sent=partial(self._report_exchange, exchange))
 
-    def _over(self, exchange: Exchange) -> None:
+    def _report_exchange(self, exchange: Exchange) -> None:
         if self.on_exchange is not None:
             self.on_exchange(exchange)
 

@@ -418,7 +418,10 @@ def ask_failed_over(session: str, binding: Binding, cause: Cause | None, followi
 
 @never_raising
 def circuit_opened(backend: str, seconds: float, failures: int) -> None:
-    """Log that a backend gets no requests for a while: too many consecutive failures, or a long requested wait."""
+    """Log that a backend's circuit breaker opened.
+
+    Either too many consecutive requests failed, or the provider requested a long wait.
+    """
     emit("warning", "circuit_opened", backend=backend, seconds=round(seconds, 1), failures=failures)
 
 

@@ -18,7 +18,7 @@ class Handover(Struct, frozen=True, eq=False, kw_only=True):
     Args:
         target: A backend or a pool.
         system: The new system prompt, or None for no system prompt; unchanged by default.
-        tools: The new tools, as in `Runtime.open`; unchanged by default. The list is read at each handover.
+        tools: The new tools, as in `Runtime.open`; unchanged by default. Every handoff reads the list again.
 
     Raises:
         ConfigError: `target` or `system` is not a string, or `tools` is not a sequence.
@@ -37,7 +37,8 @@ class Handover(Struct, frozen=True, eq=False, kw_only=True):
             raise ConfigError(f"system= takes a string, not {type(self.system).__name__}")
         if isinstance(self.tools, str) or not isinstance(self.tools, Sequence | EllipsisType):
             raise ConfigError(
-                f"tools= of a handoff takes a list, not {type(self.tools).__name__}: it is read each time"
+                f"tools= of a handoff must be a list, not {type(self.tools).__name__}, "
+                "because every handoff reads it again"
             )
 
     @property

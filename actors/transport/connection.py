@@ -1,7 +1,7 @@
 """Run HTTP/1.1 exchanges over one connection, with h11 over a byte stream.
 
 `ClientExchange` uses this class. A connection runs one exchange at a time and passes on all received data at once.
-ExchangeDeadlines and limits on the number of connections belong to `deadlines` and `pool`.
+Deadlines and limits on the number of connections belong to `deadlines` and `pool`.
 """
 
 import select
@@ -176,7 +176,9 @@ class Connection:
             return self._http.next_event()
         except h11.RemoteProtocolError as error:
             if self._has_ended:
-                raise ConnectionLost("the connection ended before the answer did") from None
+                raise ConnectionLost(
+                    "the server closed the connection before the response was complete"
+                ) from None
             raise ProtocolError(_reason(error)) from None
 
 
@@ -189,7 +191,7 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
 
 
 def _join_segments(head: bytes, segments: Segments) -> Iterator[bytes]:
-    """Join the head and the segments to pieces of half a `SLICE` on average.
+    """Yield the head and the segments, joined into chunks of about half of `SLICE`.
 
     Summing exact sizes would cost as much as joining.
     """

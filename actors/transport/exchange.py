@@ -77,7 +77,10 @@ class ClientExchange:
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body; see `Response.chunks`."""
         if (encoding := self.headers.get("content-encoding", "identity").strip().lower()) != "identity":
-            raise self._failure(f"it is compressed ({encoding[:40]!r}), which was not requested")
+            raise ProviderFailed(
+                f"Cannot read the response from {self._target.display_url}: its content-encoding is {encoding[:40]!r}, "
+                "but compression was not requested"
+            )
         while True:
             if (connection := self._connection) is None:
                 raise self._failure("its context was left before its end")

@@ -160,7 +160,7 @@ def test_a_call_whose_arguments_came_whole_before_the_cut_is_a_call(name: str, i
 
 @both
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini", "bedrock"])
-def test_a_call_without_arguments_that_was_followed_by_another_was_not_cut(
+def test_an_empty_call_followed_by_another_call_is_not_treated_as_truncated(
     name: str, is_streamed: bool
 ) -> None:
     assert arguments(read(name, ["", WHOLE], WIRES[name][1], is_streamed)[1]) == [{}, {"p": 1}]

@@ -191,7 +191,7 @@ def test_an_error_in_mid_stream_means_what_its_status_does(
     assert body.failure == found.failure
 
 
-def test_a_stream_without_a_finish_reason_is_cut_and_keeps_what_was_whole() -> None:
+def test_a_stream_without_a_finish_reason_fails_and_keeps_its_complete_blocks() -> None:
     decoder = decode(GEMINI, GOOGLE)
     _, found = run(decoder, [gemini_stream(gemini_chunk({"text": "a"}, call(thoughtSignature="cw==")))])
     assert isinstance(found, AnswerFault)

@@ -87,7 +87,7 @@ def text(words: str) -> Wire:
     return {"type": "text", "text": words}
 
 
-def test_a_sound_chat_transcript_is_read_without_a_remark() -> None:
+def test_a_valid_chat_transcript_is_imported_without_notes() -> None:
     imported = openai(
         {"role": "system", "content": "Be brief."},
         {"role": "developer", "content": [text("Be kind.")]},

@@ -186,7 +186,7 @@ def test_a_longer_life_is_asked_for_where_it_can_be(name: str) -> None:
     assert check(made.body, dialect(name)) == []
 
 
-def test_a_lanes_name_is_its_own_and_tells_nothing() -> None:
+def test_a_lane_key_is_unique_and_reveals_no_account_or_session() -> None:
     binding = Binding("claude", "anthropic", "https://host.example", "account-1", "m")
     named = lane_key("s", binding)
     assert named == lane_key("s", binding)

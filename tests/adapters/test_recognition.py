@@ -243,7 +243,7 @@ def test_a_file_in_the_format_of_another_tool_is_refused_with_the_values_of_from
 @pytest.mark.parametrize("named", ["gemini", "openai", "anthropic", "openai_responses"])
 def test_an_export_of_another_tool_is_refused_whatever_dialect_is_named(named: str) -> None:
     for tool in ("opencode", "Claude Code", "Codex", "pydantic-ai"):
-        with pytest.raises(TranscriptError, match=f"in the format of {tool}, which is not read"):
+        with pytest.raises(TranscriptError, match=f"in the format of {tool}, which cannot be imported"):
             from_wire(FOREIGN[tool], named)
 
 

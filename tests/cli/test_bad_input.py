@@ -23,7 +23,7 @@ KEY = {"OPENAI_API_KEY": "sk-secret-value"}
             ["-m", "openai:gpt"],
             {"OPENAI_API_KEY": "a\nb"},
             3,
-            "OPENAI_API_KEY has characters that no key can have",
+            "OPENAI_API_KEY contains characters that are not allowed in a key",
         ),
         (["-m", "m", "--base-url", "ftp://host"], {}, 3, "--base-url takes an http or https URL"),
         (["-m", "m", "--base-url", "http://u:p@host"], {}, 3, "--base-url takes a URL without user"),

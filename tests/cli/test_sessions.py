@@ -161,9 +161,9 @@ def test_an_option_of_another_action_is_an_error_and_nothing_is_deleted(tmp_path
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (("--continue", "--resume", "a"), "each name a conversation; give one"),
-        (("--continue", "--fork=a"), "each name a conversation; give one"),
-        (("--resume", "a", "--fork=b"), "each name a conversation; give one"),
+        (("--continue", "--resume", "a"), "cannot be combined; to copy a conversation"),
+        (("--continue", "--fork=a"), "cannot be combined; to copy a conversation"),
+        (("--resume", "a", "--fork=b"), "cannot be combined; to copy a conversation"),
         (("--continue", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
         (("--resume", "a", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
         (("--fork", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
@@ -326,7 +326,7 @@ def test_a_file_that_is_not_a_journal_is_exit_code_9(tmp_path: Path) -> None:
     (tmp_path / "kept.db").write_bytes(b"some words" * 1000)
     refused = run_sessions(tmp_path, "list")
     assert (refused.code, "some words" in refused.complaint) == (9, False)
-    assert "it is no journal, or its beginning has changed; name another file" in refused.complaint
+    assert "it is not a journal, or its beginning has changed; name another file" in refused.complaint
 
 
 @pytest.mark.alternating

@@ -14,7 +14,7 @@ EACH = 128
 """The number of answers for each distortion; a test tries a share of them."""
 
 
-def test_a_distorted_answer_decodes_equally_or_is_incomplete() -> None:
+def test_a_distorted_answer_decodes_to_the_same_message_or_is_incomplete() -> None:
     for seed in range(share(SAMPLE)):
         tried = trial(seed)
         with naming.case(f"seed {seed}: {tried.dialect}, {', '.join(tried.names)}"):

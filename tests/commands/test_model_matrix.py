@@ -10,5 +10,5 @@ SAMPLE = [*cells()][::23]
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("cell", SAMPLE, ids=str)
-async def test_a_session_with_every_setting_is_never_refused(cell: Cell) -> None:
+async def test_strict_servers_accept_requests_with_every_setting(cell: Cell) -> None:
     assert await refusals(cell) == []

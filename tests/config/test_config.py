@@ -181,7 +181,7 @@ def test_a_missing_key_names_the_variable(tmp_path: Path, value: str | None) -> 
 
 @pytest.mark.parametrize("key", [f"{CANARY}\r\nX-Evil: 1", f"{CANARY} x", f"{CANARY}é", f"{CANARY}\0"])
 def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key: str) -> None:
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY has characters") as refused:
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY contains characters") as refused:
         load(None, {"OPENAI_API_KEY": key}).resolve("openai:m")
     assert "CANARY" not in str(refused.value)
 
@@ -515,11 +515,11 @@ def test_a_custom_dialect_can_change_any_field_of_its_base(tmp_path: Path) -> No
 
 
 def test_prompt_caching_is_a_field_of_a_dialect() -> None:
-    made = custom_dialect("x", {"base": "bedrock", "caching": {"marks": "none", "long": "none"}})
+    made = custom_dialect("x", {"base": "bedrock", "caching": {"marks": "none", "long_lifetime": "none"}})
     assert made.caching == ConverseCaching()
     assert (
         custom_dialect(
-            "y", {"base": "anthropic", "caching": {"marks": "none", "moving": False, "long": "none"}}
+            "y", {"base": "anthropic", "caching": {"marks": "none", "moving": False, "long_lifetime": "none"}}
         ).caching
         == AnthropicCaching()
     )
@@ -582,10 +582,13 @@ def test_a_custom_dialect_needs_its_own_name(tmp_path: Path, name: str) -> None:
             'base = "anthropic"\ncaching = { marks = "point" }',
             "[dialects.x] caching.marks: must be 'none' or 'block'",
         ),
-        ('base = "gemini"\ncaching = { keyed = true }', "caching.keyed: must be False"),
+        ('base = "gemini"\ncaching = { cache_key = true }', "caching.cache_key: must be False"),
         ('base = "openai"\ncaching = { moving = true }', "caching.moving: needs caching.marks 'block'"),
         ('base = "openai"\ncaching = { marks = "part" }', "caching.marks: 'part' needs turns.empty_result"),
-        ('base = "openai"\ncaching = { long = "ttl" }', "caching.long: 'ttl' needs caching.marks"),
+        (
+            'base = "openai"\ncaching = { long_lifetime = "ttl" }',
+            "caching.long_lifetime: 'ttl' needs caching.marks",
+        ),
         (
             'base = "openai"\ncaching = { marks = "all" }',
             "[dialects.x] caching.marks: must be 'none' or 'part'",

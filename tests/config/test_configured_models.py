@@ -68,7 +68,7 @@ def test_a_models_table_of_another_provider_or_model_has_no_effect(tmp_path: Pat
             '[models."openai:*"]\ndefault_effort = "hihg"',
             "default_effort: no level 'hihg'; did you mean 'high'?",
         ),
-        ('[models."openai:*"]\nefforts = ["high", "low"]', "efforts: goes from the least to the most"),
+        ('[models."openai:*"]\nefforts = ["high", "low"]', "efforts: must go from the least to the most"),
         ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: no level 'hihg'; did you mean 'high'?"),
     ],
 )
@@ -82,7 +82,7 @@ def test_an_invalid_models_table_is_rejected_in_one_line(tmp_path: Path, table: 
 
 
 @pytest.mark.anyio
-async def test_requests_follow_the_table_of_the_user(tmp_path: Path) -> None:
+async def test_requests_follow_the_model_facts_in_the_users_config(tmp_path: Path) -> None:
     def read() -> str:
         """Read."""
         return "read"

@@ -50,23 +50,25 @@ class Recorder:
     def begin(self, role: Role) -> None:
         self.said.append((role, []))
 
-    def text(self, json: Json) -> None:
+    def write_text(self, json: Json) -> None:
         self._add(Text(json=json))
 
-    def thinking(self, block: Thinking) -> None:
+    def write_thinking(self, block: Thinking) -> None:
         self._add(block)
 
-    def media(self, media: Media, title: str) -> None:
+    def write_media(self, media: Media, title: str) -> None:
         self._add(media)
 
-    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+    def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         self._add(Called(call_id, name, call.json))
 
-    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+    def write_result(
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+    ) -> None:
         held, titles = tuple(item for item, _ in media), tuple(title for _, title in media)
         self._add(Answer(call_id, json, failed, held, titles, name))
 
-    def native(self, part: bytes) -> None:
+    def write_native(self, part: bytes) -> None:
         self._add(part)
 
     def take_pieces(self) -> list[bytes]:
@@ -85,18 +87,18 @@ def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed
         for block in blocks:
             match block:
                 case Text(json=json):
-                    writer.text(json)
+                    writer.write_text(json)
                 case Thinking():
-                    writer.thinking(block)
+                    writer.write_thinking(block)
                 case Called(id=call_id, name=name, json=json):
-                    writer.call(call_id, name, ToolCall(call_id, name, json=Json(json)))
+                    writer.write_call(call_id, name, ToolCall(call_id, name, json=Json(json)))
                 case Answer():
                     held = tuple(zip(block.media, block.titles or [""] * len(block.media), strict=True))
-                    writer.result(block.id, block.name, Json(block.words), block.failed, held)
+                    writer.write_result(block.id, block.name, Json(block.words), block.failed, held)
                 case Media():
-                    writer.media(block, "")
+                    writer.write_media(block, "")
                 case _:
-                    writer.media(*block)
+                    writer.write_media(*block)
     return b"".join(writer.take_pieces()) + (encoder.closing if closed else b"")
 
 

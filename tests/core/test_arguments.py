@@ -367,9 +367,9 @@ def test_an_impossible_schema_is_refused_in_one_line(schema: dict[str, JsonValue
 
 
 @pytest.mark.parametrize("schema", [None, [], "object", 5, [("type", "object")]])
-def test_a_schema_that_is_no_object_is_refused_in_so_many_words(schema: Any) -> None:  # Any: what was sent
+def test_a_schema_that_is_not_an_object_is_rejected_with_its_type(schema: Any) -> None:  # Any: what was sent
     with pytest.raises(
-        ToolDefinitionError, match=f"'odd' has an unusable schema: {type(schema).__name__} is no object"
+        ToolDefinitionError, match=f"'odd' has an unusable schema: {type(schema).__name__} is not an object"
     ):
         compile_schema(schema, tool="odd")
 

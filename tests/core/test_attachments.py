@@ -78,7 +78,7 @@ def titling(titles: list[str]) -> Encoder:
     """A family that writes nothing and notes the names of attachments."""
 
     class Titling(Recorder):
-        def media(self, media: Media, title: str) -> None:
+        def write_media(self, media: Media, title: str) -> None:
             titles.append(title)
 
     return Encoder(lambda last_role: Titling(BEDROCK, last_role))

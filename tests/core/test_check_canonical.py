@@ -35,19 +35,25 @@ class Forgetful:
     def __init__(self, real: Writer) -> None:
         self._real = real
         self._has_answered = False
-        self.text, self.thinking, self.media = real.text, real.thinking, real.media
-        self.take_pieces, self.native = real.take_pieces, real.native
+        self.write_text, self.write_thinking, self.write_media = (
+            real.write_text,
+            real.write_thinking,
+            real.write_media,
+        )
+        self.take_pieces, self.write_native = real.take_pieces, real.write_native
 
     def begin(self, role: Role) -> None:
         self._has_answered = False
         self._real.begin(role)
 
-    def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        self._real.call(call_id, name, call)
+    def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
+        self._real.write_call(call_id, name, call)
 
-    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+    def write_result(
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+    ) -> None:
         if not self._has_answered:
-            self._real.result(call_id, name, json, failed, media)
+            self._real.write_result(call_id, name, json, failed, media)
         self._has_answered = True
 
 

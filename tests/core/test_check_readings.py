@@ -189,7 +189,7 @@ def test_what_the_encoders_write_is_read_once(name: str) -> None:
 @pytest.mark.parametrize(
     "end", ["end", "\n\t\tlast", "\\ end\\", "a b c", ' "d"', "é ô", "\n\tab" * 5 + "cd", "x" * 80]
 )
-def test_a_long_text_is_read_once_however_it_ends(end: str) -> None:
+def test_the_fast_parser_accepts_a_long_string_with_any_ending(end: str) -> None:
     literal = json.dumps("word " * 150 + end, ensure_ascii=False).encode()
     for dialect, head in ((OPENAI_CHAT, b""), (ANTHROPIC, b'[{"type":"text","text":')):
         fragment = b'{"role":"user","content":' + head, literal, b"}"

@@ -152,7 +152,7 @@ def test_a_speaker_that_is_none_is_taken_for_the_human_and_that_is_said() -> Non
 
 
 @pytest.mark.requirement("REQ-915-022")
-def test_the_occurrences_of_an_id_are_counted_across_what_is_appended() -> None:
+def test_repeated_call_ids_are_numbered_across_appends() -> None:
     said = History([model(ONE), tool(ToolResult("c1", "a"))])
     said = said.append(model(ONE)).append(tool(ToolResult("c1", "b", media=[IMAGE])))
     assert [call.id for message in said.since(0) for call in message.calls] == ["c1", "c1~2"]
@@ -255,7 +255,7 @@ def test_a_call_that_only_the_ledger_knows_is_restored() -> None:
     assert answers(said) == {"gone": "R1."}
 
 
-def test_pending_blocks_of_no_call_say_nothing() -> None:
+def test_pending_results_without_a_call_are_dropped_without_a_finding() -> None:
     said = History([human(), tool(ToolResult("gone"), ToolResult("c9", content_json=Json(b"null")))])
     assert (said.since(0), said.report.findings) == ([human()], ())
 

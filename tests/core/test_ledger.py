@@ -67,7 +67,7 @@ def test_applying_in_pieces_is_applying_at_once(log: list[CallEvent | RequestSen
     assert (once, once.late) == (parted, parted.late)
 
 
-def test_the_order_of_different_kinds_of_news_does_not_matter() -> None:
+def test_events_of_different_kinds_apply_in_any_order() -> None:
     ledgers = [Ledger().apply(*order) for order in permutations(LIFE)]
     assert all(ledger == ledgers[0] for ledger in ledgers)
     assert known(*LIFE) == ToolCallRecord(

@@ -347,7 +347,7 @@ def test_what_follows_the_results_is_numbered_as_the_results_say() -> None:
     assert follow == ("user", (Text("[Attachment 1:]"), IMAGE, Text("[Attachment 2:]"), IMAGE))
 
 
-def test_a_failed_result_is_words_alone_and_its_media_follow() -> None:
+def test_a_failed_tool_result_contains_only_text_and_its_media_follow() -> None:
     (failed, _), (follow, _), _ = used(ANTHROPIC, ToolResult("c1", error="no", media=[IMAGE]))
     assert failed.media == ()
     assert IMAGE in follow[1]
@@ -479,5 +479,5 @@ def test_a_conversation_of_several_providers_goes_to_either_whole() -> None:
         assert (b"c2ln" in sent) == (binding == CLAUDE)
 
 
-def test_readers_have_the_dialects_that_the_profiles_name() -> None:
+def test_every_profile_has_a_reader_and_every_reader_a_profile() -> None:
     assert set(READERS) == set(PROFILES)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from actors.core.log.events import Omission
+from actors.core.log.events import OmittedParameter
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.steps import (
     Answered,
@@ -59,7 +59,7 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Answered(WORDS, ONE, "unparsed"),
         TranscriptRefused("400"),
         TranscriptRefused("400", reasoning=True),
-        ParameterRefused((Omission("effort"),)),
+        ParameterRefused((OmittedParameter("effort"),)),
         MediaRefused("400", ("a",), ("b",)),
         RequestFailed("503", usage=ONE),
         RequestFailed("cut", message=CALLS, visible=True),

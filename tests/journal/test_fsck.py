@@ -269,7 +269,7 @@ def test_deleted_sessions_are_not_salvaged(tmp_path: Path) -> None:
 def test_a_salvage_that_finds_nothing_creates_no_file(tmp_path: Path) -> None:
     path, to = tmp_path / "sessions.db", tmp_path / "saved.db"
     path.write_bytes(Random(1).randbytes(20 * 4096))
-    with pytest.raises(JournalError, match="it is no journal"):
+    with pytest.raises(JournalError, match="it is not a journal"):
         salvage_counts(path, to)
     assert not to.exists()
 
@@ -295,7 +295,7 @@ def test_a_file_that_is_not_a_journal_is_refused_in_one_line(tmp_path: Path) -> 
     text.write_text("no database\n" * 100)
     for path, why in (
         (other, "not a journal"),
-        (text, "it is no journal"),
+        (text, "it is not a journal"),
         (tmp_path / "missing.db", "there is no such file"),
         (tmp_path, "it is no file"),
     ):

@@ -144,7 +144,7 @@ def _fail_next_appends(direct: psycopg.Connection[Any], code: str, times: int) -
         ("22000", JournalError, "refused a statement"),
     ],
 )
-def test_a_server_fault_is_typed_and_its_append_is_not_written(
+def test_a_postgres_error_raises_a_typed_error_and_the_append_writes_nothing(
     storage: PostgresStorage, direct: psycopg.Connection[Any], code: str, kind: type[JournalError], why: str
 ) -> None:
     claim = begin(storage, "one")
@@ -382,7 +382,7 @@ def test_a_storage_waits_for_an_old_connection_that_does_not_end(
     monkeypatch.setattr(statements, "END_OTHERS", "SELECT false WHERE %s > 0 AND %s <> ''")
     monkeypatch.setattr(far._writer, "_patience", 0.1)
     proxy.lose("answers")
-    with pytest.raises(JournalUnavailable, match="does not end there"):
+    with pytest.raises(JournalUnavailable, match="has not ended a lost connection"):
         far.append([Entry("one", claim.fence, (to("b"),))])
     monkeypatch.undo()
     assert far.append([Entry("one", claim.fence, (to("c"),))]) == [2]

@@ -123,7 +123,7 @@ async def test_other_sessions_write_while_a_page_is_read(storage_and_hold: tuple
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", ["events", "export", "list"])
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_session_answers_while_a_client_reads_exports_or_lists(
+async def test_reading_exporting_or_listing_logs_does_not_block_sessions(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")

@@ -162,7 +162,7 @@ def test_a_relative_path_names_the_same_file_after_chdir(
     storage.close()
     assert not list(Path().iterdir())
     (tmp_path / "elsewhere").rmdir()
-    with pytest.raises(ConfigError, match="the current one is gone"):
+    with pytest.raises(ConfigError, match="the current folder no longer exists"):
         SqliteStorage("sessions.db")
 
 
@@ -292,7 +292,7 @@ def test_a_log_with_an_unexpected_end_is_not_appended_to(tmp_path: Path) -> None
     remembered = replace(storage._rows["one"])
     storage.append([Entry("one", claim.fence, (to("b"),))])
     storage._rows["one"] = remembered
-    with pytest.raises(JournalDamaged, match="not as they were read"):
+    with pytest.raises(JournalDamaged, match="have changed since they were read"):
         storage.append([Entry("one", claim.fence, (to("c"),))])
     assert storage.append([Entry("one", claim.fence, (to("d"),))]) == [3]
     assert storage.read("one", 1) == [to("b"), to("d")]

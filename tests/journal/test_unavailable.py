@@ -192,7 +192,7 @@ def test_a_wal_with_a_replaced_index_is_no_longer_read(tmp_path: Path) -> None:
     with without_index(storage):
         index = tmp_path / "sessions.db-shm"
         index.touch()
-        with pytest.raises(JournalUnavailable, match="a file beside it was replaced or deleted"):
+        with pytest.raises(JournalUnavailable, match="file, was replaced or deleted while it was open"):
             storage.read("one")
         index.unlink()
         assert len(storage.read("one")) == 1

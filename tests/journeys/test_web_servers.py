@@ -67,7 +67,7 @@ async def use_an_invalid_name(server: WebServer) -> None:
     for method, path, body in (("POST", "text", {"text": "Talk"}), ("GET", "events", None)):
         async with server.request(method, f"/conversations/-/{path}", body) as response:
             assert response.status == 500
-            assert "is not usable" in await response.rest()
+            assert "is invalid" in await response.rest()
 
 
 async def disconnect_during_an_answer(server: WebServer) -> None:

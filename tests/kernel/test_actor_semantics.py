@@ -392,7 +392,7 @@ async def test_the_control_queue_is_bounded_separately() -> None:
         assert system.account.dead == {"overflow": 1}
 
 
-async def test_a_handlers_messages_wait_for_space_and_it_handles_nothing_else() -> None:
+async def test_an_actor_handles_no_message_while_its_outgoing_messages_wait_for_space() -> None:
     """A13: downhill, in order, for several messages of one handler."""
     async with checked_system() as system:
         high, low = system.spawn(Probe, "high"), system.spawn(LowProbe, "low", capacity=1)

@@ -9,7 +9,7 @@ import pytest
 
 from actors.errors import ActorFailed
 from actors.kernel import Actor, Context, Query, Restart, System
-from actors.kernel.contained import Contained, Dropped
+from actors.kernel.contained import ContainedTask, Dropped
 from actors.kernel.tasks import Work
 
 pytestmark = pytest.mark.anyio
@@ -203,7 +203,7 @@ STEPS: list[str] = []
 Ends = list[BaseException | None]
 
 
-def start(system: System, work: Work, ends: Ends) -> Contained:
+def start(system: System, work: Work, ends: Ends) -> ContainedTask:
     return system.containment.start(work, ends.append, "foreign", contextvars.copy_context())
 
 

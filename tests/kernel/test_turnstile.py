@@ -57,7 +57,9 @@ async def test_waiting_tasks_pass_in_the_order_of_their_arrival() -> None:
 
 
 @pytest.mark.parametrize(("width", "passed"), [(1, "cccc"), (4, "bccc")])
-async def test_continued_work_passes_first_and_new_work_keeps_a_quarter(width: int, passed: str) -> None:
+async def test_continuing_work_runs_first_and_new_work_keeps_a_quarter_of_the_places(
+    width: int, passed: str
+) -> None:
     turns, order = list[Callable[[], None]](), list[str]()
     gate = Turnstile(replace(event_loop(), next=turns.append), width)
 

@@ -243,7 +243,7 @@ def test_a_header_with_a_missing_or_invalid_variable_is_an_error(
     ):
         load(file, {}).resolve("b")
     with pytest.raises(
-        ConfigError, match="variable TEAM is not a valid header value; set it again"
+        ConfigError, match="variable TEAM does not contain a valid header value; use printable ASCII"
     ) as refused:
         load(file, {"TEAM": "opaque\r\nx: 1"}).resolve("b")
     assert "opaque" not in str(refused.value)

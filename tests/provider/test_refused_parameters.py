@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.config import Config, FileSettings
-from actors.core.log.events import EpochBegan, Omission, RequestSent
+from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.core.stream_events.events import RequestSentEvent
 from actors.runtime.runtime import Runtime
 from actors.strict.rules.base import Json
@@ -270,7 +270,7 @@ async def test_an_unsupported_parameter_is_left_out_of_this_request_and_of_later
         assert loss in other.losses
         events = log(runtime, session)
         requests = [event.omitted for event in events if isinstance(event, RequestSent)]
-        assert requests == [(), (Omission(loss),), (Omission(loss),)]
+        assert requests == [(), (OmittedParameter(loss),), (OmittedParameter(loss),)]
         assert not [event for event in events if isinstance(event, EpochBegan)]
         stats = runtime.stats()
         assert stats.backends["a"].refused_parameters == 1
@@ -329,7 +329,12 @@ async def test_a_rejected_value_is_left_out_and_another_value_is_sent(stream: bo
         assert [each.status for each in (first, second, third)] == ["complete"] * 3
         assert [each.losses.get("temperature") for each in (first, second, third)] == [1, 1, None]
         omitted = [event.omitted for event in log(runtime, session) if isinstance(event, RequestSent)]
-        assert omitted == [(), (Omission("temperature", True),), (Omission("temperature", True),), ()]
+        assert omitted == [
+            (),
+            (OmittedParameter("temperature", True),),
+            (OmittedParameter("temperature", True),),
+            (),
+        ]
         assert runtime.stats().learned == ()
     assert [body.get("temperature") for body in sent(server)] == [0.2, None, None, 0.7]
 
@@ -471,7 +476,7 @@ async def test_a_summary_is_asked_for_without_the_parameter_that_is_refused(stre
         asides = [
             event.omitted for event in log(runtime, session) if isinstance(event, RequestSent) and event.aside
         ]
-        assert asides == [(), (Omission("tool_choice"),)]
+        assert asides == [(), (OmittedParameter("tool_choice"),)]
 
 
 async def test_a_stream_shows_what_a_request_leaves_out() -> None:
@@ -485,7 +490,7 @@ async def test_a_stream_shows_what_a_request_leaves_out() -> None:
     assert requests == [(), ("temperature",)]
 
 
-async def test_the_entry_of_a_learned_fact_is_the_table_that_makes_it_permanent() -> None:
+async def test_a_learned_fact_shows_the_config_entry_that_makes_it_permanent() -> None:
     server = host("openai_chat", Turn(Say("Yes.")))
     names = ("temperature", "stop")
     refusals = {name: Status(400, message=f"Unsupported parameter: '{name}'.", param=name) for name in names}

@@ -12,7 +12,7 @@ from actors.adapters.refused_parameters import refused_schema
 from actors.adapters.refused_parts import refused_tool
 from actors.adapters.request import Request
 from actors.core.data.segments import Segments
-from actors.core.log.events import EpochBegan, Omission, RequestSent
+from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Script, Status, Turn
@@ -87,7 +87,7 @@ async def test_a_host_that_refuses_property_keys_is_sent_made_ones_from_then_on_
         ]
         assert results == ['{"$top": 3}', '{"$top": 3}']
         requests = [event for event in log(runtime, session) if isinstance(event, RequestSent)]
-        assert {event.omitted for event in requests[1:]} == {(Omission("schema_keys"),)}
+        assert {event.omitted for event in requests[1:]} == {(OmittedParameter("schema_keys"),)}
         assert not any(isinstance(event, EpochBegan) for event in log(runtime, session))
         (fact,) = runtime.stats().learned
         assert 'property_keys = "[a-zA-Z0-9_.-]{1,64}"' in fact.entry
@@ -99,7 +99,7 @@ async def test_a_host_that_refuses_property_keys_is_sent_made_ones_from_then_on_
 
 
 @pytest.mark.anyio
-async def test_a_host_that_makes_no_grammar_of_a_pattern_is_sent_none_from_then_on() -> None:
+async def test_patterns_are_omitted_after_a_host_rejects_one() -> None:
     server = host(lambda body: b'"pattern"' in json.dumps(body).encode(), GRAMMAR, "llama_cpp")
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[TOOL])

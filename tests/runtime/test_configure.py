@@ -150,7 +150,9 @@ async def test_too_many_tools_are_rejected_and_nothing_changes() -> None:
     server = openai(DONE)
     async with runtime_with(here=server) as runtime:
         session = await runtime.open("here", tools=[look])
-        with pytest.raises(ToolDefinitionError, match="has 130 tools and backend 'here' takes at most 128"):
+        with pytest.raises(
+            ToolDefinitionError, match="has 130 tools, but backend 'here' accepts at most 128"
+        ):
             await session.configure(tools=[*many_tools(129), bench.source()])
         assert bench.notes == ["bench opened", "bench closed"]
         with pytest.raises(ConfigError, match="system= takes a string, not int"):
@@ -201,7 +203,7 @@ async def test_an_ask_fails_if_a_toolset_exceeds_its_backends_limit() -> None:
         await change_toolset(bench, runtime, *[f"work_{number}" for number in range(129)])
         result = await session.ask("Go.", check=False)
         assert result.status == "failed"
-        assert "129 tools and backend 'here' takes at most 128" in result.error
+        assert "129 tools, but backend 'here' accepts at most 128" in result.error
         assert server.received == 0
         await change_toolset(bench, runtime, "work")
         assert (await session.ask("Go.")).status == "complete"

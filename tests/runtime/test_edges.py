@@ -51,7 +51,7 @@ async def test_a_runtime_that_is_not_running_raises_and_is_entered_only_once() -
         pass
     with pytest.raises(KernelError, match="not running"):
         await runtime.open("openai:m")
-    with pytest.raises(KernelError, match="entered once"):
+    with pytest.raises(KernelError, match="entered only once"):
         await runtime.__aenter__()
 
 

@@ -218,7 +218,7 @@ async def test_a_resuming_open_cancelled_at_any_await_leaves_nothing_behind(
 
 async def test_impossible_opens_raise_short_errors() -> None:
     async with runtime_with(a=openai()) as runtime:
-        with pytest.raises(ConfigError, match="resume=True takes an id="):
+        with pytest.raises(ConfigError, match="resume=True needs id="):
             await runtime.open("a", resume=True)
         with pytest.raises(SessionClosed, match="No session 'one' is open; open"):
             runtime.sessions["one"]

@@ -137,7 +137,7 @@ async def test_closing_cancels_the_running_ask_and_drops_the_queued_ones() -> No
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-10")
-async def test_a_result_during_a_close_is_not_written_after_the_end() -> None:
+async def test_a_result_that_arrives_during_close_is_not_logged_after_the_closed_event() -> None:
     begun, released = anyio.Event(), anyio.Event()
     storage = HeldStorage(Closed)
     async with runtime_with(a=openai(ONE), storage=storage) as runtime:
@@ -324,7 +324,7 @@ async def test_a_target_or_system_prompt_of_the_wrong_type_is_rejected() -> None
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         for refused in (session.switch, session.preview, runtime.open):
-            with pytest.raises(UnknownTarget, match="A target is named by a text"):
+            with pytest.raises(UnknownTarget, match="A target is a string"):
                 await refused(nothing)
         with pytest.raises(ConfigError, match="system= takes a string, not int"):
             await runtime.open("a", system=nothing)

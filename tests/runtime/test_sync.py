@@ -318,7 +318,7 @@ def test_errors_of_creating_and_entering_leave_no_thread(tmp_path: Path) -> None
         sync.BlockingRuntime(Runtime(journal=tmp_path / "a file" / "journal.db"))
     with sync.BlockingRuntime() as runtime:
         pass
-    with pytest.raises(KernelError, match="closed; make another"):
+    with pytest.raises(KernelError, match="closed; create a new one"):
         runtime.open(TARGET)
     runtime.close()
 
@@ -450,7 +450,7 @@ def test_closing_ends_a_call_that_would_never_return(backend: Any) -> None:
         await gate.wait()
 
     def call() -> None:
-        with pytest.raises(KernelError, match="closed; make another") as raised:
+        with pytest.raises(KernelError, match="closed; create a new one") as raised:
             runtime.call(wait_forever)
         errors.append(raised.value)
 
@@ -488,7 +488,7 @@ def test_closing_reports_a_context_that_is_not_left_in_time(
     try:
         with monkeypatch.context() as patch:
             patch.setattr(loop_thread, "CLOSING", 0.0)
-            with pytest.raises(KernelError, match="This thing is still being left after 0 s"):
+            with pytest.raises(KernelError, match="This thing is not closed after 0 s"):
                 loop.close()
     finally:
         hosted.end()

@@ -21,7 +21,7 @@ STREAMS = (
         proofs=(
             "tests/session/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn",
             "tests/scenarios/test_streams.py"
-            "::test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_the_next",
+            "::test_the_next_backend_continues_from_the_results_of_a_batch_after_failover",
             "tests/runtime/test_acceptance.py"
             "::test_alternation_and_failover_after_the_reference_sequence_succeed",
         ),

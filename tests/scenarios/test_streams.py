@@ -49,7 +49,7 @@ UNREADABLE = Status(
 
 @pytest.mark.parametrize("fault", [QUOTA, SERVER_ERROR], ids=["quota", "500"])
 @pytest.mark.parametrize(("first", "second"), [(openai, anthropic), (anthropic, openai)])
-async def test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_the_next(
+async def test_the_next_backend_continues_from_the_results_of_a_batch_after_failover(
     first: Callable[..., LoopbackServer], second: Callable[..., LoopbackServer], fault: InjectedFault
 ) -> None:
     gate = Gate()

@@ -192,11 +192,11 @@ async def test_a_place_waits_for_all_earlier_places_with_a_common_key() -> None:
     two.end()
     four = order.enter(["a"])
     with pytest.raises(ResourceBusy):
-        await three.turn()
+        await three.wait_for_turn()
     three.end()
     with pytest.raises(ResourceBusy):  # the first call still runs, although the third never started
-        await four.turn()
+        await four.wait_for_turn()
     one.end()
-    await four.turn()
+    await four.wait_for_turn()
     four.end()
     assert not len(order)

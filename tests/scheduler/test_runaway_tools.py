@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from actors.config import RuntimeLimits
 from actors.kernel import System
-from actors.kernel.contained import Contained
+from actors.kernel.contained import ContainedTask
 from actors.runtime.runtime import Runtime
 from actors.scheduler.watchdog import LOOK, STALL, LoopWatch
 from actors.testing import Call, Say, Turn
@@ -121,7 +121,7 @@ async def test_the_watchdog_looks_again_when_a_stall_can_be_due(
         watch = LoopWatch(system.containment)
         monkeypatch.setattr("actors.scheduler.watchdog.monotonic", lambda: 100.0)
         if age is not None:
-            contained = Contained(system.containment, checkpoint, lambda error: None, "piece", None)
+            contained = ContainedTask(system.containment, checkpoint, lambda error: None, "piece", None)
             system.containment.step = contained, 100.0 - age
         assert (watch.look(), watch.seen.count) == (wait, count)
         watch.close()

@@ -590,7 +590,7 @@ async def test_an_exit_exception_of_the_failure_hook_ends_nothing() -> None:
 
 @pytest.mark.alternating  # waits for the watchdog of another test
 @pytest.mark.parametrize("name", ["actors tool", "actors watchdog"])
-async def test_a_failure_to_start_threads_loses_no_place_and_no_session(
+async def test_a_failed_thread_start_leaks_no_slot_and_ends_no_session(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = threading.Thread.start

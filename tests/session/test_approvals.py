@@ -101,7 +101,7 @@ async def test_edited_arguments_are_validated_and_passed_to_the_call() -> None:
         session = await runtime.open("a", tools=[files.tool])
         await session.ask("Delete a.")
         for wrong in WRONG:
-            with pytest.raises(DecisionRefused, match="wrong: "):
+            with pytest.raises(DecisionRefused, match="Invalid arguments for call"):
                 await session.ask(approvals={ONE: ApprovalDecision("allow", arguments=wrong)})
         assert files.deleted == []
         assert (
@@ -210,8 +210,14 @@ async def test_decisions_that_only_allow_are_recorded_together_and_streamed() ->
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"approvals": {OTHER: ApprovalDecision("allow", digest="0123456789abcdef")}}, "review it again"),
-        ({"approvals": {OTHER: ApprovalDecision("allow", arguments={"path": 7})}}, "are wrong: "),
+        (
+            {"approvals": {OTHER: ApprovalDecision("allow", digest="0123456789abcdef")}},
+            "review the call again",
+        ),
+        (
+            {"approvals": {OTHER: ApprovalDecision("allow", arguments={"path": 7})}},
+            "Invalid arguments for call ",
+        ),
         ({"approvals": {OTHER: ApprovalDecision("maybe")}}, "'maybe'"),  # type: ignore[arg-type]
         ({"approvals": {THIRD: ApprovalDecision("allow")}}, "pass it in results="),
         ({"approvals": {CallId("hist_tool_9"): ApprovalDecision("deny")}}, "does not wait for call"),

@@ -114,7 +114,7 @@ async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    real = writer.result
+    real = writer.write_result
 
     def write_once(
         self: Any,  # Any: either writer
@@ -127,7 +127,7 @@ async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
         if json != quote("b is done"):
             real(self, call_id, name, json, failed, media)
 
-    monkeypatch.setattr(writer, "result", write_once)
+    monkeypatch.setattr(writer, "write_result", write_once)
     gate = Gate()
     gate.open("a", "b")
     server = make_server(

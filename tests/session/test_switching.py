@@ -327,7 +327,7 @@ def many_tools(count: int) -> list[Tool[..., object]]:
     return [Tool.from_schema(f"work_{n}", "Work.", {"type": "object"}, work) for n in range(count)]
 
 
-TOO_MANY = r"The session has 129 tools and backend 'a' takes at most 128 \(openai_chat\)"
+TOO_MANY = r"The session has 129 tools, but backend 'a' accepts at most 128 \(openai_chat\)"
 
 
 async def test_a_session_with_too_many_tools_for_a_backend_is_not_opened() -> None:

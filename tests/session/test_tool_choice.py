@@ -131,9 +131,9 @@ def test_an_output_tool_is_declared_in_addition_to_a_forced_tool() -> None:
 @pytest.mark.parametrize(
     ("tools", "says"),
     [
-        (TOOLS, "tool_choice forces 'fund', which is no tool here; did you mean 'find'?"),
-        (TOOLS[:1], "tool_choice forces 'fund', which is no tool here; there are read"),
-        ((), "tool_choice forces 'fund', which is no tool here; there are no tools"),
+        (TOOLS, "tool_choice forces 'fund', which is not a tool of this session; did you mean 'find'?"),
+        (TOOLS[:1], "tool_choice forces 'fund', which is not a tool of this session; there are read"),
+        ((), "tool_choice forces 'fund', which is not a tool of this session; there are no tools"),
     ],
 )
 def test_encode_rejects_a_choice_of_an_undeclared_tool(tools: tuple[ToolSpec, ...], says: str) -> None:
@@ -180,17 +180,17 @@ async def test_a_lost_choice_is_reported_by_the_answer_and_the_preview() -> None
 @pytest.mark.anyio
 async def test_an_ask_that_forces_an_unknown_tool_is_rejected() -> None:
     server = openai(Turn(Say("Hi.")))
-    says = "tool_choice forces 'fund', which is no tool here; did you mean 'find'?"
+    says = "tool_choice forces 'fund', which is not a tool of this session; did you mean 'find'?"
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
         before = log(runtime, session)
         with pytest.raises(ConfigError) as refused:
             await session.ask("Find it.", tool_choice=ToolChoice("fund"))
         assert str(refused.value) == says
-        with pytest.raises(ConfigError, match="is no tool here"):
+        with pytest.raises(ConfigError, match="is not a tool of this session"):
             async with session.stream("Find it.", tool_choice=ToolChoice("fund")):
                 pass
-        with pytest.raises(ConfigError, match="is no tool here"):
+        with pytest.raises(ConfigError, match="is not a tool of this session"):
             await session.preview("a", tool_choice=ToolChoice("fund"))
         assert log(runtime, session) == before
         assert (await session.ask("Hello.")).text == "Hi."

@@ -96,7 +96,7 @@ def test_a_refusal_has_the_vendors_error_body(vendor: str) -> None:
     assert said == BODIES[vendor]
 
 
-def test_mistral_has_one_body_for_its_validator_and_another_for_its_parser() -> None:
+def test_mistral_validation_errors_and_request_errors_have_different_bodies() -> None:
     said = error_of("mistral", {"model": "m", "messages": []})
     message = "Conversation must have at least one message"
     kind = {"type": "invalid_request_message_order", "param": None, "code": "3230", "raw_status_code": 400}

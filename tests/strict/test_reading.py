@@ -138,7 +138,7 @@ def test_what_one_host_let_pass_another_does_not(
         assert validate(dump(body), dialect, settings=taking) is None
 
 
-def test_what_one_api_let_pass_another_does_not() -> None:
+def test_a_message_accepted_for_one_api_is_checked_again_for_another() -> None:
     with taken_apart():
         assert validate(dump(WITH_IDS), "gemini_2") is None
         older = GeminiSettings(GeminiProfile(signatures=False, call_ids=False), vertex=True)

@@ -98,19 +98,25 @@ BAD = {
     "nothing, closed": Bad(b"", "without an answer"),
     "nothing, reset": Bad(b"", "broke|without an answer", "reset"),
     "nothing, silence": Bad(b"", "waiting for an answer took longer than 0.3 s", "stall"),
-    "half a status line": Bad(b"HTTP/1.1 2", "ended before the answer did"),
-    "half a head": Bad(OK + b"content-le", "ended before the answer did"),
+    "half a status line": Bad(b"HTTP/1.1 2", "closed the connection before the response was complete"),
+    "half a head": Bad(OK + b"content-le", "closed the connection before the response was complete"),
     "half a head, reset": Bad(OK + b"content-le", "broke|ended", "reset"),
     "half a head, silence": Bad(OK + b"content-le", "waiting for an answer took longer", "stall"),
-    "only an informational answer": Bad(EARLY_HINT, "ended before the answer did"),
+    "only an informational answer": Bad(EARLY_HINT, "closed the connection before the response was complete"),
     "an informational answer and silence": Bad(EARLY_HINT, "waiting for an answer took longer", "stall"),
-    "half a body": Bad(GOOD[:-2], "ended before the answer did"),
+    "half a body": Bad(GOOD[:-2], "closed the connection before the response was complete"),
     "half a body, reset": Bad(GOOD[:-2], "broke|ended", "reset"),
     "a body shorter than its length": Bad(GOOD[:-2], "waiting for more of the answer took", "stall"),
-    "half a chunk": Bad(CHUNKED + b"8\r\nYes.", "ended before the answer did"),
-    "half a chunk's length": Bad(CHUNKED + b"4\r\nYes.\r\n1", "ended before the answer did"),
-    "no last chunk": Bad(CHUNKED + b"4\r\nYes.\r\n", "ended before the answer did"),
-    "unfinished trailers": Bad(CHUNKED + b"4\r\nYes.\r\n0\r\nusage: 2\r\n", "ended before"),
+    "half a chunk": Bad(CHUNKED + b"8\r\nYes.", "closed the connection before the response was complete"),
+    "half a chunk's length": Bad(
+        CHUNKED + b"4\r\nYes.\r\n1", "closed the connection before the response was complete"
+    ),
+    "no last chunk": Bad(
+        CHUNKED + b"4\r\nYes.\r\n", "closed the connection before the response was complete"
+    ),
+    "unfinished trailers": Bad(
+        CHUNKED + b"4\r\nYes.\r\n0\r\nusage: 2\r\n", "before the response was complete"
+    ),
     "silence after a chunk": Bad(CHUNKED + b"4\r\nYes.\r\n", "waiting for more of the answer", "stall"),
     "TLS": Bad(b"\x15\x03\x01\x00\x02\x02\x46", "not HTTP"),
     "another protocol": Bad(b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not HTTP"),
@@ -130,10 +136,12 @@ BAD = {
     "an endless status line": Bad(b"HTTP/1.1 200 " + LONG, "not HTTP|broke", "stall"),
     "endless trailers": Bad(CHUNKED + b"0\r\na: " + LONG, "not HTTP|broke", "stall"),
     "an endless chunk extension": Bad(CHUNKED + b"4;" + LONG, "not HTTP|broke", "stall"),
-    "a compressed body": Bad(OK + b"content-encoding: br\r\ncontent-length: 4\r\n\r\nYes.", "compressed"),
+    "a compressed body": Bad(
+        OK + b"content-encoding: br\r\ncontent-length: 4\r\n\r\nYes.", "compression was not requested"
+    ),
     "two encodings, one hidden": Bad(
         OK + b"content-encoding: gzip\r\ncontent-encoding: identity\r\ncontent-length: 4\r\n\r\nYes.",
-        "compressed",
+        "compression was not requested",
     ),
 }
 
@@ -372,7 +380,7 @@ async def test_a_request_is_not_sent_again_after_the_first_byte_of_an_answer() -
     transport = HttpTransport(connections=1)
     async with raw(answer) as server:
         await fetch(transport, server.url)
-        with pytest.raises(ProviderFailed, match="ended before the answer did"):
+        with pytest.raises(ProviderFailed, match="closed the connection before the response was complete"):
             await fetch(transport, server.url)
         await transport.close()
     assert (len(server.peers), len(requests)) == (1, 2)

@@ -127,7 +127,7 @@ async def test_compression_is_neither_requested_nor_decoded() -> None:
     transport = HttpTransport()
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, answer)
-        with anyio.fail_after(60), pytest.raises(ProviderFailed, match=r"compressed \('gzip'\)"):
+        with anyio.fail_after(60), pytest.raises(ProviderFailed, match="content-encoding is 'gzip'"):
             async with transport.send(url, [], Segments.of(BODY), Timeouts()) as response:
                 [chunk async for chunk in response.chunks()]
         tasks.cancel_scope.cancel()

@@ -185,7 +185,7 @@ async def test_an_answer_cut_off_inside_tls_is_a_typed_failure(cut: int, authori
 
     transport = HttpTransport()
     async with raw(answer, context(authority.issue_cert("127.0.0.1"))) as server:
-        with pytest.raises(ProviderFailed, match="ended before the answer did"):
+        with pytest.raises(ProviderFailed, match="closed the connection before the response was complete"):
             await fetch(transport, server.url)
         await transport.close()
 

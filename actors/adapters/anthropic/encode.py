@@ -94,36 +94,38 @@ UNSIGNED = "unsigned"
 class AnthropicWriter(Writing):
     """Writes `messages`, block by block."""
 
-    def text(self, json: Json) -> None:
-        self.block(b'{"type":"text","text":', json, b"}")
+    def write_text(self, json: Json) -> None:
+        self.write_block(b'{"type":"text","text":', json, b"}")
 
-    def thinking(self, block: Thinking) -> None:
+    def write_thinking(self, block: Thinking) -> None:
         """Write thinking verbatim. Placeholders and unsigned thinking get an empty signature."""
         seal = block.seal
         if seal is not None and seal.kind == "redacted":
-            self.block(b'{"type":"redacted_thinking","data":', seal.data, b"}")
+            self.write_block(b'{"type":"redacted_thinking","data":', seal.data, b"}")
         else:
             signature = b'""' if seal is None or seal.kind == UNSIGNED else seal.data
-            self.block(b'{"type":"thinking","thinking":', block.json, b',"signature":')
+            self.write_block(b'{"type":"thinking","thinking":', block.json, b',"signature":')
             self.more(signature, b"}")
 
-    def media(self, media: Media, title: str) -> None:
-        self.block(_media(media))
+    def write_media(self, media: Media, title: str) -> None:
+        self.write_block(_media(media))
 
-    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+    def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         opening = b'{"type":"tool_use","id":"%b","name":"%b","input":%b}'
-        self.block(opening % (call_id.encode(), name.encode(), call.json))
+        self.write_block(opening % (call_id.encode(), name.encode(), call.json))
 
-    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+    def write_result(
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+    ) -> None:
         """Write a `tool_result` block. A failed result must not be empty, so a blank one gets a text (ANT-53)."""
         opening = b'{"type":"tool_result","tool_use_id":"%b","content":' % call_id.encode()
         ending = b',"is_error":true}' if failed else b"}"
         if failed and is_blank(json):
             json = _NO_WORDS
         if media:
-            self.block(opening + _parts(json, media) + ending)
+            self.write_block(opening + _parts(json, media) + ending)
         else:
-            self.block(opening, json, ending)
+            self.write_block(opening, json, ending)
 
 
 _NO_WORDS = quote("(The tool failed and said nothing.)")

@@ -63,13 +63,13 @@ class OpenAIChatWriter(Writing):
         self._end()
         return super().take_pieces()
 
-    def text(self, json: Json) -> None:
+    def write_text(self, json: Json) -> None:
         if self._parts:
             self._parts.append(_TEXT % json)
         else:
             self._words.append(json)
 
-    def thinking(self, block: Thinking) -> None:
+    def write_thinking(self, block: Thinking) -> None:
         """Add reasoning to the open message: a field, the first part of the content, or the signature of the next
         call."""
         if self._carrier == "extra_content":
@@ -77,12 +77,12 @@ class OpenAIChatWriter(Writing):
         else:
             self._thoughts.append(block)
 
-    def media(self, media: Media, title: str) -> None:
+    def write_media(self, media: Media, title: str) -> None:
         self._spread()
         address = media.url or f"data:{media.media_type};base64,{media.data}"
         self._parts.append(b'{"type":"image_url","image_url":{"url":%b}}' % quote(address))
 
-    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+    def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Add a call to the open message. Free text is sent as such if the host supports custom tools."""
         signed = b"" if self._signature is None else _SIGNED % self._signature
         self._signature = None
@@ -93,14 +93,16 @@ class OpenAIChatWriter(Writing):
             opening = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}%b}'
             self._calls.append(opening % (call_id.encode(), name.encode(), nest(call.json), signed))
 
-    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+    def write_result(
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+    ) -> None:
         assert not media  # a result of this dialect is text (rulebook OAC-08)
         opening = b'{"role":"tool","tool_call_id":"%b","content":' % call_id.encode()
         if failed:  # the wire has no error flag
-            self.block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
+            self.write_block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
             return
         blank = self._nothing != b'""' and is_blank(json)
-        self.block(opening, self._nothing if blank else json, b"}")
+        self.write_block(opening, self._nothing if blank else json, b"}")
 
     def _spread(self) -> None:
         """Turn the content collected so far into a list of parts."""
@@ -119,16 +121,16 @@ class OpenAIChatWriter(Writing):
             self._calls.clear()
         words = self._words
         if not words and not self._parts:
-            self.block(opening + self._absent + ending)
+            self.write_block(opening + self._absent + ending)
         elif len(words) == 1 and not self._parts:
-            self.block(opening + b',"content":', words[0], ending)
+            self.write_block(opening + b',"content":', words[0], ending)
         elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
-            self.block(
+            self.write_block(
                 b'%b,"content":"%b"%b' % (opening, joined, ending)
             )  # a single string, which every host accepts
         else:
             self._spread()
-            self.block(b'%b,"content":[%b]%b' % (opening, b",".join(self._parts), ending))
+            self.write_block(b'%b,"content":[%b]%b' % (opening, b",".join(self._parts), ending))
         words.clear()
         self._parts.clear()
 
@@ -200,7 +202,7 @@ def _assumed_settings(settings: Settings, dialect: ChatDialect) -> tuple[str, ..
 
 
 def _answer(settings: Settings) -> Wire:
-    """Return the answer's schema."""
+    """Return the `response_format` field for a structured answer, or None."""
     if settings.output is None:
         return None
     return {"type": "json_schema", "json_schema": named_schema(settings.output)}

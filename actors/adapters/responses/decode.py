@@ -282,7 +282,10 @@ class ResponsesDecoder(Decoder):
 
 
 def _may_be(item: _Item, told: Fields) -> bool:
-    """Return True if a complete item may be one that arrived under another id: no field contradicts it."""
+    """Return True if the complete item `told` matches `item`, which arrived under another id.
+
+    The items match if they are of the same kind and no field conflicts.
+    """
     if item.kind != told.get("type"):
         return False
     part = item.part

@@ -64,7 +64,7 @@ class ResponsesWriter(Writing):
         self._end()
         return super().take_pieces()
 
-    def text(self, json: Json) -> None:
+    def write_text(self, json: Json) -> None:
         """Write a message of the assistant with its phase, or add text to the user's message."""
         if self._by_user:
             self._only = None if self._content else json
@@ -72,10 +72,10 @@ class ResponsesWriter(Writing):
             return
         item_id = self._next_id(b'"msg_') if self._keeps_ids else b""
         ending = b',"phase":%b}' % self._phase if self._phase else b"}"
-        self.block(b'{"type":"message"%b,"role":"assistant","content":' % item_id, json, ending)
+        self.write_block(b'{"type":"message"%b,"role":"assistant","content":' % item_id, json, ending)
         self._phase = b""
 
-    def thinking(self, block: Thinking) -> None:
+    def write_thinking(self, block: Thinking) -> None:
         """Write a reasoning item verbatim. A phase and an id apply to the next item."""
         assert block.seal is not None
         if block.seal.kind == "phase":
@@ -85,18 +85,18 @@ class ResponsesWriter(Writing):
         elif self._keeps_ids:
             self._thought.append(_item(block.seal.data))
         else:
-            self.block(_resend(_item(block.seal.data), named=False))
+            self.write_block(_resend(_item(block.seal.data), named=False))
 
-    def native(self, part: bytes) -> None:
+    def write_native(self, part: bytes) -> None:
         if self._keeps_ids:
             self._next_id(None)
-        super().native(part)
+        super().write_native(part)
 
-    def media(self, media: Media, title: str) -> None:
+    def write_media(self, media: Media, title: str) -> None:
         self._only = None
         self._content.append(_media(media))
 
-    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+    def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `function_call` item, or `custom_tool_call` for free text."""
         group = b""
         if call.namespace:
@@ -109,9 +109,11 @@ class ResponsesWriter(Writing):
             kind, key, given, prefix = b"function_call", b"arguments", nest(call.json), b'"fc_'
         item_id = self._next_id(prefix) if self._keeps_ids else b""
         opening = b'{"type":"%b"%b,"call_id":"%b","name":"%b"%b,"%b":'
-        self.block(opening % (kind, item_id, call_id.encode(), name.encode(), group, key), given, b"}")
+        self.write_block(opening % (kind, item_id, call_id.encode(), name.encode(), group, key), given, b"}")
 
-    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+    def write_result(
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+    ) -> None:
         """Write a `function_call_output` item, or `custom_tool_call_output` for free text."""
         kind = b"function_call_output"
         if call_id in self._free:
@@ -121,11 +123,11 @@ class ResponsesWriter(Writing):
         if media:
             words = [_TEXT % json] if json != b'""' else []
             parts = b",".join([*words, *(_media(item) for item, _ in media)])
-            self.block(b"%b[%b]}" % (opening, parts))
+            self.write_block(b"%b[%b]}" % (opening, parts))
         elif failed:  # the wire has no error flag
-            self.block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
+            self.write_block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
         else:
-            self.block(opening, json, b"}")
+            self.write_block(opening, json, b"}")
 
     def _next_id(self, prefix: bytes | None) -> bytes:
         """Write the held reasoning, and return the id field of the next item.
@@ -136,7 +138,7 @@ class ResponsesWriter(Writing):
         fits = prefix is not None and item_id.startswith(prefix)
         self._named = fits and (all("id" in item for item in waited) if waited else self._named)
         for item in waited:
-            self.block(_resend(item, named=self._named))
+            self.write_block(_resend(item, named=self._named))
         return b',"id":' + item_id if self._named else b""
 
     def _end(self) -> None:
@@ -144,9 +146,9 @@ class ResponsesWriter(Writing):
         if self._content:
             opening = b'{"type":"message","role":"user","content":'
             if self._only is not None:
-                self.block(opening, self._only, b"}")
+                self.write_block(opening, self._only, b"}")
             else:
-                self.block(b"%b[%b]}" % (opening, b",".join(self._content)))
+                self.write_block(b"%b[%b]}" % (opening, b",".join(self._content)))
             self._content.clear()
 
 

@@ -78,15 +78,15 @@ def start(dialect: Dialect) -> CheckState:
 
 
 def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[CheckState, list[Fault]]:
-    """Judge a fragment of the `messages` array, and return the next state and the faults.
+    """Check a fragment of the `messages` array, and return the next state and the faults.
 
     Args:
         state: The state before the fragment. It is not changed and may be extended again.
         pieces: The appended fragment, in one or more pieces. A piece that begins with a quotation mark is one JSON
             string from ingestion.
-        whole: Use the strict parser in any case, for example after a refusal.
+        whole: Always use the strict parser, for example after a refusal.
 
-    After a fragment that is not JSON, the returned state is the given one.
+    If the fragment is not JSON, the state is returned unchanged.
     """
     if not any(pieces):
         return state, []

@@ -58,9 +58,9 @@ _TYPE_MRO = type.__dict__["__mro__"]
 
 
 class Ingested(Struct, frozen=True):
-    """A value as JSON, with codes of the conversions.
+    """A value converted to JSON, with a code for each lossy conversion.
 
-    `marks` is sorted and consists of `Mark` codes. If it is empty, the text represents the value completely.
+    `marks` holds sorted `Mark` codes. If `marks` is empty, `json` represents the value completely.
     """
 
     json: Json

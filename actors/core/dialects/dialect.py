@@ -34,22 +34,22 @@ class Caching(Demands):
         marks: The mark at the end of a prefix to cache: `cache_control` on its last block (`block`), a `cachePoint`
             after it (`point`), or `cache_control` on the last part of a message's content (`part`).
         moving: Whether one mark at the top level of the request replaces the mark on its last block.
-        keyed: Whether a request names its lane (`prompt_cache_key`), so that it reaches the machine with the cache.
-        long: The request for a longer lifetime: a `ttl` on each mark, or the field that the model accepts
+        cache_key: Whether a request names its lane (`prompt_cache_key`), so that it reaches the machine with the cache.
+        long_lifetime: The request for a longer lifetime: a `ttl` on each mark, or the field that the model accepts
             (`prompt_cache_retention`, `prompt_cache_options`).
     """
 
     marks: Literal["none", "block", "point", "part"] = "none"
     moving: bool = False
-    keyed: bool = False
-    long: Literal["none", "ttl", "retention"] = "none"
+    cache_key: bool = False
+    long_lifetime: Literal["none", "ttl", "retention"] = "none"
 
     def accepted_cache(self, cache: Cache, model: ModelFacts) -> Cache:
         """Return the longest lifetime, up to `cache`, that a request to this host may ask for with a model."""
         has_marks = self.marks != "none" and model.cache == "host"
-        if cache == "off" or not (has_marks or self.keyed):
+        if cache == "off" or not (has_marks or self.cache_key):
             return "off"
-        return "default" if self.long == "none" or model.cache == "automatic" else cache
+        return "default" if self.long_lifetime == "none" or model.cache == "automatic" else cache
 
 
 @lru_cache(maxsize=16)
@@ -265,7 +265,7 @@ class ResponsesCaching(Caching):
     """Only lane keys: the host caches prefixes without a request."""
 
     marks: Literal["none"] = "none"
-    long: Literal["none", "retention"] = "none"
+    long_lifetime: Literal["none", "retention"] = "none"
 
 
 class ResponsesDialect(Profile):
@@ -306,8 +306,8 @@ class AnthropicCaching(Caching):
     """Marks on blocks, and one for the whole request."""
 
     marks: Literal["none", "block"] = "none"
-    keyed: Literal[False] = False
-    long: Literal["none", "ttl"] = "none"
+    cache_key: Literal[False] = False
+    long_lifetime: Literal["none", "ttl"] = "none"
 
 
 class AnthropicDialect(Profile):
@@ -359,8 +359,8 @@ class GeminiCaching(Caching):
     """No settings: the host caches prefixes without a request."""
 
     marks: Literal["none"] = "none"
-    keyed: Literal[False] = False
-    long: Literal["none"] = "none"
+    cache_key: Literal[False] = False
+    long_lifetime: Literal["none"] = "none"
 
 
 class GeminiDialect(Profile):
@@ -406,8 +406,8 @@ class ConverseCaching(Caching):
     """Cache points after blocks."""
 
     marks: Literal["none", "point"] = "none"
-    keyed: Literal[False] = False
-    long: Literal["none", "ttl"] = "none"
+    cache_key: Literal[False] = False
+    long_lifetime: Literal["none", "ttl"] = "none"
 
 
 class ConverseDialect(Profile):

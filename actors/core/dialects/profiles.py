@@ -48,7 +48,7 @@ OPENAI_CHAT = ChatDialect(
     turns=ChatTurns(max_string=1_048_576),  # OAC-14
     media=ChatMedia(max_count=500),  # documented for images; newer models take more
     reasoning=ChatReasoning(switch="effort"),
-    caching=ChatCaching(keyed=True, long="retention"),
+    caching=ChatCaching(cache_key=True, long_lifetime="retention"),
     request=ChatRequest(
         custom_tools=True,
         max_tokens_field="max_completion_tokens",
@@ -86,7 +86,7 @@ ANTHROPIC = AnthropicDialect(
     model=replace(
         _CLAUDE_LIKE, property_keys=CLAUDE_KEYS, image_side=8000, many_images_side=2000
     ),  # ANT-58, ANT-59
-    caching=AnthropicCaching(marks="block", moving=True, long="ttl"),
+    caching=AnthropicCaching(marks="block", moving=True, long_lifetime="ttl"),
     request=AnthropicRequest(
         max_temperature=1.0,
         overflow_rule="ANT-36",
@@ -128,7 +128,7 @@ OPENAI_RESPONSES = ResponsesDialect(
         binding="prefix",  # OAR-09: the newest models bind it to the whole prefix, and older ones accept that
         first=False,
     ),
-    caching=ResponsesCaching(keyed=True, long="retention"),
+    caching=ResponsesCaching(cache_key=True, long_lifetime="retention"),
     request=ResponsesRequest(overflow_rule="OAR-13"),
 )
 
@@ -189,13 +189,15 @@ BEDROCK = ConverseDialect(
     makers=("openai", "anthropic", "google", "amazon"),
     # Marks for a model without a cache are rejected; of other makers' models, some take `any`.
     model=replace(_CLAUDE_LIKE, named_choice=False, cache="none", image_side=8000, many_images_side=2000),
-    caching=ConverseCaching(marks="point", long="ttl"),
+    caching=ConverseCaching(marks="point", long_lifetime="ttl"),
     request=ConverseRequest(
         output="schema",
         output_beside_tools=True,
         max_temperature=1.0,
         top_p="alone",
-        lacks=frozenset({"service_tier"}),  # few models have tiers, and their words are not Anthropic's
+        lacks=frozenset(
+            {"service_tier"}
+        ),  # few models have service tiers, with other values than Anthropic's
         overflow_rule="BED-12",
     ),
 )
@@ -221,7 +223,7 @@ MISTRAL = ChatDialect(
     ),
     media=ChatMedia(user_files=False),
     reasoning=ChatReasoning(carrier="thinking_chunk", binding="model", switch="effort"),
-    caching=ChatCaching(keyed=True),
+    caching=ChatCaching(cache_key=True),
     request=ChatRequest(
         keys=frozenset(
             """frequency_penalty guardrails logprobs max_tokens messages metadata min_tokens model n
@@ -258,14 +260,14 @@ KIMI = ChatDialect(
     ),
     turns=ChatTurns(
         developer_role=False,
-        empty_answers=False,  # KIM-04, which is why no message is reasoning alone
+        empty_answers=False,  # KIM-04; so we never send a message that contains only reasoning
         absent_content="omit",  # KIM-05
     ),
     media=ChatMedia(user_files=False),
     makers=(*_MAKERS, "kimi"),
     model=ModelFacts(sampling="never", forced_choice="never", thinks=True),  # KIM-09, KIM-10
     reasoning=_DEMANDED,
-    caching=ChatCaching(keyed=True),
+    caching=ChatCaching(cache_key=True),
     request=ChatRequest(
         schema_subset="moonshot",  # KIM-07
         overflow_rule="KIM-12",
@@ -309,14 +311,14 @@ OPENROUTER = ChatDialect(
         empty_result="(The tool returned nothing.)",  # ANT-33: a blank text takes no mark
     ),
     model=ModelFacts(cache="none"),
-    caching=ChatCaching(marks="part", long="ttl"),
+    caching=ChatCaching(marks="part", long_lifetime="ttl"),
     reasoning=ChatReasoning(carrier="reasoning_details", binding="upstream", switch="reasoning"),
     request=ChatRequest(upstream_pin="provider", lacks=frozenset({"metadata"})),
 )
 XAI = ChatDialect(
     name="xai",
     reasoning=ChatReasoning(switch="effort"),
-    caching=ChatCaching(keyed=True),
+    caching=ChatCaching(cache_key=True),
     request=ChatRequest(output="schema"),
 )
 QWEN = ChatDialect(

@@ -109,12 +109,12 @@ def turn_starts(messages: Sequence[Message]) -> list[int]:
     for at, message in enumerate(messages):
         if message.role == "assistant":
             last = at
-        elif at == last + 1 and not _within(messages, last, at):
+        elif at == last + 1 and not _is_inside_turn(messages, last, at):
             found.append(at)
     return found
 
 
-def _within(messages: Sequence[Message], last: int, at: int) -> bool:
+def _is_inside_turn(messages: Sequence[Message], last: int, at: int) -> bool:
     if last < 0 or not messages[last].turn:
         return False
     later = next((each for each in messages[at:] if each.role == "assistant"), None)

@@ -35,7 +35,7 @@ def bytes_of(packed: Packed) -> int:
     return len(packed if isinstance(packed, bytes) else packed[0])
 
 
-def _media_of(packed: Packed) -> int:
+def _media_count(packed: Packed) -> int:
     return 0 if isinstance(packed, bytes) else len(packed[1])
 
 
@@ -117,7 +117,7 @@ def tokens_of(history: History, ledger: Ledger, ratio: float, start: int = 0) ->
     size, media = 0, 0
     for packed in packed_messages(history, start):
         size += bytes_of(packed)
-        media += _media_of(packed)
+        media += _media_count(packed)
     calls = [call.id for message in history.since(start) for call in message.calls]
     whole = [call_id for call_id in calls if call_id not in shortened_results(history)]
     return size / ratio + media * MEDIA + tokens_of_results(whole, ledger, ratio)

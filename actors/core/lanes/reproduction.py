@@ -28,7 +28,8 @@ _IDS = frozenset(
     ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId", "item_id", "previous_response_id")
 )
 _CONTENT = frozenset(("args", "arguments", "input", "response", "json", "metadata"))
-_MESSAGES = "input"  # at the top level of one family's requests; deeper down, the arguments of a call
+_MESSAGES = "input"
+"""At the top level of an OpenAI Responses request, the message list; in nested objects, the arguments of a call."""
 
 
 class RedactedRequest(Struct, frozen=True):

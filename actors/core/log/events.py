@@ -75,16 +75,16 @@ class TurnStarted(EventBase, frozen=True):
     binding: Binding
 
 
-class Omission(StoredRecord, frozen=True):
+class OmittedParameter(StoredRecord, frozen=True):
     """A parameter that a request omits because its provider refused it.
 
     Args:
         name: The parameter's name (`actors.adapters.settings`).
-        is_value: True if the provider rejected only the value; False if it does not support the parameter.
+        only_value: True if the provider rejected only the value; False if it does not support the parameter.
     """
 
     name: str
-    is_value: bool = False
+    only_value: bool = False
 
 
 class RequestSent(EventBase, frozen=True):
@@ -110,7 +110,7 @@ class RequestSent(EventBase, frozen=True):
     seals: tuple[tuple[CallId, Reason], ...] = ()
     tools_off: bool = False
     aside: bool = False
-    omitted: tuple[Omission, ...] = ()
+    omitted: tuple[OmittedParameter, ...] = ()
 
 
 class RoundEnded(EventBase, frozen=True):

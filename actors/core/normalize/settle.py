@@ -96,7 +96,10 @@ class Normalizer:
         self._about = iter(pair(self._calls, self._results, early=not self._minted))
 
     def _key(self, result: ToolResult) -> tuple[CallId, str]:
-        """Return a result's id, and its tool name if the wire had one (`result_key`)."""
+        """Return a result's call id and its tool name ("" if the transcript did not name the tool).
+
+        `result_key` joined the id and the name on import.
+        """
         if not self._minted:
             return CallId(sanitise(result.call_id)), ""
         return split_key(result.call_id)

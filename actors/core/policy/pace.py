@@ -42,7 +42,7 @@ class Concurrency(Struct):
             self.limit = self.quick = max(1.0, self.limit / 2)
 
     def record_crowding(self, others: int) -> None:
-        """Lower the limit to the number of other requests in service after a rate limit; ignored if there are none."""
+        """After a rate limit, lower the limit to the number of other requests in flight, if there are any."""
         if others:
             self.limit = min(self.limit, float(others))
 

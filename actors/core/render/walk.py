@@ -103,7 +103,7 @@ class RenderWalk:
         """Yield the new pieces of the lane, a slice at a time. Afterwards, `state` returns the lane's new state."""
         self._choice.collect_late_results(self._tail)
         self._expect_images(0)
-        said = self._write_plainly if self._begun.plain else self._write_group
+        said = self._write_plainly if self._begun.plain else self._write_assistant_with_results
         fresh = self._begun.epoch_start - self._begun.cursor
         for at, message in enumerate(self._tail):
             if at in self._ends:
@@ -158,7 +158,7 @@ class RenderWalk:
 
     # ---- assistant messages and the results of their calls
 
-    def _write_group(self, message: Message, *, sealed: bool) -> None:
+    def _write_assistant_with_results(self, message: Message, *, sealed: bool) -> None:
         parts = (message.blocks,) if self._dialect.turns.calls_together else split_calls(message.blocks)
         for blocks in parts:
             if made := self._write_answer(blocks, sealed=sealed):
@@ -194,18 +194,18 @@ class RenderWalk:
         for block in blocks:
             match block:
                 case Text():
-                    writer.text(block.json)
+                    writer.write_text(block.json)
                 case ToolCall():
                     call, emitted, name = next(calls)
                     notes.calls.append(call.id)
                     notes.emitted_calls.append(emitted)
-                    writer.call(emitted, name, self._projection.arguments(call))
+                    writer.write_call(emitted, name, self._projection.arguments(call))
                 case Thinking():
-                    writer.thinking(block)
+                    writer.write_thinking(block)
                 case ProviderBlock():
-                    writer.native(wire_bytes(block))
+                    writer.write_native(wire_bytes(block))
                 case Media():
-                    writer.media(*self._attachments.with_title(block))
+                    writer.write_media(*self._attachments.with_title(block))
                 case ToolResult() | Code():
                     raise AssertionError("results come from the ledger, and code was rendered as text")
 
@@ -221,7 +221,7 @@ class RenderWalk:
             held: Sequence[Titled] = ()
             if attached:
                 words, held = self._place_media(answer, moved)
-            writer.result(call_id, name, words, failed, held)
+            writer.write_result(call_id, name, words, failed, held)
         if moved:
             self._begin("user")
             for number, media in enumerate(moved, 1):
@@ -376,8 +376,8 @@ class RenderWalk:
     def _fill(self, role: Role, kind: Filler, words: str) -> None:
         self._begin(role)
         if role == "assistant" and self._always_reasons:
-            self._writer.thinking(Thinking(self._dialect.reasoning.placeholder))
-        self._writer.text(quote(words))
+            self._writer.write_thinking(Thinking(self._dialect.reasoning.placeholder))
+        self._writer.write_text(quote(words))
         self._notes.fillers[kind] += 1
 
 

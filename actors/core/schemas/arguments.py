@@ -105,7 +105,7 @@ def compile_schema(
     named = repr(tool)[:_EXCERPT]  # the name may be untrusted too
     if not isinstance(schema, Mapping):
         raise ToolDefinitionError(
-            f"Tool {named} has an unusable schema: {type(schema).__name__} is no object"
+            f"Tool {named} has an unusable schema: {type(schema).__name__} is not an object"
         )
     try:  # a strict, bounded copy, so that later changes of the schema have no effect
         plain: Any = parse(dump(dict(schema)), max_bytes=MAX_SCHEMA_BYTES, max_depth=MAX_SCHEMA_DEPTH)
@@ -242,12 +242,15 @@ def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
             return f"it holds another schema with an {key}; leave that out and refer to it by '#/...'"
     for node in inside:
         if isinstance(reference := node.get("$ref"), str) and not reference.startswith("#"):
-            return f"it refers to {_clip(reference, _EXCERPT)!r}; it must hold all it refers to, as '#/...'"
+            return (
+                f"it refers to {_clip(reference, _EXCERPT)!r}; a schema must contain every definition that it refers "
+                "to, as '#/...'"
+            )
     return None
 
 
 def _deny_reference(uri: str) -> JsonValue:
-    raise ValueError("a schema must hold all it refers to")
+    raise ValueError("a schema must contain every definition that it refers to")
 
 
 def _describe(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:

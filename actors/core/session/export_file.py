@@ -100,15 +100,15 @@ def import_logs(file: bytes | str) -> list[Log]:
     if not lines:
         raise TranscriptError("The file is empty; `actors sessions export` writes one")
     announced = _parse_object(*lines[0]).get("below", [])
-    logs = [_log(lines)]
+    logs = [_pop_log(lines)]
     while lines:
-        logs.append(_log(lines))
+        logs.append(_pop_log(lines))
     if (found := [log[0].session for log in logs[1:] if isinstance(log[0], Opened)]) != announced:
         raise TranscriptError(f"line 1 lists the subagents {announced}, but the file holds {found}")
     return logs
 
 
-def _log(lines: deque[tuple[int, str]]) -> Log:
+def _pop_log(lines: deque[tuple[int, str]]) -> Log:
     """Remove the lines of one session from the front, and return its log."""
     place, line = lines.popleft()
     opening = _parse_object(place, line)

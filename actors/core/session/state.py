@@ -1,7 +1,7 @@
 """The state of a session: a fold of the events of its log.
 
 `SessionState.apply` is the only way in which the state changes, live and after a restart alike, so a session that is
-rebuild from its log equals the session that wrote it. `actors.core.session.lanes` folds the lanes, and
+rebuilt from its log equals the session that wrote it. `actors.core.session.lanes` folds the lanes, and
 `actors.core.session.rebuild` folds a whole log.
 
 Call events change only the ledger, and the session's own events only the rest, so their order among each other does
@@ -95,7 +95,7 @@ class SessionState(StoredRecord, frozen=True):
 
     @property
     def turn_before(self) -> int | None:
-        """The last turn before the last ask that the history can be rewound to."""
+        """The latest turn before the last ask to which the history can be rewound, or None."""
         return turn_ends.last_turn_within(self.ends, self.asked_at)
 
     def apply(self, event: LogEvent) -> "SessionState":

@@ -140,4 +140,6 @@ def check_choice(choice: ToolChoiceSetting | None, tools: Collection[str]) -> No
     if isinstance(choice, ToolChoice) and choice.tool not in tools:
         close = nearest(choice.tool, tools)
         hint = f"did you mean {close!r}?" if close else f"there are {', '.join(tools) or 'no tools'}"
-        raise ConfigError(f"tool_choice forces {choice.tool[:80]!r}, which is no tool here; {hint}")
+        raise ConfigError(
+            f"tool_choice forces {choice.tool[:80]!r}, which is not a tool of this session; {hint}"
+        )

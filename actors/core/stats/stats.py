@@ -396,7 +396,10 @@ class _Recount(Struct):
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def count_refusal(self) -> None:
-        """Count a request refused for its structure: it led to a rewritten lane or the end, without an answer."""
+        """Count a request that the provider rejected for its structure.
+
+        Its lane was rewritten, or its turn ended, before an answer arrived.
+        """
         self.own_counts.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
 

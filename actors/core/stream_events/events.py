@@ -134,7 +134,7 @@ class RequestRenderedEvent(StreamEvent, frozen=True):
         binding: The binding it was rendered for.
         epoch: The epoch of the binding's lane, from 0.
         reused_bytes: Bytes of the transcript that an earlier request of this epoch has sent already.
-        total_bytes: Bytes of the whole transcript.
+        total_bytes: Bytes of the complete transcript.
         report: The render report.
     """
 
@@ -166,13 +166,13 @@ class RequestFailedEvent(StreamEvent, frozen=True):
 
 
 class MessageEvent(_RoundEvent, frozen=True):
-    """The model's whole message of a round. Its calls follow as `ToolCallEvent`s. A summary has round 0.
+    """The model's complete message of a round. Its calls follow as `ToolCallEvent`s. A summary has round 0.
 
     Args:
         message: The message; without blocks if the answer had no content.
         usage: Tokens of the request that it answers.
         error: Why the answer broke off; empty if it did not.
-        incomplete: Why the answer is incomplete although the provider ended it; None if it is whole.
+        incomplete: Why the answer is incomplete although the provider ended it; None if it is complete.
         dropped: Parts of the answer that the message does not contain, by the provider's name for them.
     """
 
@@ -196,7 +196,7 @@ class ToolCallEvent(_RoundEvent, frozen=True):
 
 
 class CallRepairedEvent(_RoundEvent, frozen=True):
-    """The arguments of a call had a slip with exactly one valid reading, and the call runs with that."""
+    """The arguments of a call were invalid, with exactly one valid interpretation, which the call runs with."""
 
     type: ClassVar[Literal["call_repaired"]] = "call_repaired"
     call_id: CallId
@@ -231,7 +231,7 @@ class ToolResultsEvent(_RoundEvent, frozen=True):
 
     Args:
         results: How each call ended, in call order.
-        repeated: How many calls were noticed to repeat an earlier call with the same result.
+        repeated: Number of calls detected as repeats of an earlier call with the same result.
     """
 
     type: ClassVar[Literal["tool_results"]] = "tool_results"
@@ -281,7 +281,7 @@ class LaneRewrittenEvent(_TurnEvent, frozen=True):
     Args:
         binding: The binding of the lane.
         reason: `refusal` and `thinking` follow a refused request, and `media` replaces attachments by notes.
-        detail: The same in words for people: the provider's error message, or what changed.
+        detail: A description for people: the provider's error message, or the change.
     """
 
     type: ClassVar[Literal["lane_rewritten"]] = "lane_rewritten"
@@ -296,7 +296,7 @@ class TurnEndedEvent(_TurnEvent, frozen=True):
     Args:
         status: How it ended; `handed_over` if another turn of the ask follows.
         cause: The failure or the limit that ended it, if any.
-        repaired: Slips in its answer with exactly one valid reading, which is the answer's value.
+        repaired: Repairs of an invalid structured answer that had exactly one valid interpretation.
     """
 
     type: ClassVar[Literal["turn_ended"]] = "turn_ended"
@@ -377,7 +377,7 @@ class RewoundEvent(_TurnEvent, frozen=True):
 class EventsLostEvent(_TurnEvent, frozen=True):
     """The journal lost the events `first` to `last` after it had acknowledged them.
 
-    Later events use their numbers again, beginning with this event.
+    The lost numbers are reused: this event takes the first, and later events follow.
     """
 
     type: ClassVar[Literal["events_lost"]] = "events_lost"

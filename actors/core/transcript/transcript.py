@@ -139,22 +139,24 @@ class Writer(Protocol):
     def begin(self, role: Role) -> None:
         """Begin a message of this role, or continue the last one if the family merges neighbours."""
 
-    def text(self, json: Json) -> None:
+    def write_text(self, json: Json) -> None:
         """Write a text, passed as a JSON string literal."""
 
-    def thinking(self, block: Thinking) -> None:
+    def write_thinking(self, block: Thinking) -> None:
         """Write reasoning: sealed for the target, or a placeholder without a seal."""
 
-    def native(self, part: bytes) -> None:
+    def write_native(self, part: bytes) -> None:
         """Write a provider's own part verbatim, if the family has them (`Encoder.natives`)."""
 
-    def media(self, media: Media, title: str) -> None:
+    def write_media(self, media: Media, title: str) -> None:
         """Write an attachment of a user message."""
 
-    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+    def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a tool call under its emitted id and name."""
 
-    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+    def write_result(
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+    ) -> None:
         """Write the result of a call; `json` is its text as a literal, `""` for a result of media alone."""
 
     def take_pieces(self) -> list[bytes]:

@@ -52,7 +52,7 @@ class Runnable(Protocol):
         ...
 
     def _only_reading(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
-        """Return the only reading of invalid arguments that fits the schema; None if there is none or several."""
+        """Return the one interpretation of invalid arguments that fits the schema; None if there is not exactly one."""
 
 
 class Planned(Struct, frozen=True):

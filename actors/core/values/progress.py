@@ -14,8 +14,8 @@ class Cause(StoredRecord, frozen=True):
     """The reason why a provider gave no answer, or why the runtime ended the turn.
 
     Args:
-        kind: The kind of failure, as listed in `actors.adapters.failure`; or `limit` (a budget or a token limit) or
-            `time` for the runtime's own bounds.
+        kind: A kind from `actors.adapters.failure`, or one of: `limit` (a budget or a token limit was reached), `time`
+            (a timeout of the runtime expired).
         status: HTTP status; None if no complete response arrived.
     """
 

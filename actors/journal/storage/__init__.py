@@ -42,7 +42,7 @@ Durability: TypeAlias = Literal["memory", "process", "power"]
 """The failure that acknowledged events survive: none, `kill -9` of the process, or also a power failure."""
 
 Appended: TypeAlias = int | Fenced | JournalBehind
-"""What became of an entry: the number of its last event, or why it was not written."""
+"""The outcome of an entry: the number of its last event, or the error if the entry was not written."""
 
 
 class Entry(Struct, frozen=True):
@@ -80,7 +80,7 @@ class Entry(Struct, frozen=True):
         return self.behind_error(last, self.after) if last < self.after else self._overtaken_error(last)
 
     def fenced_error(self, fence: int) -> Fenced:
-        """Return the rejection for an outdated number, where the session's number is `fence`."""
+        """Return the error for an entry with the wrong fencing number. `fence` is the session's current number."""
         if fence < self.fence:
             return self.unclaimed_error()
         return Fenced(
@@ -134,7 +134,7 @@ class Claim(Struct, frozen=True):
 
 
 NOTHING = Claim(0, 0)
-"""Of a session that has no log, where only one that exists is wanted."""
+"""The claim of a session without a log, if only an existing session may be claimed."""
 
 
 PAGE = 128
@@ -212,14 +212,14 @@ class Storage(Protocol):
     """
 
     blocking: bool
-    """True if its methods may block, and so belong in a thread."""
+    """True if the methods of the storage may block, so that they must run in a thread."""
     durability: Durability
     lease: float | None
-    """Seconds after which a host that is not heard of is gone; None where nobody else could take over."""
+    """Seconds after which a host that does not renew its lease is gone; None if no other host can take over."""
 
     @property
     def sizes(self) -> StorageSizes:
-        """Sizes of its own files after its last transaction. Callable in any thread; it does not block."""
+        """Sizes of the storage's own files after the last transaction. Can be read in any thread and does not block."""
         ...
 
     def open(self) -> None:

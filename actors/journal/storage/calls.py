@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def call_storage(work: Callable[[], R]) -> R:
-    """Call a storage; an exit that it raises becomes a `JournalError`."""
+    """Call a storage; if the storage raises an exit exception, raise a `JournalError` instead."""
     return call_host(work, _reraise)
 
 
@@ -34,7 +34,7 @@ def back_up(storage: Storage, path: "Path", unwanted: Event) -> None:
     def check() -> None:
         check_cancelled()
         if unwanted.is_set():
-            raise JournalUnavailable(f"{path}: nobody waits for this backup any more")
+            raise JournalUnavailable(f"{path}: the caller of this backup was cancelled")
 
     def fail(error: BaseException) -> Never:
         check()  # raises the cancellation, if that is the error

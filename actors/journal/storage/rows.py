@@ -27,7 +27,7 @@ class JournalPlace(NamedTuple):
 
 
 Kept: TypeAlias = Callable[[bytes], bytes | None]
-"""Gives the blob of a hash, if it is there."""
+"""Returns the blob of a hash, or None."""
 
 _PLACE = Layout("<qq")
 COLUMNS = "name, key, fence, owner, last, size, tenant, target, state, opened, used, title, folded, metadata, checksum"
@@ -52,12 +52,12 @@ class SessionRow(Struct):
     metadata: str = ""
 
     def claim(self, before: str | None) -> Claim:
-        """Return the claim of its owner; `before` is the previous owner."""
+        """Return the claim of the session's owner; `before` is the previous owner."""
         return Claim(self.fence, self.last, before if before and before != self.owner else "")
 
     @property
     def stored_session(self) -> StoredSession:
-        """The directory's entry."""
+        """The session's entry in the directory."""
         return StoredSession(
             self.name,
             self.tenant,
@@ -74,7 +74,7 @@ class SessionRow(Struct):
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """The labels that its host set when it was opened."""
+        """The labels that the program set when it opened the session."""
         return self.title, self.folded, self.metadata
 
     def take(self, events: Iterable[LogEvent], now: float) -> None:
@@ -97,14 +97,14 @@ class SessionRow(Struct):
         where: JournalPlace,
         until: int | None = None,
     ) -> Iterator[bytes]:
-        """Yield the records after number `after`, complete and verified.
+        """Yield the records numbered above `after`, after verifying them.
 
         Args:
             found: The stored rows, oldest first: number, checksum, bytes.
-            after: The number before the first.
-            kept: Returns the blobs that they refer to.
-            where: The storage.
-            until: The last number; by default, that of the log.
+            after: The number before that of the first record.
+            kept: Returns a blob by its hash, or None.
+            where: The storage, for error messages.
+            until: Number of the last record to yield; by default, the end of the log.
 
         Raises:
             JournalDamaged: A record is missing or was altered.

@@ -127,7 +127,8 @@ def validate(
     usual, walk = _HOSTS[dialect]
     if settings is not None and type(settings) is not type(usual):
         raise ValueError(
-            f"Dialect {dialect!r} takes {type(usual).__name__}, not {type(settings).__name__}; give those, or none."
+            f"Dialect {dialect!r} requires settings of type {type(usual).__name__}, not {type(settings).__name__}; "
+            f"pass {type(usual).__name__} or omit the settings"
         )
     return refusal_of(lambda: walk(body, mode, settings or usual))
 

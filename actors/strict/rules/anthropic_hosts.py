@@ -20,8 +20,8 @@ class ClaudeHost:
     """A cloud that hosts Claude.
 
     Args:
-        version: The cloud's own `anthropic_version`; a body may also have Anthropic's newest.
-        refused: Keys of Anthropic's own host that a body may not have.
+        version: The cloud's own `anthropic_version`. Requests may also use Anthropic's newest version.
+        refused: Keys that Anthropic's API accepts and this cloud rejects.
     """
 
     version: str

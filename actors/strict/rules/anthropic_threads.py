@@ -23,7 +23,7 @@ class _StoredAnswer:
 
 
 class ThreadStore:
-    """The stored answers of threads, by id. Beyond `limit`, the oldest is removed."""
+    """The stored answers of threads, by id. Beyond `limit`, the oldest answer is removed."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
@@ -61,7 +61,7 @@ class ThreadStore:
 
 
 def assume_thread(request: Json) -> Json:
-    """Return a request that continues an unknown thread, after a plausible thread.
+    """Prepend a plausible thread to a request that continues an unknown one.
 
     Without a host, the thread of a body is not stored. The results at the beginning of the body show the calls at the
     end of the thread.

@@ -176,7 +176,7 @@ def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
 
 
 def _is_of_another_vendor(request: Json) -> bool:
-    """Return True if the model's name belongs to another vendor than OpenAI."""
+    """Return True if the model's name belongs to a vendor other than OpenAI."""
     vendor, named, _ = request["model"].rpartition("/")
     return bool(named) and vendor != "openai"
 
@@ -220,7 +220,7 @@ def _without_mark(part: Json) -> Json:
 
 
 def _wrap(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
-    """Mark a refusal of the upstream about its own reasoning as the upstream's."""
+    """Mark a refusal as the upstream's, if the upstream rejects its own reasoning."""
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
 

@@ -71,9 +71,13 @@ def validate(
     _check_text_form(request, mode)
     responses_items.check(request, profile)
     trusts = settings.signatures == "trust"
-    items, is_open = expand(request, store or ResponsesStore(), trusts=trusts)
+    items, allows_unknown_calls = expand(request, store or ResponsesStore(), trusts=trusts)
     responses_items.check_sequence(
-        items, mode, profile, (store or ResponsesStore()).are_consecutive, is_open=is_open
+        items,
+        mode,
+        profile,
+        (store or ResponsesStore()).are_consecutive,
+        allows_unknown_calls=allows_unknown_calls,
     )
     responses_reasoning.check({**request, "input": items}, mode, profile, settings)
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:

@@ -73,24 +73,24 @@ def check_sequence(
     profile: ResponsesProfile,
     together: Callable[[Json, Json], bool],
     *,
-    is_open: bool = False,
+    allows_unknown_calls: bool = False,
 ) -> None:
     """Check a complete conversation with valid shapes: item ids, pairing and order.
 
     Args:
         together: Returns True if the host created a call directly after reasoning; the call then needs no id.
-        is_open: Whether the items refer to unknown ones, so that an output may answer an unknown call.
+        allows_unknown_calls: Whether the items refer to unknown ones, so that an output may answer an unknown call.
 
     Raises:
         RuleBroken: At the first broken rule.
     """
     _check_item_ids(items, profile)
-    _check_pairs(items, is_open=is_open)
+    _check_pairs(items, allows_unknown_calls=allows_unknown_calls)
     _check_reasoning(items, together)
     if mode == "strict":
         _check_as_copies_do(items)
     if mode == "strict" or profile.adjacent:
-        _check_groups(items, is_open=is_open)
+        _check_call_groups(items, allows_unknown_calls=allows_unknown_calls)
 
 
 def item_kind(item: Json) -> str:
@@ -252,7 +252,7 @@ def _item_ids(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
 # --- the sequence
 
 
-def _check_pairs(items: list[Json], *, is_open: bool) -> None:
+def _check_pairs(items: list[Json], *, allows_unknown_calls: bool) -> None:
     waiting: list[tuple[str, str]] = []
     in_container: list[tuple[str, str]] = []
     for item in items:
@@ -264,7 +264,7 @@ def _check_pairs(items: list[Json], *, is_open: bool) -> None:
         answered = _call_of_output(item, items)
         if answered in waiting:
             waiting.remove(answered)
-        elif answered not in in_container and not is_open:
+        elif answered not in in_container and not allows_unknown_calls:
             raise RULES["OAR-02"].refuse("input", kind=OUTPUTS[which], id=answered[1])
     for which, call_id in waiting:
         if which == "custom_tool_call":
@@ -312,8 +312,8 @@ def _by_model(item: Json) -> bool:
     return which not in OUTPUTS and which not in OUTSIDE
 
 
-def _check_groups(items: list[Json], *, is_open: bool) -> None:
-    """Refuse a message between calls and their outputs. Items of provider tools are allowed there."""
+def _check_call_groups(items: list[Json], *, allows_unknown_calls: bool) -> None:
+    """Reject a message between calls and their outputs. Items of provider tools are allowed there."""
     run: list[str] = []
     closing = False
     for item in items:
@@ -325,7 +325,7 @@ def _check_groups(items: list[Json], *, is_open: bool) -> None:
         elif which.removesuffix("_output") in CALLS:
             if item["call_id"] in run:
                 run.remove(item["call_id"])
-            elif not is_open:
+            elif not allows_unknown_calls:
                 raise RULES["OAR-14"].refuse("input", id=item["call_id"])
             closing = bool(run)
         elif run and (which == "message" or (closing and which == "reasoning")):

@@ -194,10 +194,10 @@ def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tup
     trusts = trusts and request.get("store") is not False
     given = [*(before or ()), *as_items(request["input"])]
     items = [_resolve(item, store, trusts=trusts) for item in given]
-    is_open = (
+    allows_unknown_calls = (
         before is None or request.get("conversation") is not None or any(is_reference(item) for item in items)
     )
-    return items, is_open
+    return items, allows_unknown_calls
 
 
 def conversation_of(request: Json) -> str | None:

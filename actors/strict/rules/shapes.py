@@ -130,7 +130,7 @@ Shape: TypeAlias = type | Word | ArrayOf | Fields | OneMember | Tagged | Then
 
 
 class ShapeWalk:
-    """The walk of one host. A subclass supplies the refusals and the form of the paths."""
+    """Checks a JSON value against a shape. Each host has a subclass, which formats the paths and builds the errors."""
 
     def key(self, path: str, key: str) -> str:
         """Return the path of a member of an object."""

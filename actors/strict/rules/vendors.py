@@ -62,7 +62,7 @@ _ALGO = "<400> InternalError.Algo.InvalidParameter: "
 _QWEN_CODE = "invalid_parameter_error"
 
 
-def _check_search(request: Json, context: RequestContext) -> None:
+def _reject_search_tool(request: Json, context: RequestContext) -> None:
     if any(object_at(tool, "function").get("name") == "search" for tool in request.get("tools") or ()):
         raise context.host.rules["QWN-05"].refuse("tools")
 
@@ -117,7 +117,7 @@ QWEN = replace(
     keys=KEYS | {"enable_thinking", "thinking_budget", "enable_search", "top_k", "extra_body"},
     message_keys=_WITHOUT_DEVELOPER,
     enforced=frozenset({"OAC-S09"}),
-    checks=(_check_search,),
+    checks=(_reject_search_tool,),
 )
 
 # ---- GLM

@@ -56,11 +56,12 @@ MANNERS: Mapping[str, Manner] = {
 
 @dataclass(frozen=True, slots=True)
 class CompatibleWire(OpenAIWire):
-    """The encoder of one vendor.
+    """Encodes responses in the format of one OpenAI-compatible vendor.
 
     Args:
-        vendor: Name of its dialect.
-        settings: Returns the settings of the current request, which determine the signatures of reasoning.
+        vendor: Name of the vendor's dialect.
+        manner: Differences from OpenAI's format.
+        settings: Returns the settings of the current request; the signatures of reasoning depend on them.
     """
 
     vendor: str = ""

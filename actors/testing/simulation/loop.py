@@ -116,7 +116,7 @@ class _VirtualClock:
 class _Chance(Random):
     """A seeded random generator, optimised for a scheduler that usually has one runnable task."""
 
-    def shuffle(self, x: MutableSequence[Any]) -> None:  # Any: whatever it is given
+    def shuffle(self, x: MutableSequence[Any]) -> None:  # Any: as in `Random.shuffle`
         if len(x) > 1:
             super().shuffle(x)
 

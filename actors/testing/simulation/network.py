@@ -57,8 +57,8 @@ class SimulatedNetwork:
         self._seen(name, body)
         named = {key.lower(): value for key, value in headers}
         answer = server.answer(HttpRequest("POST", where.path, named, body, False))
-        if answer.over is not None:
-            answer.over()
+        if answer.on_sent is not None:
+            answer.on_sent()
         wait = self._random.expovariate(2.0)
         await _wait(wait if answer.is_sent or answer.then != "stall" else math.inf, timeouts, first=True)
         if not answer.is_sent:

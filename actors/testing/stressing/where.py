@@ -32,8 +32,8 @@ def check_targets(config: Config, targets: Iterable[str], *, allow_network: bool
         for backend in config.resolve(target).members:
             if not allow_network and not _is_here(backend.endpoint):
                 raise ConfigError(
-                    f"{backend.name!r} is at {urlsplit(backend.endpoint).hostname}, and stress may cost money there; "
-                    "--allow-network (allow_network=True) lets it be asked"
+                    f"{backend.name!r} is at {urlsplit(backend.endpoint).hostname}, and a stress run may cost money "
+                    "there; to send requests anyway, pass --allow-network (allow_network=True)"
                 )
 
 

@@ -85,7 +85,7 @@ class ServerTools:
 
     @property
     def is_changing(self) -> bool:
-        """True if the server has announced a change of its list that was not read yet."""
+        """True if the server has announced a change of its tool list that was not read yet."""
         return self._is_listing or self._changed.is_set()
 
     async def changed(self) -> None:
@@ -106,7 +106,10 @@ class ServerTools:
             self._changed.set()
 
     async def listen(self, events: Subscription) -> None:
-        """Wait for announced changes, for servers that send them only on request."""
+        """Flag the tool list as changed on each event of a subscription.
+
+        Newer servers announce changes only to subscribers.
+        """
         async for _ in events:
             self._changed.set()
 

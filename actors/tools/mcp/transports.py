@@ -25,7 +25,7 @@ __all__ = ["ChildServer", "RemoteServer", "Transport"]
 Transport: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
 """Opens a connection. Its argument is called when the server ends the connection."""
 
-CONNECT = 30.0  # seconds that a request may take to be sent
+CONNECT = 30.0  # seconds to connect, or to send a request
 SILENCE = 300.0  # seconds without data from a server that has a pending request
 
 

@@ -46,7 +46,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a history is cut within a turn",
-        f"{RULES}:_within",
+        f"{RULES}:_is_inside_turn",
         "later is not None and later.turn == messages[last].turn",
         "False",
         (f"{CORE}::test_it_is_cut_where_a_turn_begins_and_nowhere_else",),

@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a wait counts as a stall",
-        "actors/kernel/contained.py:Contained.drive",
+        "actors/kernel/contained.py:ContainedTask.drive",
         "containment.step = None",
         "pass",
         (f"{_RUNAWAY}::test_a_tool_that_waits_is_no_stall_and_the_watchdog_ends_by_itself",),

@@ -12,7 +12,7 @@ GUESSES = "tests/adapters/test_recognition.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: unread keys below a read key are not reported",
-        "actors/adapters/wire.py:WireObject.unread",
+        "actors/adapters/wire.py:WireObject.unread_paths",
         "self._opened[key]",
         "self._opened[key][:0]",
         (UNREAD,),
@@ -109,14 +109,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "free text: its result has the format of a function result",
-        "actors/adapters/responses/encode.py:ResponsesWriter.result",
+        "actors/adapters/responses/encode.py:ResponsesWriter.write_result",
         "call_id in self._free",
         "not call_id",
         (CUSTOM,),
     ),
     Mutation(
         "free text: a host without free-text tools receives one",
-        "actors/adapters/openai_chat/encode.py:OpenAIChatWriter.call",
+        "actors/adapters/openai_chat/encode.py:OpenAIChatWriter.write_call",
         "self._custom and (text := call.text) is not None",
         "(text := call.text) is not None",
         (CUSTOM,),
@@ -130,7 +130,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "namespaces: a call is not sent back to its namespace",
-        "actors/adapters/responses/encode.py:ResponsesWriter.call",
+        "actors/adapters/responses/encode.py:ResponsesWriter.write_call",
         """
         if call.namespace:
             ...

@@ -121,7 +121,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/actor.py:Context.send",
         'self.start(self._send, self.outbox, name="outbox", holds=True)',
         'self.start(self._send, self.outbox, name="outbox")',
-        (f"{SEMANTICS}::test_a_handlers_messages_wait_for_space_and_it_handles_nothing_else",),
+        (f"{SEMANTICS}::test_an_actor_handles_no_message_while_its_outgoing_messages_wait_for_space",),
     ),
     Mutation(
         "kernel: an empty used queue keeps its actor alive",
@@ -154,7 +154,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a query sent as a command is asked while it still waits",
         "actors/kernel/message.py:sendable",
-        "with_reply(message, TOLD) if message.reply.is_done else message",
+        "with_reply(message, NO_REPLY) if message.reply.is_done else message",
         "message",
         (f"{SEMANTICS}::test_a_query_object_may_be_asked_repeatedly_and_sent",),
     ),

@@ -217,14 +217,14 @@ for oldest in ...:
         f"{TURNSTILE}:Turnstile.begin",
         "self._new.append(share, waiter := self._loop.waiter())",
         "self._waiting.append(waiter := self._loop.waiter())",
-        (f"{GATE}::test_continued_work_passes_first_and_new_work_keeps_a_quarter",),
+        (f"{GATE}::test_continuing_work_runs_first_and_new_work_keeps_a_quarter_of_the_places",),
     ),
     Mutation(
         "loop lag: new work waits as long as other work continues",
         f"{TURNSTILE}:Turnstile._turn",
         "self._let_through(self._new, 1 if is_behind else self._width // 4)",
         "",
-        (f"{GATE}::test_continued_work_passes_first_and_new_work_keeps_a_quarter",),
+        (f"{GATE}::test_continuing_work_runs_first_and_new_work_keeps_a_quarter_of_the_places",),
     ),
     Mutation(
         "loop lag: new work starts although messages wait",

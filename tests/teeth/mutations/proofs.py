@@ -65,7 +65,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fencing: two hosts may own one session",
-        "actors/journal/storage/sqlite/storage.py:SqliteStorage._check_free",
+        "actors/journal/storage/sqlite/storage.py:SqliteStorage._check_not_leased",
         "row.owner is None or ...",
         "row.last or row.owner is None or ...",
         FENCING,

@@ -79,14 +79,14 @@ MUTATIONS = (
     ),
     Mutation(
         "import: the first line may name any session",
-        "actors/core/session/export_file.py:_log",
+        "actors/core/session/export_file.py:_pop_log",
         '... and opening.get("session") != first.session',
         "... and (not first.session)",
         (f"{CARRIED}::test_a_damaged_file_is_rejected_with_its_line_and_the_reason",),
     ),
     Mutation(
         "import: a changed record is accepted",
-        "actors/core/session/export_file.py:_log",
+        "actors/core/session/export_file.py:_pop_log",
         '_digest(lines_read) != opening.get("sha256")',
         'not opening.get("sha256")',
         (f"{CARRIED}::test_a_damaged_file_is_rejected_with_its_line_and_the_reason",),

@@ -11,7 +11,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusals: a rejected value marks the parameter as unsupported",
         "actors/provider/learned.py:BindingFacts.learn",
-        "not omission.is_value",
+        "not omission.only_value",
         "True",
         (PARAMETERS,),
     ),

@@ -57,7 +57,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rows: SQLite keeps the row of a released session without a log",
-        f"{SQLITE}:SqliteStorage._release",
+        f"{SQLITE}:SqliteStorage._release_claim",
         "row.last",
         "True",
         (f"{LET_GO}[sqlite-process-release]",),

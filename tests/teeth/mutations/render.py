@@ -13,7 +13,7 @@ PROJECTION = "tests/core/test_projection.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "apart: two calls stay in one message where only one is allowed",
-        "actors/core/render/walk.py:RenderWalk._write_group",
+        "actors/core/render/walk.py:RenderWalk._write_assistant_with_results",
         "(message.blocks,) if self._dialect.turns.calls_together else split_calls(message.blocks)",
         "(message.blocks,)",
         (RENDER,),
@@ -176,7 +176,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openai_chat: the signature of a call is lost",
-        "actors/adapters/openai_chat/encode.py:OpenAIChatWriter.call",
+        "actors/adapters/openai_chat/encode.py:OpenAIChatWriter.write_call",
         "self._signature is None",
         "self._signature",
         ("tests/session/test_signed_calls.py",),
@@ -275,9 +275,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: only the first missing result is filled",
         "actors/core/render/walk.py:RenderWalk._write_results",
-        "writer.result(call_id, name, words, failed, held)",
+        "writer.write_result(call_id, name, words, failed, held)",
         """
-        writer.result(call_id, name, words, failed, held)
+        writer.write_result(call_id, name, words, failed, held)
         if choice.answer(call.id) is None:
             break
         """,
@@ -306,24 +306,24 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a failed result is sent as success",
         "actors/core/render/walk.py:RenderWalk._write_results",
-        "writer.result(*..., failed, held)",
-        "writer.result(*..., failed and bool(attached), held)",
+        "writer.write_result(*..., failed, held)",
+        "writer.write_result(*..., failed and bool(attached), held)",
         (f"{CONSERVATION}::test_a_result_of_any_size_is_told_whole_and_as_what_it_was",),
     ),
     Mutation(
         "walk: a failed result with an image is sent as success",
         "actors/core/render/walk.py:RenderWalk._write_results",
-        "writer.result(*..., failed, held)",
-        "writer.result(*..., failed and (not attached), held)",
+        "writer.write_result(*..., failed, held)",
+        "writer.write_result(*..., failed and (not attached), held)",
         (RENDER,),
     ),
     Mutation(
         "walk: a result of more than 600 bytes is cut to 200 characters",
         "actors/core/render/walk.py:RenderWalk._write_results",
-        "writer.result(call_id, name, words, failed, held)",
+        "writer.write_result(call_id, name, words, failed, held)",
         """
         cut = words if len(words) <= 600 else quote(unquote(words)[:200])
-        writer.result(call_id, name, cut, failed, held)
+        writer.write_result(call_id, name, cut, failed, held)
         """,
         (f"{CONSERVATION}::test_a_result_of_any_size_is_told_whole_and_as_what_it_was",),
     ),

@@ -132,7 +132,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/session_actor.py:SessionActor._close_log",
         "await self._refs.ledger.ask(StopRecording())",
         "",
-        ("tests/runtime/test_runtime.py::test_a_result_during_a_close_is_not_written_after_the_end",),
+        (
+            "tests/runtime/test_runtime.py::test_a_result_that_arrives_during_close_is_not_logged_after_the_closed_event",
+        ),
     ),
     Mutation(
         "provider: a complete answer is lost when its timeout passes after its end",
@@ -213,7 +215,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: a tool that swallows cancellation is cancelled again at each wait",
-        "actors/kernel/contained.py:Contained.detach",
+        "actors/kernel/contained.py:ContainedTask.detach",
         "self._inner.shield = True",
         "pass",
         (f"{EDGE}::test_a_tool_that_swallows_cancellation_is_not_woken_after_its_close",),
@@ -240,7 +242,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: a call waiting for a thread counts as started in the log",
-        "actors/scheduler/calls.py:CallExecution.prepare",
+        "actors/scheduler/calls.py:CallExecution.try_acquire",
         "self.tool.is_async or self._place is not None",
         "True",
         (f"{EDGE}::test_a_call_that_waits_for_a_thread_is_not_logged_as_started",),

@@ -54,7 +54,7 @@ MUTATIONS = (
     Mutation(
         "responses: the output of a shell needs no call",
         f"{_ITEMS}:_check_pairs",
-        "answered not in in_container and (not is_open)",
+        "answered not in in_container and (not allows_unknown_calls)",
         "False",
         (f"{RESPONSES_PARAMS}::test_structure_is_still_judged_where_such_items_stand",),
     ),

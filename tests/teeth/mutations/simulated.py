@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: calls behind an ended call do not wait for its tool",
-        "actors/scheduler/ordering.py:ResourceWriter.turn",
+        "actors/scheduler/ordering.py:ResourceWriter.wait_for_turn",
         "not writer.is_over",
         "writer.is_over and (not writer.is_closed)",
         SEEDS,

@@ -156,7 +156,7 @@ MUTATIONS = (
     Mutation(
         "storage: a session of another host may be claimed",
         f"{SQLITE}:SqliteStorage.claim",
-        "self._check_free(connection, row)",
+        "self._check_not_leased(connection, row)",
         "",
         (SHARED,),
     ),

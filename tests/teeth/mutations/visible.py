@@ -76,7 +76,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a failed ask is not logged",
-        "actors/session/records.py:AskRecord.end",
+        "actors/session/records.py:SessionAskTracker.end",
         "logger.ask_failed(self.session, result, self.advise)",
         "pass",
         (FAILURES,),

@@ -88,9 +88,11 @@ def error_of(error: Error, where: str, *, was_open: bool = False) -> ActorsError
     if code and code[:2] not in _REFUSED:
         return JournalUnavailable(said.format("it failed; see the server's log"))
     if not code and isinstance(error, DataError):
-        return JournalError(f"{where}: it holds no text with a NUL")
+        return JournalError(f"{where}: the database cannot store text with a NUL character")
     if not code:
-        return JournalUnavailable(f"{where}: the connection was lost; nothing is told as written that is not")
+        return JournalUnavailable(
+            f"{where}: the connection was lost; unwritten events are not reported as written"
+        )
     return JournalError(said.format("it refused a statement"))
 
 

@@ -1,8 +1,8 @@
-"""The tables, their version, and a host's checks before it uses them.
+"""Create the tables, and check them, their version and the rights of a host before use.
 
-They are in the first schema of the connection's search path, and their names begin with `actors_`, so tables of other
-programs may be in the same schema. The indexed columns of `actors_session` change at most once a minute while a log
-grows, so that Postgres can rewrite only the row (a heap-only tuple).
+The tables are in the first schema of the connection's search path, and their names begin with `actors_`, so tables of
+other programs may be in the same schema. The indexed columns of `actors_session` change at most once a minute while a
+log grows, so that Postgres can rewrite only the row (a heap-only tuple).
 """
 
 from typing import Any
@@ -39,7 +39,8 @@ CREATE TABLE actors_blob_use (
 CREATE INDEX ON actors_blob_use (hash);
 """
 """`bucket` is a column and not an expression of the index: Postgres would write the index anew with every change of
-`used`. The key of `actors_blob_use` makes who refers to a blob and who deletes it wait for each other."""
+`used`. The foreign key of `actors_blob_use` makes a transaction that refers to a blob and one that deletes the blob
+wait for each other."""
 
 _LOCK = 0x6163_7472
 """The lock that a host holds while it makes the tables of a database."""
@@ -81,7 +82,8 @@ def check_version(connection: Connection[Any], where: str) -> None:
 
     Raises:
         JournalDamaged: The floor of fencing numbers is missing.
-        JournalUnavailable: A newer program has migrated them. It can open the sessions that are open here.
+        JournalUnavailable: A newer program has migrated the tables. That program can open the sessions that are
+            open here.
     """
     version = _version(connection)
     if version is not None and version > VERSION:
@@ -135,7 +137,7 @@ _NEEDED = {
     "actors_blob": "SELECT, INSERT, UPDATE, DELETE",
     "actors_blob_use": "SELECT, INSERT, DELETE",
 }
-"""What a host does with each table."""
+"""The rights that a host needs on each table."""
 _RIGHTS = """
 SELECT current_setting('transaction_read_only')::bool, quote_ident(current_user),
     array_agg(t.name) FILTER (WHERE t.missing), array_agg(t.name) FILTER (WHERE row_security_active(t.name))
@@ -147,7 +149,7 @@ FROM (
 """
 
 
-def _one(found: Any) -> Any:  # Any: a cursor, and the only row that it has
+def _one(found: Any) -> Any:  # Any: a cursor, and its only row
     (row,) = found.fetchall()
     return row
 
@@ -155,9 +157,13 @@ def _one(found: Any) -> Any:  # Any: a cursor, and the only row that it has
 def _check_server(connection: Connection[Any], where: str) -> None:
     server = connection.info.server_version // 10_000
     if server < OLDEST_SERVER:
-        raise ConfigError(f"{where}: PostgreSQL {server} is too old; it takes {OLDEST_SERVER} or newer")
+        raise ConfigError(
+            f"{where}: PostgreSQL {server} is too old; version {OLDEST_SERVER} or newer is required"
+        )
     if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
-        raise ConfigError(f"{where}: its encoding is {encoding}; make one with ENCODING 'UTF8'")
+        raise ConfigError(
+            f"{where}: the database encoding is {encoding}; create a database with ENCODING 'UTF8'"
+        )
 
 
 def has_tables(connection: Connection[Any]) -> bool:

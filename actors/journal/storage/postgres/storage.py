@@ -56,12 +56,12 @@ LEASE = 10.0
 PATIENCE = 5.0
 BOUND = 30.0
 SHORTEST = 2.0
-"""Seconds of silence that are always waited for: a machine that is busy says nothing for as long."""
+"""Minimum seconds of silence that are tolerated: a busy machine may send nothing for as long."""
 Refusal: TypeAlias = Fenced | JournalBehind
 SessionEnd: TypeAlias = tuple[int, int, str | None]
-"""What a session has: its number, how many events, and its owner."""
+"""A session's fencing number, the number of its last event, and its owner."""
 CACHED = 16_384
-"""Rows of sessions that are claimed here, which nobody else changes without raising their number."""
+"""Maximum number of cached rows of claimed sessions. Another host that changes a row raises its fencing number."""
 
 
 class PostgresStorage:
@@ -150,7 +150,7 @@ class PostgresStorage:
 
     @contextmanager
     def transaction(self, claims: Sequence[str] = ()) -> Generator[None]:
-        """Claim the free ones of these sessions in advance, in two statements; other operations are unaffected."""
+        """Claim in advance those of these sessions that have no owner, in two statements; change nothing else."""
         if len(claims) > 1:
             self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims))
         try:
@@ -251,7 +251,7 @@ class PostgresStorage:
         self._begin(connection, self._writing)
         for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._writing), self._name)):
             if not has_ended:
-                raise JournalUnavailable(f"{self.where}: a connection that was lost does not end there")
+                raise JournalUnavailable(f"{self.where}: the server has not ended a lost connection yet")
         with allowing(connection, self._bound):
             prepare(connection, self.where)
         check_rights(connection, self.where)
@@ -303,7 +303,7 @@ class PostgresStorage:
             if row is not None:
                 self._keep(row)
                 return row.claim(before)
-        raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
+        raise JournalUnavailable(f"{self.where}: session {session!r}: other hosts keep claiming it")
 
     def _find_row(self, connection: Connection, session: str) -> SessionRow | None:
         """Return a session's row, unless it belongs to another live host."""
@@ -371,7 +371,7 @@ class PostgresStorage:
                     self._rows.pop(session, None)
                 return
         raise JournalUnavailable(
-            f"{self.where}: sessions {', '.join(sessions)[:80]}: others keep claiming them"
+            f"{self.where}: sessions {', '.join(sessions)[:80]}: other hosts keep claiming them"
         )
 
     def _are_deleted(self, connection: Connection, rows: Sequence[SessionRow]) -> bool:
@@ -467,7 +467,11 @@ def _refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | No
 
 
 def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
-    """Return why an entry was not written, given the expected row of its session and its actual end."""
+    """Return the error for an entry that was not written.
+
+    `row` is the expected row of the session. `end` holds the session's stored fencing number, last event and owner, or
+    is None if the session is missing.
+    """
     if end is None:
         return entry.missing()
     fence, last, owner = end

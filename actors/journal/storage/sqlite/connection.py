@@ -26,16 +26,16 @@ from actors.journal.storage.sqlite.locks import WriteLock, readers_of
 from actors.journal.storage.sqlite.wal import check_wal
 
 CHECKPOINT = 2048
-"""Pages of the write-ahead log, as far as they are known, from which it is checkpointed."""
+"""Known pages of the write-ahead log from which the log is checkpointed."""
 OVERDUE = 4 * CHECKPOINT
-"""Pages from which a checkpoint waits for a reader: beside one, it could not move all of the log, which would grow."""
+"""Pages from which a checkpoint waits for the reader: during a read, SQLite cannot move the complete log."""
 LENGTHENED = 4120 * CHECKPOINT
-"""Bytes up to which a write-ahead log is made longer than it is."""
+"""Bytes up to which a write-ahead log is extended in advance."""
 _CACHED = 256
 _PAGE = 4096
 
 FileId: TypeAlias = tuple[int, int]
-"""The device of a file, and its number there."""
+"""The device of a file, and the number of the file on the device."""
 
 
 class Connections:
@@ -61,15 +61,15 @@ class Connections:
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
         self._files: tuple[FileId | None, ...] = ()  # the files that the writer has open
-        self.pages: int = 0
-        """Written since the last checkpoint, about."""
-        self.deleted: bool = False
-        """True if the write-ahead log may still hold something that was deleted."""
+        self.pages = 0
+        """Approximate number of pages written since the last checkpoint."""
+        self.deleted = False
+        """True if the write-ahead log may still hold deleted data."""
         self._unmoved = 0  # pages that the last checkpoint left in the log
-        self.sizes: StorageSizes = StorageSizes()
-        """Of the files, as the last transaction left them."""
-        self.changed: bool = True
-        """True if another process may have written since whoever remembers anything last set this back."""
+        self.sizes = StorageSizes()
+        """The sizes of the files after the last transaction."""
+        self.changed = True
+        """True if another process may have written since the caches of the file were last validated."""
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
@@ -150,8 +150,8 @@ class Connections:
 
     def _replacement_error(self) -> JournalUnavailable:
         return JournalUnavailable(
-            f"{self.path}: it or a file beside it was replaced or deleted while it was open; put back what was "
-            "there, or end all programs that use it"
+            f"{self.path}: this file, or its -wal or -shm file, was replaced or deleted while it was open; "
+            "restore the original files, or stop all programs that use the journal"
         )
 
     def _make_ready(self) -> None:
@@ -192,7 +192,8 @@ class Connections:
             try:
                 copy_into(connection, path, check)
             finally:
-                with self._writing, self._lock:  # closing the last connection checkpoints
+                # SQLite runs a checkpoint when the last connection closes, so hold the write lock
+                with self._writing, self._lock:
                     self._database.close(connection)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
@@ -268,7 +269,11 @@ class Connections:
         return connection
 
     def _check_wal(self) -> None:
-        """Reject a damaged write-ahead log; copy it first if the durability is below `power`."""
+        """Check the write-ahead log.
+
+        If the log is damaged, raise under `power` durability; otherwise save a copy and continue without the damaged
+        end.
+        """
         try:
             check_wal(self.path)
         except JournalDamaged as damage:

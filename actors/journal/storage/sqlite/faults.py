@@ -55,7 +55,7 @@ def translate_errors(path: str) -> Generator[None]:
             ) from error
         if code == sqlite3.SQLITE_NOTADB:
             raise JournalDamaged(
-                f"{path}: it is no journal, or its beginning has changed; name another file, restore a copy, "
+                f"{path}: it is not a journal, or its beginning has changed; name another file, restore a copy, "
                 "or see `actors sessions fsck`"
             ) from error
         raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors sessions fsck`") from error

@@ -59,9 +59,7 @@ def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:
 def _copy(session: str, events: Sequence[LogEvent], to: Storage) -> None:
     claim = to.claim(session)
     if claim.last:
-        raise JournalError(
-            f"Session {session!r} is in the other journal already; name a file that is not there"
-        )
+        raise JournalError(f"Session {session!r} already exists in the other journal; name a new file")
     for start in range(0, len(events), _BATCH):
         to.append([Entry(session, claim.fence, tuple(events[start : start + _BATCH]))])
     to.release(session, claim.fence)

@@ -57,7 +57,7 @@ from actors.journal.storage.sqlite.records import (
 LEASE = 10.0
 PATIENCE = 5.0
 CACHED = 4096
-"""Rows that are kept between transactions, as long as no other process writes."""
+"""Maximum number of rows that are cached between transactions, as long as no other process writes."""
 _ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  constants
 _OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  as above
 _WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
@@ -66,7 +66,7 @@ UPDATE session SET owner = ?4, last = ?5, size = ?6, target = ?8, state = ?9, op
 title = ?12, folded = ?13, metadata = ?14, checksum = ?15, place = ?16
 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?19
 """
-"""Changes no column of an index: SQLite would write each index anew, though the value is the same."""
+"""Does not set indexed columns: SQLite would rewrite each index even if the value is unchanged."""
 _INDEX = "UPDATE session SET tenant = ?, bucket = ?, lifecycle = ? WHERE name = ?"
 
 
@@ -148,7 +148,7 @@ class SqliteStorage:
             if existing and (row is None or not row.last):
                 return NOTHING
             row = row or self._new(connection, session)
-            self._check_free(connection, row)
+            self._check_not_leased(connection, row)
             self._hosts.begin(connection)
             before = row.owner
             self._write(connection, row, row.fence + 1, self._hosts.name)
@@ -159,7 +159,7 @@ class SqliteStorage:
         with self._connections.transaction() as connection:
             row = self._row(connection, session)
             if row is not None and row.fence == fence and row.owner is not None:
-                self._release(connection, row)
+                self._release_claim(connection, row)
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries except fenced ones, in one transaction."""
@@ -222,7 +222,7 @@ class SqliteStorage:
             for session in sessions:
                 row = self._row(connection, session)
                 if row is not None:
-                    self._check_free(connection, row)
+                    self._check_not_leased(connection, row)
                     self._delete(connection, row)
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
@@ -304,7 +304,7 @@ class SqliteStorage:
         row.fence, row.owner = fence, owner
         connection.execute(_WRITE, row.values)
 
-    def _check_free(self, connection: Connection, row: PlacedRow) -> None:
+    def _check_not_leased(self, connection: Connection, row: PlacedRow) -> None:
         """Raise if the session belongs to another live host."""
         if row.owner is None or row.owner == self._hosts.name:
             return
@@ -315,10 +315,10 @@ class SqliteStorage:
         name = self._hosts.name
         for values in connection.execute(_OWNED, (name,)).fetchall():
             row = row_of(values, JournalPlace(str(self.path)))
-            self._release(connection, row)
+            self._release_claim(connection, row)
         self._hosts.forget(connection, name)
 
-    def _release(self, connection: Connection, row: PlacedRow) -> None:
+    def _release_claim(self, connection: Connection, row: PlacedRow) -> None:
         if row.last:
             self._write(connection, row, row.fence, None)
         else:
@@ -360,7 +360,7 @@ class SqliteStorage:
         connection.executemany(_INDEX, moved)
         if rows and changed != len(rows):
             raise JournalDamaged(
-                f"{self.path}: entries of sessions are not as they were read; restore a copy, "
+                f"{self.path}: entries of sessions have changed since they were read; restore a copy, "
                 "or see `actors sessions fsck`"
             )
         self._connections.pages += len(rows) + len(written) // 8
@@ -393,9 +393,13 @@ def _file(path: str | PathLike[str]) -> Path:
     try:
         found = Path(os.path.realpath(path))  # a symbolic link's own name would lead to other locks
     except FileNotFoundError:
-        raise ConfigError(f"journal: {str(path)!r} is in no folder: the current one is gone") from None
+        raise ConfigError(
+            f"journal: {str(path)!r} is relative, but the current folder no longer exists; pass an absolute path"
+        ) from None
     except ValueError:
-        raise ConfigError(f"journal: {str(path)[:80]!a} can be the name of no file; name another") from None
+        raise ConfigError(
+            f"journal: {str(path)[:80]!a} is not a valid file name; choose another one"
+        ) from None
     try:
         is_folder = S_ISDIR(os.stat(found).st_mode)
     except OSError:  # reported when the file is used
