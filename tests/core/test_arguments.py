@@ -54,7 +54,7 @@ def test_valid_arguments_have_no_errors(trip: ArgumentCheck) -> None:
 
 
 @pytest.mark.requirement("U-05")
-def test_every_missing_field_is_named_with_its_place(trip: ArgumentCheck) -> None:
+def test_every_missing_field_is_named_with_its_path(trip: ArgumentCheck) -> None:
     errors = trip.errors({"stops": [{"name": "a"}, {}]})
     assert [(error.path, error.is_missing) for error in errors] == [
         ("city", True),
@@ -79,7 +79,7 @@ def test_every_missing_field_is_named_with_its_place(trip: ArgumentCheck) -> Non
         (None, ArgumentError("", "object", "null")),
     ],
 )
-def test_what_is_wrong_says_where_what_was_expected_and_what_came(
+def test_an_error_names_the_path_the_expectation_and_the_value(
     trip: ArgumentCheck, arguments: JsonValue, error: ArgumentError
 ) -> None:
     assert trip.errors(arguments) == (error,)
@@ -101,14 +101,14 @@ def test_the_tool_error_lists_missing_and_wrong_fields(trip: ArgumentCheck) -> N
     }
 
 
-def test_arguments_that_are_no_object_are_quoted_as_they_were_written() -> None:
+def test_non_object_arguments_are_quoted_verbatim() -> None:
     value = tool_error("trip", (), '{"city": "Os')["tool_error"]
     assert isinstance(value, dict)
     assert value["kind"] == "malformed_arguments"
     assert value["wrong"] == [{"path": "", "expected": "one JSON object", "got": '{"city": "Os'}]
 
 
-def test_an_unknown_tool_is_answered_with_the_nearest_name() -> None:
+def test_an_unknown_tool_error_suggests_the_nearest_name() -> None:
     near = unknown_tool_error("wether", ["weather", "time"])["tool_error"]
     far = unknown_tool_error("launch", ["weather", "time"])["tool_error"]
     none = unknown_tool_error("launch", [])["tool_error"]
@@ -135,7 +135,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_any_arguments_are_judged_to_the_same_bounded_json_each_time(value: JsonValue) -> None:
+def test_the_verdict_on_any_arguments_is_deterministic_bounded_json(value: JsonValue) -> None:
     check = compile_schema(TRIP, tool="trip")
     errors = check.errors(value)
     text = dump(tool_error("trip", errors, "raw"))
@@ -144,7 +144,7 @@ def test_any_arguments_are_judged_to_the_same_bounded_json_each_time(value: Json
     assert len(text) <= 16_000
 
 
-def test_a_flood_of_errors_is_reported_in_part(trip: ArgumentCheck) -> None:
+def test_the_number_of_reported_errors_is_bounded(trip: ArgumentCheck) -> None:
     arguments: dict[str, JsonValue] = {f"{'x' * 1000}{n}": "y" * 1000 for n in range(200)}
     arguments["stops"] = [{} for _ in range(10_000)]
     errors = trip.errors(arguments)
@@ -152,13 +152,13 @@ def test_a_flood_of_errors_is_reported_in_part(trip: ArgumentCheck) -> None:
     assert len(dump(tool_error("t" * 10_000, errors))) <= 16_000
 
 
-def test_errors_are_sorted_by_path_whatever_the_order_of_the_schema() -> None:
+def test_errors_are_sorted_by_path_not_by_schema_order() -> None:
     fields: dict[str, JsonValue] = {name: {"type": "string"} for name in "cab"}
     check = compile_schema({"type": "object", "properties": fields}, tool="t")
     assert [error.path for error in check.errors({"b": 1, "c": 1, "a": 1})] == ["a", "b", "c"]
 
 
-def test_text_that_is_no_json_is_quoted_in_part() -> None:
+def test_invalid_json_is_quoted_in_part() -> None:
     assert len(dump(tool_error("t", (), "x" * 1_000_000))) < 1000
 
 
@@ -168,7 +168,7 @@ def test_hostile_text_reaches_the_model_as_plain_json() -> None:
     assert len(text) < 2000
 
 
-def test_the_same_errors_come_in_the_same_order_whatever_the_hash_seed() -> None:
+def test_the_order_of_errors_does_not_depend_on_the_hash_seed() -> None:
     program = (
         "from actors.core.data.jsonio import dump\n"
         "from actors.core.schemas.arguments import compile_schema, tool_error\n"
@@ -225,7 +225,7 @@ def listener() -> Iterator[tuple[int, list[bytes]]]:
         {"$schema": "http://127.0.0.1:{port}/meta"},
     ],
 )
-def test_a_reference_to_the_network_is_refused_without_a_connection(
+def test_a_network_reference_is_rejected_without_a_connection(
     reference: dict[str, JsonValue], listener: tuple[int, list[bytes]]
 ) -> None:
     port, hits = listener
@@ -237,7 +237,7 @@ def test_a_reference_to_the_network_is_refused_without_a_connection(
     assert hits == []
 
 
-def test_a_reference_to_a_file_is_refused_unread(tmp_path: Any) -> None:  # Any: pytest's path
+def test_a_file_reference_is_rejected_without_reading_the_file(tmp_path: Any) -> None:  # Any: pytest's path
     secret = tmp_path / "secret.json"
     secret.write_text('{"type": "object", "required": ["the-secret"]}')
     with pytest.raises(ToolDefinitionError) as refused:
@@ -252,7 +252,7 @@ def formula(levels: int, leaf: JsonValue) -> JsonValue:
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
-def test_what_is_wrong_in_a_recursive_choice_is_told_only_where_that_is_little_work(keyword: str) -> None:
+def test_errors_within_recursive_choices_are_listed_only_if_cheap(keyword: str) -> None:
     """Each level reaches the next by two arms. Whether arguments are valid is told at any depth."""
     member: JsonValue = {"of": {"$ref": "#/$defs/formula"}}
     arms: JsonValue = [
@@ -269,7 +269,7 @@ def test_what_is_wrong_in_a_recursive_choice_is_told_only_where_that_is_little_w
     assert (error.path, "nested too deeply" in error.expected) == ("", True)
 
 
-def test_what_is_wrong_in_a_tree_is_told_at_any_depth() -> None:
+def test_errors_in_a_tree_are_reported_at_any_depth() -> None:
     tree: dict[str, JsonValue] = {"type": "object", "properties": {"of": {"$ref": "#"}}}
     (error,) = compile_schema(tree, tool="t").errors(formula(30, "x"))
     assert error.path == ".".join(["of"] * 30)
@@ -356,7 +356,7 @@ def nested(levels: int) -> dict[str, JsonValue]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_impossible_schema_is_refused_in_one_line(schema: dict[str, JsonValue], reason: str) -> None:
+def test_an_invalid_schema_is_rejected_in_one_line(schema: dict[str, JsonValue], reason: str) -> None:
     with pytest.raises(ToolDefinitionError) as refused:
         compile_schema(schema, tool="odd")
     message = str(refused.value)
@@ -367,7 +367,7 @@ def test_an_impossible_schema_is_refused_in_one_line(schema: dict[str, JsonValue
 
 
 @pytest.mark.parametrize("schema", [None, [], "object", 5, [("type", "object")]])
-def test_a_schema_that_is_not_an_object_is_rejected_with_its_type(schema: Any) -> None:  # Any: what was sent
+def test_a_schema_must_be_an_object(schema: Any) -> None:  # Any: what was sent
     with pytest.raises(
         ToolDefinitionError, match=f"'odd' has an unusable schema: {type(schema).__name__} is not an object"
     ):
@@ -375,7 +375,7 @@ def test_a_schema_that_is_not_an_object_is_rejected_with_its_type(schema: Any) -
 
 
 @pytest.mark.parametrize("text", ["a\x1b[31m(", "\r\n(", "(\u202e", "(\x9b2J"])
-def test_what_a_hostile_schema_says_controls_no_terminal_and_forges_no_line_of_a_log(text: str) -> None:
+def test_schema_text_in_errors_has_no_control_characters_or_newlines(text: str) -> None:
     for schema in (
         {"pattern": text},
         {"$ref": text},
@@ -419,11 +419,11 @@ def test_a_schema_may_refer_to_itself(schema: dict[str, JsonValue]) -> None:
 
 
 @pytest.mark.parametrize("schema", [chained(30), unevaluated(8), doubled(8), nested(40)])
-def test_a_schema_within_the_bounds_is_compiled_and_judges(schema: dict[str, JsonValue]) -> None:
+def test_a_schema_within_the_bounds_compiles_and_validates(schema: dict[str, JsonValue]) -> None:
     assert compile_schema(schema, tool="t").errors({}) == ()
 
 
-def test_a_property_may_have_the_name_of_a_keyword() -> None:
+def test_a_property_may_be_named_like_a_keyword() -> None:
     names = ("$id", "id", "$ref", "pattern", "$dynamicRef", "unevaluatedProperties")
     schema: dict[str, JsonValue] = {
         "type": "object",
@@ -432,7 +432,7 @@ def test_a_property_may_have_the_name_of_a_keyword() -> None:
     assert compile_schema(schema, tool="t").errors({"id": "x", "$ref": "y"}) == ()
 
 
-def test_a_schema_changed_after_it_was_compiled_changes_nothing() -> None:
+def test_changing_a_schema_after_compilation_has_no_effect() -> None:
     schema: dict[str, JsonValue] = {"type": "object", "required": ["a"]}
     check = compile_schema(schema, tool="t")
     schema["required"] = []

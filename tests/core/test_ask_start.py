@@ -26,7 +26,7 @@ def shown(publisher: Publisher, events: tuple[LogEvent, ...]) -> list[object]:
     return [event_json(each) for event in events for each in publisher.publish(event)]
 
 
-def test_a_log_is_published_alike_from_any_place_on() -> None:
+def test_publishing_from_any_ask_start_gives_the_same_events() -> None:
     whole = [shown(Publisher(), LOG[:end]) for end in range(len(LOG) + 1)]
     for place in range(len(LOG) + 1):
         for step in (1, 2, 3, 50):

@@ -100,7 +100,7 @@ def session(*said: Message) -> Simulated:
 
 
 @pytest.mark.requirement("PROMISE-1")
-def test_the_same_document_has_a_name_of_its_own_each_time_it_is_shown() -> None:
+def test_each_occurrence_of_a_document_gets_its_own_name() -> None:
     rendered = at_once(human(PLAN, PLAN), *used("c1", PLAN, page(1)), OK, human(PLAN))
     found = names(rendered)
     assert len(found) == len(set(found)) == 5
@@ -109,7 +109,7 @@ def test_the_same_document_has_a_name_of_its_own_each_time_it_is_shown() -> None
     assert [found[0], found[1], found[2], found[4]] == [plan, f"{plan}-2", f"{plan}-3", f"{plan}-4"]
 
 
-def test_a_name_tells_nothing_of_the_document_and_is_the_same_in_every_lane_and_epoch() -> None:
+def test_document_names_are_neutral_and_the_same_in_every_lane_and_epoch() -> None:
     simulated = session(human(page(1), PLAN), OK, human(page(2)))
     first = names(simulated.send(HERE))
     simulated.restart(HERE, plain=False)
@@ -118,7 +118,7 @@ def test_a_name_tells_nothing_of_the_document_and_is_the_same_in_every_lane_and_
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_what_was_sent_keeps_its_name_when_the_same_comes_again_in_a_later_request() -> None:
+def test_a_sent_document_keeps_its_name_when_it_is_repeated_later() -> None:
     simulated, before = session(human(PLAN)), b""
     for number in range(1, 4):
         rendered = simulated.send(HERE)
@@ -128,7 +128,7 @@ def test_what_was_sent_keeps_its_name_when_the_same_comes_again_in_a_later_reque
         simulated.write(AskStarted(number, pack(OK)), AskStarted(number, pack(human(PLAN))))
 
 
-def test_only_where_documents_have_names_are_they_given_one() -> None:
+def test_documents_are_named_only_for_dialects_with_document_names() -> None:
     for name, profile in PROFILES.items():
         titles: list[str] = []
         recorder = titling(titles)
@@ -158,7 +158,7 @@ def test_documents_and_images_beyond_the_limit_are_noted_and_counted_as_lost(pie
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_what_was_shown_stays_and_what_was_noted_stays_a_note() -> None:
+def test_sent_media_stay_media_and_notes_stay_notes() -> None:
     simulated, before = session(), b""
     for number in range(9):
         simulated.write(AskStarted(number, pack(human(page(number)))))
@@ -169,13 +169,13 @@ def test_what_was_shown_stays_and_what_was_noted_stays_a_note() -> None:
         simulated.write(AskStarted(number, pack(OK)))
 
 
-def test_an_image_is_shown_although_no_document_is_any_more() -> None:
+def test_images_are_sent_after_the_document_limit_is_reached() -> None:
     rendered = at_once(human(*map(page, range(6)), IMAGE))
     assert attached(rendered)[-1] == ("image", "")
     assert len(names(rendered)) == 5
 
 
-def test_what_a_result_holds_too_much_is_said_in_the_result_and_not_behind_it() -> None:
+def test_the_note_for_excess_media_of_a_result_is_inside_the_result() -> None:
     rendered = at_once(human(*[IMAGE] * 19), *used("c1", IMAGE, IMAGE, PLAN))
     *_, answer = sent(rendered)
     (result,) = answer["content"]
@@ -185,7 +185,7 @@ def test_what_a_result_holds_too_much_is_said_in_the_result_and_not_behind_it() 
     assert rendered.report.losses == (("media", 2),)
 
 
-def test_an_epoch_begins_with_all_its_room() -> None:
+def test_a_new_epoch_starts_with_the_full_media_limit() -> None:
     simulated = session(human(*map(page, range(6))))
     assert len(names(simulated.send(HERE))) == 5
     for number, plain in enumerate((False, True)):
@@ -196,7 +196,7 @@ def test_an_epoch_begins_with_all_its_room() -> None:
 
 
 @pytest.mark.requirement("PROMISE-3")
-def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
+def test_a_lane_rebuilt_from_the_log_counts_the_media_it_has_sent() -> None:
     simulated = session(human(PLAN, page(1)))
     simulated.send(HERE)
     simulated.write(AskStarted(1, pack(OK)), AskStarted(2, pack(human(PLAN, *map(page, range(4))))))
@@ -218,7 +218,7 @@ def test_the_limits_are_those_of_the_dialect() -> None:
     assert rendered.transcript.count(b"bytes") == 39
 
 
-def test_media_that_can_never_be_shown_are_not_counted_among_those_that_were() -> None:
+def test_media_that_cannot_be_sent_do_not_count_towards_the_limit() -> None:
     never = [
         Media("audio/wav", "aGk="),
         Media("image/png", ""),

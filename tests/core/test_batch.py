@@ -72,7 +72,7 @@ def test_every_call_is_scheduled_and_the_valid_ones_run_in_call_order() -> None:
 
 
 @pytest.mark.requirement("U-05")
-def test_invalid_arguments_are_answered_with_the_fields_that_are_missing() -> None:
+def test_the_result_of_an_invalid_call_lists_the_missing_fields() -> None:
     (answer,) = sorted_out(call(1, "read", {})).answered
     assert problem(answer)["kind"] == "invalid_arguments"
     assert problem(answer)["missing"] == ["path"]
@@ -80,20 +80,20 @@ def test_invalid_arguments_are_answered_with_the_fields_that_are_missing() -> No
 
 @pytest.mark.requirement("U-05", "REQ-915-038")
 @pytest.mark.parametrize("made", [call(1, raw='{"path":"/'), call(1, arguments=[1]), call(1, arguments="x")])
-def test_arguments_that_are_no_object_are_never_run(made: ToolCall) -> None:
+def test_a_call_with_non_object_arguments_never_runs(made: ToolCall) -> None:
     planned = sorted_out(made)
     assert planned.run == ()
     assert problem(planned.answered[0])["kind"] == "malformed_arguments"
 
 
 @pytest.mark.requirement("U-05")
-def test_arguments_that_can_be_read_without_loss_are_and_the_log_says_as_what() -> None:
+def test_lossless_readings_of_arguments_are_used_and_logged() -> None:
     planned = sorted_out(call(1, raw='```json\n{"path": "/",}\n```'))
     assert [dict(ran.arguments) for ran in planned.run] == [{"path": "/"}]
     assert [event.arguments for event in planned.scheduled] == [b'{"path":"/"}']
 
 
-def test_an_unknown_tool_is_answered_with_the_ones_there_are() -> None:
+def test_the_result_of_an_unknown_tool_lists_the_known_tools() -> None:
     (answer,) = sorted_out(call(1, "raed")).answered
     assert problem(answer)["kind"] == "unknown_tool"
     assert "read" in problem(answer)["message"]
@@ -108,7 +108,7 @@ def test_an_unknown_tool_is_answered_with_the_ones_there_are() -> None:
         ("read", True, False),
     ],
 )
-def test_a_call_may_run_only_with_the_approval_its_tool_wants(
+def test_a_call_runs_only_with_the_approval_that_its_tool_requires(
     name: str, can_ask: bool, asks: bool | None
 ) -> None:
     planned = sorted_out(call(1, name), can_ask=can_ask)
@@ -120,7 +120,7 @@ def test_a_call_may_run_only_with_the_approval_its_tool_wants(
     ("name", "can_ask", "is_external"),
     [("ask", False, False), ("out", False, True), ("out", True, True), ("ask-out", True, True)],
 )
-def test_what_nobody_here_can_run_or_approve_of_waits_for_the_caller(
+def test_calls_that_need_the_caller_are_deferred(
     name: str, can_ask: bool, is_external: bool
 ) -> None:
     planned = sorted_out(call(1, name), call(2, "never-out"), can_ask=can_ask)
@@ -130,7 +130,7 @@ def test_what_nobody_here_can_run_or_approve_of_waits_for_the_caller(
     assert len(planned.scheduled) == 2
 
 
-def test_what_was_approved_runs_unasked_is_judged_again_and_is_not_scheduled_twice() -> None:
+def test_an_approved_call_is_validated_again_but_not_scheduled_again() -> None:
     planned = plan(
         (call(1, "ask"), call(2, "ask", {})), TOOLS, MOST, can_ask=False, approved=True, waited=True
     )
@@ -140,12 +140,12 @@ def test_what_was_approved_runs_unasked_is_judged_again_and_is_not_scheduled_twi
     assert planned.waiting == ()
 
 
-def test_nobody_is_asked_about_a_call_that_cannot_run() -> None:
+def test_no_approval_is_requested_for_a_call_that_cannot_run() -> None:
     planned = sorted_out(call(1, "ask", {}), call(2, "ask"), can_ask=True)
     assert [ran.call.id for ran in planned.run if ran.asks] == ["c2"]
 
 
-def test_calls_beyond_the_limit_are_refused_and_scheduled_with_the_others() -> None:
+def test_calls_above_the_limit_are_scheduled_and_denied() -> None:
     planned = sorted_out(*(call(number) for number in range(MOST + 2)))
     assert len(planned.run) == MOST
     assert [problem(answer)["kind"] for answer in planned.answered] == ["too_many_calls"] * 2

@@ -43,7 +43,7 @@ PLACES = [
 
 @pytest.mark.requirement("REQ-915-040")
 @pytest.mark.parametrize(("body", "dialect", "ids", "words"), PLACES)
-def test_a_fault_names_the_place_and_the_calls(
+def test_a_fault_names_its_path_and_calls(
     body: Json, dialect: Dialect, ids: tuple[str, ...], words: str
 ) -> None:
     (fault,) = check(encoded(body), dialect)
@@ -51,7 +51,7 @@ def test_a_fault_names_the_place_and_the_calls(
     assert str(fault).startswith(words)
 
 
-def test_everything_an_openai_request_may_hold_is_accepted() -> None:
+def test_a_complete_openai_request_is_accepted() -> None:
     custom = {"id": "c3", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     body = chat.body(
         chat.say("system", "be brief"),
@@ -80,13 +80,13 @@ def test_everything_an_openai_request_may_hold_is_accepted() -> None:
     [PER_MESSAGE, PROFILES["mistral"], PROFILES["deepseek"]],
     ids=["changed", "mistral", "deepseek"],
 )
-def test_a_call_id_used_again_is_accepted_where_the_scope_is_one_message(dialect: Dialect) -> None:
+def test_a_repeated_call_id_is_accepted_if_ids_are_unique_per_message(dialect: Dialect) -> None:
     words: dict[str, Any] = {"reasoning_content": "hm"} if dialect.name == "deepseek" else {}
     turn = ({"role": "assistant", "tool_calls": [call("aaaaaaaa1")], **words}, result("aaaaaaaa1"))
     assert check(encoded(chat.body(USER, *turn, *turn)), dialect) == []
 
 
-def test_everything_an_anthropic_request_may_hold_is_accepted() -> None:
+def test_a_complete_anthropic_request_is_accepted() -> None:
     document = {"type": "document", "source": {"type": "url", "url": "https://a.example/d.pdf"}}
     body = claude.body(
         claude.say("user", "plain"),

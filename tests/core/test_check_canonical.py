@@ -63,7 +63,7 @@ def forgetful(real: Encoder) -> Encoder:
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_a_fault_in_a_report_has_the_canonical_ids_of_its_calls(name: str) -> None:
+def test_a_reported_fault_names_canonical_call_ids(name: str) -> None:
     dialect = PROFILES[name]
     rendered = advance(
         empty_lane(dialect),
@@ -81,7 +81,7 @@ def test_a_fault_in_a_report_has_the_canonical_ids_of_its_calls(name: str) -> No
     assert named <= set(CALLS)
 
 
-def test_a_call_without_an_id_on_the_wire_is_known_by_its_number() -> None:
+def test_a_call_without_a_wire_id_is_identified_by_its_number() -> None:
     call = b'{"functionCall":{"name":"read","args":{}},"thoughtSignature":"c2ln"}'
     body = b'{"contents":[{"role":"user","parts":[{"text":"u"}]},{"role":"model","parts":[%b,%b]}]}' % (
         call,
@@ -94,7 +94,7 @@ def test_a_call_without_an_id_on_the_wire_is_known_by_its_number() -> None:
     assert (str(told), told.rule, type(told)) == (str(unanswered), unanswered.rule, type(unanswered))
 
 
-def test_an_id_that_nobody_knows_stays_as_it_is() -> None:
+def test_an_unknown_id_is_kept_as_it_is() -> None:
     fault = ProjectionFault("messages[1]: odd", call_ids=("t1", "t2", "#7"), rule="ALL-03")
     (told,) = canonical([fault], {"t1": "read/1"}.get, lambda: CALLS)
     assert told.call_ids == ("read/1", "t2", "#7")

@@ -53,7 +53,7 @@ MESSAGES = st.builds(
 
 @examples(500)
 @given(messages=st.lists(MESSAGES, max_size=6), cuts=st.sets(st.integers(1, 24)) | st.just(set(range(99))))
-def test_bedrock_blocks_are_judged_alike_in_pieces_and_as_a_whole(
+def test_bedrock_blocks_get_the_same_verdict_in_pieces_and_whole(
     messages: list[Json], cuts: set[int]
 ) -> None:
     fragments = glued(block_pieces(messages), cuts)
@@ -81,7 +81,7 @@ FULL: Json = body(
 )
 
 
-def test_everything_a_bedrock_request_may_hold_is_accepted() -> None:
+def test_a_complete_bedrock_request_is_accepted() -> None:
     assert [str(fault) for fault in check(json.dumps(FULL).encode(), BEDROCK)] == []
 
 
@@ -94,7 +94,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:  # Any: JSON, and the keys of 
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
+def test_no_json_in_a_request_makes_the_judge_raise(
     data: st.DataObject, new: object
 ) -> None:
     request = json.loads(json.dumps(FULL))
@@ -104,7 +104,7 @@ def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
         assert len(str(fault)) < 1000
 
 
-def test_an_image_by_its_url_is_told_where_the_provider_takes_only_bytes() -> None:
+def test_an_image_url_is_a_fault_if_the_provider_accepts_only_bytes() -> None:
     said = [Message("user", [Text("Look:"), Media("image/png", url="https://a.example/i.png")])]
     with_image = {name: walked(said, dialect(name))[0][0][1][1] for name in ("bedrock", "anthropic")}
     assert isinstance(with_image["anthropic"], Media)
@@ -117,13 +117,13 @@ def test_a_lane_may_call_tools_before_the_request_declares_them() -> None:
     assert faults == finish(state) == []
 
 
-def test_bedrock_style_ids_begin_with_tooluse() -> None:
+def test_bedrock_ids_begin_with_tooluse() -> None:
     made = Projection(RenderState(), BEDROCK, None).call(ToolCall("x" * 300, "read"))[0]
     assert made.startswith("tooluse_")
     assert len(made) == len("tooluse_") + 22
 
 
-def test_attachments_are_counted_and_told_apart_over_all_fragments() -> None:
+def test_attachments_are_counted_and_named_across_fragments() -> None:
     same = [user(text(), DOCUMENT), model(text()), user(text(), DOCUMENT)]
     _, faults = folded(start(BEDROCK), glued(block_pieces(same), {2, 3}))
     assert [fault.rule for fault in faults] == ["BED-15"]
@@ -159,7 +159,7 @@ def test_attachments_are_counted_and_told_apart_over_all_fragments() -> None:
         ((*ROUND[:2], user(answer(), text(" "))), "messages[2].content[1]: the text is blank"),
     ],
 )
-def test_a_fault_says_where_it_is_and_of_which_call(messages: tuple[Json, ...], words: str) -> None:
+def test_a_fault_names_its_path_and_call(messages: tuple[Json, ...], words: str) -> None:
     (fault,) = check(json.dumps(body(*messages)).encode(), BEDROCK)
     assert str(fault).startswith(words)
     assert fault.call_ids == (

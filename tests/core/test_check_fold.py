@@ -146,7 +146,7 @@ def whole(messages: Sequence[Json], dialect: Dialect, **more: object) -> list[Fa
 
 @examples(300)
 @given(messages=st.lists(CHAT_MESSAGES, max_size=10), cuts=st.sets(st.integers(1, 10)))
-def test_openai_messages_are_judged_alike_in_pieces_and_as_a_whole(
+def test_openai_messages_get_the_same_verdict_in_pieces_and_whole(
     messages: list[Json], cuts: set[int]
 ) -> None:
     _, faults = folded(start(OPENAI_CHAT), glued(chat_pieces(messages), cuts))
@@ -160,7 +160,7 @@ def test_openai_messages_are_judged_alike_in_pieces_and_as_a_whole(
 @example(messages=SPLIT_RESULTS, cuts=set(range(99)))
 @example(messages=TOOL_LOOP, cuts=set(range(99)))
 @example(messages=TOOL_LOOP[1:], cuts=set(range(99)))
-def test_anthropic_blocks_are_judged_alike_in_pieces_and_as_a_whole(
+def test_anthropic_blocks_get_the_same_verdict_in_pieces_and_whole(
     messages: list[Json], cuts: set[int]
 ) -> None:
     fragments = glued(block_pieces(messages), cuts)
@@ -207,12 +207,12 @@ LONG_BLOCKS.insert(0, {"role": "user", "content": [{"type": "text", "text": "go"
 
 @settings(max_examples=30, deadline=None)
 @given(cuts=st.sets(st.integers(1, 240)))
-def test_a_valid_conversation_is_valid_however_it_is_cut(cuts: set[int]) -> None:
+def test_a_valid_conversation_is_valid_in_any_pieces(cuts: set[int]) -> None:
     assert folded(start(OPENAI_CHAT), glued(chat_pieces(LONG_CHAT), cuts))[1] == []
     assert folded(start(ANTHROPIC), glued(block_pieces(LONG_BLOCKS), cuts))[1] == []
 
 
-def test_a_state_may_be_extended_twice_and_neither_branch_knows_of_the_other() -> None:
+def test_two_extensions_of_a_state_are_independent() -> None:
     state, _ = extend(start(OPENAI_CHAT), b'{"role":"user","content":"go"}')
     call, again = (_text({"role": "assistant", "tool_calls": [_call(i, "{}")]}) for i in ("a", "b"))
     one, faults_of_one = extend(state, f",{call}".encode())
@@ -231,7 +231,7 @@ def test_a_state_may_be_extended_twice_and_neither_branch_knows_of_the_other() -
     left=st.lists(BLOCK_MESSAGES, max_size=3),
     right=st.lists(BLOCK_MESSAGES, max_size=3),
 )
-def test_branches_of_a_state_are_judged_as_if_each_were_alone(
+def test_branches_of_a_state_get_the_same_verdicts_as_separate_states(
     shared: list[Json], left: list[Json], right: list[Json]
 ) -> None:
     cut = len(block_pieces(shared))
@@ -275,7 +275,7 @@ def test_an_empty_fragment_changes_nothing() -> None:
     assert extend(state, b"") == (state, [])
 
 
-def test_a_call_left_open_is_a_fault_only_if_it_were_sent_now() -> None:
+def test_an_open_call_is_a_fault_only_in_a_completed_request() -> None:
     state, faults = extend(start(ANTHROPIC), "".join(block_pieces(LONG_BLOCKS[:2])).encode())
     assert faults == []
     assert [fault.rule for fault in finish(state)] == ["ANT-01", "ANT-27"]
@@ -350,7 +350,7 @@ FULL_BLOCKS = {
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
+def test_no_json_in_a_request_makes_the_judge_raise(
     data: st.DataObject, new: object
 ) -> None:
     for body, dialect in ((FULL_CHAT, OPENAI_CHAT), (FULL_BLOCKS, ANTHROPIC)):
@@ -361,7 +361,7 @@ def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
 
 @examples(200)
 @given(body=ANY_JSON, raw=st.binary(max_size=60), dialect=st.sampled_from(list(PROFILES.values())))
-def test_any_bytes_are_judged_without_an_exception(body: object, raw: bytes, dialect: Dialect) -> None:
+def test_no_bytes_make_the_judge_raise(body: object, raw: bytes, dialect: Dialect) -> None:
     for text in (raw, json.dumps(body).encode(), json.dumps({"messages": [body]}).encode()):
         assert check(text, dialect) != []
         state, _ = extend(start(dialect), text)
@@ -370,7 +370,7 @@ def test_any_bytes_are_judged_without_an_exception(body: object, raw: bytes, dia
             extend(extend(start(dialect), b'{"role":"user","content":[{}')[0], b"," + text)
 
 
-def test_the_judge_reads_the_rulebook_and_nothing_that_renders() -> None:
+def test_the_judge_imports_the_rulebook_and_no_renderer() -> None:
     modules = (
         *("check", "models", "rulebook"),
         *("data.jsonio", "data.persistent_map", "data.record", "dialects.dialect", "dialects.narrow"),

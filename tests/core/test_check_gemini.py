@@ -54,29 +54,29 @@ SNAKE = {
 MODES = ["AUTO", "any", "MODE_UNSPECIFIED", "validated"]
 
 
-def test_keys_are_taken_in_the_spelling_of_the_schema_too() -> None:
+def test_gemini_keys_are_accepted_in_snake_case_too() -> None:
     assert [str(fault) for fault in faults(SNAKE)] == []
     spoilt = json.loads(json.dumps(SNAKE).replace("thought_signature", "signature_of_thought"))
     assert {fault.rule for fault in faults(spoilt)} == {"GEM-10", "GEM-04"}
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_words_of_an_enumeration_are_taken_in_capitals_or_not(mode: str) -> None:
+def test_enum_values_are_accepted_in_upper_and_lower_case(mode: str) -> None:
     assert faults(body(U, tools=tools(), toolConfig=calling(mode))) == []
 
 
 @pytest.mark.parametrize("mode", ["never", 1, None])
-def test_a_word_that_no_enumeration_has_is_refused(mode: Any) -> None:  # Any: what is no word, too
+def test_an_unknown_enum_value_is_rejected(mode: Any) -> None:  # Any: what is no word, too
     assert [fault.rule for fault in faults(body(U, tools=tools(), toolConfig=calling(mode)))] == ["ALL-02"]
 
 
-def test_a_key_in_both_spellings_is_refused() -> None:
+def test_a_key_in_both_spellings_is_rejected() -> None:
     twice = {"functionCall": {"name": "read", "args": {}}, "function_call": {"name": "read", "args": {}}}
     signed = {**twice, "thoughtSignature": SENTINEL}
     assert [fault.rule for fault in faults(body(U, model(signed), user(result())))] == ["GEM-10"]
 
 
-def test_the_providers_own_tools_and_what_they_said_are_accepted() -> None:
+def test_server_tools_and_their_results_are_accepted() -> None:
     own = [{"executableCode": {"code": "1"}}, {"codeExecutionResult": {"output": "1"}}]
     assert faults(body(U, model(*own), GO, tools=[{"codeExecution": {}}, {"googleSearch": {}}])) == []
     assert [fault.rule for fault in faults(body(user(*own)))] == ["ALL-08", "ALL-08"]
@@ -109,7 +109,7 @@ CONTENTS = st.lists(
 
 @examples(300)
 @given(contents=CONTENTS, data=st.data(), dialect=st.sampled_from([GEMINI, VERTEX, GEMINI_2]))
-def test_in_pieces_or_whole_the_judge_says_the_same(
+def test_gemini_contents_get_the_same_verdict_in_pieces_and_whole(
     contents: list[Json], data: st.DataObject, dialect: Dialect
 ) -> None:
     state, found = start(dialect), []
@@ -162,7 +162,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:  #
 
 @examples(300)
 @given(data=st.data(), new=ANY_JSON)
-def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
+def test_no_json_in_a_request_makes_the_judge_raise(
     data: st.DataObject, new: Any
 ) -> None:  # Any: JSON
     *way, last = data.draw(st.sampled_from(_places(FULL)))

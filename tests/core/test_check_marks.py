@@ -34,7 +34,7 @@ def anthropic(**body: Any) -> list[str | None]:  # Any: likewise
 
 
 @pytest.mark.requirement("PROMISE-14")
-def test_four_marks_are_taken_and_a_fifth_is_not() -> None:
+def test_at_most_four_cache_marks_are_accepted() -> None:
     four = [text(MARK) for _ in range(4)]
     assert anthropic(messages=messages(*four)) == []
     assert anthropic(messages=messages(*four, text(MARK))) == ["ANT-32"]
@@ -57,7 +57,7 @@ def rules_of_bedrock(**body: Any) -> list[str | None]:  # Any: likewise
     return [fault.rule for fault in check(json.dumps(body).encode(), dialect("bedrock"))]
 
 
-def test_a_mark_of_an_hour_comes_before_those_of_minutes() -> None:
+def test_cache_marks_of_one_hour_must_precede_those_of_five_minutes() -> None:
     assert anthropic(messages=messages(text(HOUR), text(MARK))) == []
     assert anthropic(messages=messages(text(MARK), text(HOUR))) == ["ANT-34"]
     assert anthropic(messages=messages(text(MARK)), cache_control=HOUR) == ["ANT-34"]
@@ -70,7 +70,7 @@ def test_a_mark_of_an_hour_comes_before_those_of_minutes() -> None:
     assert rules_of_bedrock(messages=said, toolConfig=late, system=[{"text": "a"}, HOUR_POINT]) == ["BED-10"]
 
 
-def test_no_mark_stands_on_thinking_or_on_a_blank_text() -> None:
+def test_a_cache_mark_on_thinking_or_blank_text_is_a_fault() -> None:
     thought = {"type": "thinking", "thinking": "t", "signature": "s", "cache_control": MARK}
     said = [*messages(text()), {"role": "assistant", "content": [thought, text()]}, *messages(text())]
     assert anthropic(messages=said) == ["ANT-34"]
@@ -79,7 +79,7 @@ def test_no_mark_stands_on_thinking_or_on_a_blank_text() -> None:
 
 
 @pytest.mark.parametrize("mark", [{"type": "forever"}, {"type": "ephemeral", "ttl": "2h"}, "yes"])
-def test_a_mark_has_a_known_form(mark: object) -> None:
+def test_a_malformed_cache_mark_is_a_fault(mark: object) -> None:
     marked = messages({**text(), "cache_control": mark})
     assert anthropic(messages=marked) == ["ALL-02"]
     assert rules("openrouter", messages=marked) == ["ALL-02"]
@@ -87,5 +87,5 @@ def test_a_mark_has_a_known_form(mark: object) -> None:
     assert rules_of_bedrock(messages=messages({"text": "a"}, {"cachePoint": mark}))[-1] == "ALL-02"
 
 
-def test_chat_completions_knows_marks_where_they_are_passed_on_to_anthropic_alone() -> None:
+def test_chat_completions_accepts_cache_marks_only_for_anthropic_upstreams() -> None:
     assert rules("openai_chat", messages=messages(text(MARK))) == ["ALL-07"]

@@ -128,7 +128,7 @@ PLANTED = [
 @pytest.mark.parametrize(
     ("rule", "broken", "twin", "dialect"), [row[1:] for row in PLANTED], ids=[row[0] for row in PLANTED]
 )
-def test_both_readings_refuse_a_mistake_and_accept_its_sound_twin(
+def test_both_readings_reject_each_fault_and_accept_its_valid_twin(
     rule: str, broken: Json, twin: Json, dialect: Dialect
 ) -> None:
     fragments, manual = pieces(broken, dialect), asks_for_thinking(broken)
@@ -141,12 +141,12 @@ def test_both_readings_refuse_a_mistake_and_accept_its_sound_twin(
     assert [str(fault) for fault in whole(sound, dialect, manual=asks_for_thinking(twin))] == []
 
 
-def test_every_rule_that_a_fragment_can_break_is_planted() -> None:
+def test_every_rule_that_a_fragment_can_break_has_a_case() -> None:
     judged = {rule.id for rule in RULES.values() if rule.is_judged}
     assert judged - BESIDE == {row[1] for row in PLANTED if row[1] not in BESIDE}
 
 
-def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disagreement_of_the_readings_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     fragment = b'{"role":"user","content":" "}'
     taken = accepted(start(OPENAI_CHAT), fragment)
     monkeypatch.setattr("tests.readings.accepted", lambda state, *pieces: taken)
@@ -156,7 +156,7 @@ def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> Non
         extend(start(OPENAI_CHAT), b'{"role":')
 
 
-def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_restarts_an_epoch_is_read_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
     monkeypatch.setattr(
         "actors.core.check.extend_quickly", lambda state, *pieces: asked.append(b"".join(pieces))
@@ -175,7 +175,7 @@ def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_what_the_encoders_write_is_read_once(name: str) -> None:
+def test_encoded_fragments_are_read_once(name: str) -> None:
     dialect = PROFILES[name]
     for seed in spread(range(80), [*PROFILES].index(name)):
         messages, ledger = history(seed)
@@ -212,7 +212,7 @@ def _read(text: str) -> object:
 
 @examples(600)
 @given(data=st.data(), new=ANY_JSON.map(json.dumps).map(_read))
-def test_any_json_anywhere_in_a_fragment_is_read_alike_in_both_ways(data: st.DataObject, new: object) -> None:
+def test_both_readings_agree_on_any_json_in_a_fragment(data: st.DataObject, new: object) -> None:
     assert {PROFILES[name].family for name in SOUND} == set(PREFIXES)
     dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
     body = data.draw(st.sampled_from(SOUND[dialect.name]))
@@ -242,7 +242,7 @@ LONG = (
 
 @examples(100)
 @given(data=st.data(), text=st.sampled_from(LONG))
-def test_a_long_text_that_is_a_piece_of_its_own_is_judged_as_if_it_were_read(
+def test_a_long_text_in_its_own_piece_gets_the_same_verdict(
     data: st.DataObject, text: str
 ) -> None:
     dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
@@ -268,7 +268,7 @@ def test_a_long_text_that_is_a_piece_of_its_own_is_judged_as_if_it_were_read(
         (ANTHROPIC, "assistant", "word\n" * 150, "ANT-23"),
     ],
 )
-def test_a_long_text_that_no_provider_takes_is_refused_as_a_piece_of_its_own(
+def test_an_invalid_long_text_in_its_own_piece_is_rejected(
     dialect: Dialect, role: str, text: str, rule: str
 ) -> None:
     head, ends = ('[{"type":"text","text":', "}") if dialect is ANTHROPIC else ("", "}")

@@ -76,17 +76,17 @@ OBSERVED = [
 
 
 @pytest.mark.parametrize("request_", OBSERVED)
-def test_what_clients_send_and_the_host_takes_is_accepted(request_: Json) -> None:
+def test_recorded_client_requests_are_accepted(request_: Json) -> None:
     assert [str(fault) for fault in check(encoded(request_), OPENAI_RESPONSES)] == []
 
 
-def test_everything_a_request_may_hold_is_accepted() -> None:
+def test_a_complete_responses_request_is_accepted() -> None:
     assert [str(fault) for fault in check(encoded(FULL), OPENAI_RESPONSES)] == []
 
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
+def test_no_json_in_a_request_makes_the_judge_raise(
     data: st.DataObject, new: object
 ) -> None:
     place = data.draw(st.sampled_from(_places(FULL)))
@@ -94,7 +94,7 @@ def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
         assert len(str(fault)) < 1000
 
 
-def test_items_are_judged_alike_in_pieces_and_as_a_whole() -> None:
+def test_items_get_the_same_verdict_in_pieces_and_whole() -> None:
     rows = [row for row in ROWS if isinstance(row.broken, dict) and row.judged_by is OPENAI_RESPONSES]
     for row in rows:
         assert isinstance(row.broken, dict)
@@ -114,7 +114,7 @@ def test_items_are_judged_alike_in_pieces_and_as_a_whole() -> None:
             assert {fault.rule for fault in faults} == {fault.rule for fault in whole}
 
 
-def test_one_late_output_is_one_fault_and_the_groups_after_it_are_sound() -> None:
+def test_a_late_output_is_one_fault_and_later_groups_are_valid() -> None:
     request = body(
         say(),
         call(),

@@ -21,7 +21,7 @@ from tests.core.session_log import examples
 @given(
     st.lists(st.integers(0, 3 * BLOCK), max_size=6), st.integers(0, 10 * BLOCK), st.integers(0, 10 * BLOCK)
 )
-def test_a_chunked_vector_is_the_list_it_stands_for(portions: list[int], start: int, stop: int) -> None:
+def test_a_chunked_vector_equals_the_list_of_its_items(portions: list[int], start: int, stop: int) -> None:
     vector: ChunkedVector[int] = EMPTY
     listed: list[int] = []
     for size in portions:

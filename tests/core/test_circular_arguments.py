@@ -70,7 +70,7 @@ def sent(arguments: object, name: str) -> tuple[bytes, Any]:  # Any: JSON
 
 @pytest.mark.requirement("REQ-915-038")
 @every_dialect
-def test_arguments_that_hold_themselves_are_cut_where_they_do_and_nowhere_else(name: str) -> None:
+def test_circular_arguments_are_cut_only_at_the_cycle(name: str) -> None:
     body, arguments = sent(circular(), name)
     cut = "[cycle]"
     assert arguments == {"path": "notes.txt", "list": [1, cut], "self": cut, "nested": {"up": cut}}
@@ -80,7 +80,7 @@ def test_arguments_that_hold_themselves_are_cut_where_they_do_and_nowhere_else(n
 @pytest.mark.requirement("REQ-915-038", "REQ-915-005")
 @every_dialect
 @pytest.mark.parametrize("kind", sorted(HOSTILE))
-def test_hostile_arguments_are_an_object_that_the_provider_takes(name: str, kind: str) -> None:
+def test_hostile_arguments_become_an_object_that_providers_accept(name: str, kind: str) -> None:
     body, arguments = sent(HOSTILE[kind], name)
     assert isinstance(arguments, dict)
     assert arguments

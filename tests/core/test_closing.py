@@ -44,20 +44,20 @@ def _again(*events: LogEvent) -> list[ToolCall]:
 
 
 @pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
-def test_what_a_call_said_when_it_began_decides_whether_it_may_be_run_again(effects: Effects) -> None:
+def test_the_start_event_of_a_call_decides_whether_it_may_run_again(effects: Effects) -> None:
     again = _again(Started(CALL, effects))
     assert [call.id for call in again] == ([] if effects == "once" else [CALL])
     assert _again() == []
 
 
-def test_a_call_is_run_again_with_the_arguments_that_were_approved_of() -> None:
+def test_a_call_runs_again_with_its_approved_arguments() -> None:
     edited = JsonObject(Json(b'{"name":"b"}'))
     decided = ApprovalDecided(CALL, "work", "", "allow", arguments=edited)
     [call] = _again(decided, Started(CALL, "pure"))
     assert call.arguments == {"name": "b"}
 
 
-def test_a_log_breaks_off_in_a_turn_and_behind_one_whose_switch_is_held() -> None:
+def test_a_log_may_end_within_a_turn_or_before_a_held_switch_applies() -> None:
     waits, held, end = TurnPaused(1, (CALL,)), SwitchQueued(1, "b"), TurnEnded(1, "complete")
     assert needs_recovery(_folded(BEGUN))
     assert needs_recovery(_folded((*BEGUN, held, end)))

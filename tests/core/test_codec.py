@@ -32,21 +32,21 @@ from tests.generated.strategies import events
 
 @examples(1000)
 @given(events())
-def test_every_event_comes_back_as_it_was(event: LogEvent) -> None:
+def test_every_event_round_trips(event: LogEvent) -> None:
     record = encode_event(event)
     assert decode_event(record) == event
     assert encode_event(decode_event(record)) == record
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_the_log_of_a_generated_session_comes_back_as_it_was() -> None:
+def test_the_log_of_a_generated_session_round_trips() -> None:
     for seed in range(share(960)):
         for event in simulated(*history(seed), seed).log:
             record = encode_event(event)
             assert encode_event(decode_event(record)) == record
 
 
-def test_lone_surrogates_are_replaced_and_never_fail() -> None:
+def test_lone_surrogates_are_replaced() -> None:
     event = Scheduled(CallId("\ud800"), "r\udc00", Json(b"{}"))
     assert decode_event(encode_event(event)) == Scheduled(CallId("\ufffd"), "r\ufffd", Json(b"{}"))
     lost = Message("assistant", [ToolCall("\ud800", "a", raw="\udfff"), Media("image/png", "\ud800" * 5000)])
@@ -98,14 +98,14 @@ TALK = encode_event(RoundEnded(1, 1, pack(SAID)))
         TALK[: len(TALK) // 2],
     ],
 )
-def test_what_is_no_event_is_refused_in_one_line(record: bytes) -> None:
+def test_an_invalid_event_is_rejected_in_one_line(record: bytes) -> None:
     with pytest.raises(JournalError) as raised:
         decode_event(record)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, str(VERSION), None, True])
-def test_an_unknown_version_is_refused(version: object) -> None:
+def test_an_unknown_version_is_rejected(version: object) -> None:
     with pytest.raises(JournalError, match="version: "):
         decode_event(msgpack.encode([version, msgpack.decode(GOOD)[1]]))
 
@@ -152,7 +152,7 @@ def changed(
         (GOOD, (1, 0), "vanished", "'vanished'"),
     ],
 )
-def test_what_is_wrong_in_an_event_is_named_with_its_field_and_its_value(
+def test_an_event_error_names_the_field_and_its_value(
     record: bytes, way: tuple[int, ...], other: object, told: str
 ) -> None:
     with pytest.raises(JournalError) as raised:
@@ -180,7 +180,7 @@ def test_what_is_wrong_in_an_event_is_named_with_its_field_and_its_value(
         ((3,), ..., "round_ended.message.origin: "),
     ],
 )
-def test_what_is_wrong_in_a_message_is_named_too(way: tuple[int, ...], other: object, told: str) -> None:
+def test_a_message_error_names_the_field_and_its_value(way: tuple[int, ...], other: object, told: str) -> None:
     with pytest.raises(JournalError) as raised:
         decode_event(changed(TALK, way, other, in_message=True))
     assert told in str(raised.value)
@@ -219,7 +219,7 @@ DAMAGED = st.one_of(
 
 @examples(1500)
 @given(DAMAGED)
-def test_a_damaged_record_is_refused_or_is_the_event_that_it_says(record: bytes) -> None:
+def test_a_damaged_record_is_rejected_or_decodes_to_its_content(record: bytes) -> None:
     try:
         event = decode_event(record)
     except JournalError:

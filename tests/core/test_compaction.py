@@ -75,7 +75,7 @@ def untold(session: Simulated) -> set[str]:
 
 
 @pytest.mark.requirement("REQ-915-026", "REQ-915-027", "REQ-915-028", "PROMISE-1", "PROMISE-2", "PROMISE-4")
-def test_generated_histories_are_made_shorter_and_no_dialect_refuses_them() -> None:
+def test_compacted_histories_are_shorter_and_valid_in_every_dialect() -> None:
     many = 0
     for seed in range(share(160)):
         session = simulated(*history(seed), seed)
@@ -115,7 +115,7 @@ def session() -> Simulated:
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-13")
-def test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledger(
+def test_a_shortened_result_is_a_mark_on_the_wire_and_complete_in_the_ledger(
     session: Simulated,
 ) -> None:
     session.write(ResultsTrimmed(((mint(1), "large"),)))
@@ -135,7 +135,7 @@ def test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledg
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_every_lane_begins_an_epoch_with_its_next_request_and_thinking_bound_to_the_old_one_is_dropped(
+def test_compaction_starts_an_epoch_in_every_lane_and_drops_bound_thinking(
     session: Simulated,
 ) -> None:
     session.send(OPENAI)
@@ -151,7 +151,7 @@ def test_every_lane_begins_an_epoch_with_its_next_request_and_thinking_bound_to_
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
-def test_what_the_model_does_not_name_is_listed(session: Simulated) -> None:
+def test_the_summary_lists_calls_that_the_model_omits(session: Simulated) -> None:
     stands_for = summary_scope(session.state.history, session.state.ledger, 6)
     said = unpack(summary(WORDS, stands_for, Compaction())).text
     assert "read: hist_tool_1." in said
@@ -162,7 +162,7 @@ def test_what_the_model_does_not_name_is_listed(session: Simulated) -> None:
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
-def test_a_second_summary_names_what_the_first_stood_for(session: Simulated) -> None:
+def test_a_second_summary_names_the_calls_of_the_first(session: Simulated) -> None:
     assert compacted(session, Compaction(keep_turns=1), "First.")
     assert compacted(session, Compaction(keep_turns=0), "Second.")
     (only,) = session.state.history.since(0)
@@ -170,7 +170,7 @@ def test_a_second_summary_names_what_the_first_stood_for(session: Simulated) -> 
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
-def test_a_late_result_of_a_call_that_was_summarised_is_told(session: Simulated) -> None:
+def test_a_late_result_of_a_summarised_call_is_sent(session: Simulated) -> None:
     call = ToolCall(mint(4), "slow", {})
     session.write(AskStarted(4, pack(Message("user", [Text("Question 4.")]))))
     session.write(RoundEnded(4, 1, pack(Message("assistant", [call], 4, CLAUDE)), calls=1))
@@ -184,7 +184,7 @@ def test_a_late_result_of_a_call_that_was_summarised_is_told(session: Simulated)
     assert text(rendered).count(b"[Late result of slow: LATE]") == 1
 
 
-def test_attachments_of_the_user_go_along_the_newest_first(session: Simulated) -> None:
+def test_user_attachments_are_kept_newest_first(session: Simulated) -> None:
     stands_for = summary_scope(
         session.state.history, session.state.ledger, len(session.state.history.since(0))
     )
@@ -194,7 +194,7 @@ def test_attachments_of_the_user_go_along_the_newest_first(session: Simulated) -
     assert "[Left out: 1 attachments (application/pdf).]" in message.text
 
 
-def test_it_is_cut_where_a_turn_begins_and_nowhere_else(session: Simulated) -> None:
+def test_compaction_cuts_only_at_the_start_of_a_turn(session: Simulated) -> None:
     messages = session.state.history.since(0)
     told = Message("user", [Text("Answer in JSON.")])
     within = [*messages[:2], told, *messages[2:]]
@@ -205,7 +205,7 @@ def test_it_is_cut_where_a_turn_begins_and_nowhere_else(session: Simulated) -> N
     assert messages_to_summarise(messages[:1], 0, 1) == 0
 
 
-def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_results_are(
+def test_earlier_duplicate_calls_and_long_results_are_shortened(
     session: Simulated,
 ) -> None:
     again = ToolCall(mint(4), "read", {"path": "1.txt"})
@@ -226,7 +226,7 @@ def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_result
     assert everything == {mint(1): "repeated", mint(2): "old"}
 
 
-def test_what_would_be_saved_is_what_may_become_a_summary_or_marks(session: Simulated) -> None:
+def test_the_estimated_saving_counts_summarisable_and_shortenable_content(session: Simulated) -> None:
     state, settings = session.state, Compaction(keep_turns=1)
     history, ledger = state.history, state.ledger
     first, second, third = (tokens_of(history.upto(at), ledger, 1.0) for at in (3, 6, 9))
@@ -242,7 +242,7 @@ def test_what_would_be_saved_is_what_may_become_a_summary_or_marks(session: Simu
     assert third > second + 700
 
 
-def test_few_words_are_a_summary_of_anything_and_many_of_more_only(session: Simulated) -> None:
+def test_a_summary_must_be_shorter_than_its_range_unless_it_is_short(session: Simulated) -> None:
     history, ledger = session.state.history, session.state.ledger
     size = round(tokens_of(history.upto(6), ledger, 1.0))
     assert not is_longer("x" * FEW, history, ledger, 0)
@@ -252,7 +252,7 @@ def test_few_words_are_a_summary_of_anything_and_many_of_more_only(session: Simu
     assert is_longer("\u00e9" * (size - 1), history, ledger, 6)
 
 
-def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -> None:
+def test_reported_tokens_are_used_and_only_new_messages_estimated() -> None:
     binding, learned = BINDINGS[0], Calibration()
     said = History([Message("user", [Text("x" * 7000)])])
 
@@ -270,7 +270,7 @@ def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -
         assert 3740 < tokens(more, unknown) < 3800
 
 
-def test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter() -> None:
+def test_reported_tokens_are_valid_until_the_next_compaction() -> None:
     session, said = Simulated(), pack(Message("user", [Text("Hello?")]))
     answer = pack(Message("assistant", [Text("Hello.")], 1, CLAUDE))
     session.write(Opened("s", "a"), AskStarted(1, said), TurnStarted(1, 1, CLAUDE))
@@ -284,7 +284,7 @@ def test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter(
     assert session.state.measured == ReportedRequest(CLAUDE)
 
 
-def test_a_ratio_is_believed_within_bounds_and_the_longest_answer_is_forgotten_bit_by_bit() -> None:
+def test_token_ratios_are_bounded_and_the_longest_answer_decays() -> None:
     learned = Calibration()
     for _ in range(20):
         learned.record_report(10_000, Usage(1, 800))
@@ -306,7 +306,7 @@ def test_a_ratio_is_believed_within_bounds_and_the_longest_answer_is_forgotten_b
         {"attachments": "2"},
     ],
 )
-def test_settings_that_cannot_be_are_refused_by_name(wrong: dict[str, object]) -> None:
+def test_invalid_settings_are_rejected_by_name(wrong: dict[str, object]) -> None:
     (name,) = wrong
     given = Compaction(**wrong)  # type: ignore[arg-type]  # that is what is tested
     with pytest.raises(ConfigError, match=name):
@@ -314,7 +314,7 @@ def test_settings_that_cannot_be_are_refused_by_name(wrong: dict[str, object]) -
 
 
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)
-def test_a_request_for_a_summary_leaves_the_lane_as_it_was(binding: Binding, session: Simulated) -> None:
+def test_a_summary_request_leaves_the_lane_unchanged(binding: Binding, session: Simulated) -> None:
     session.send(binding)
     before = session.lanes.of(binding)
     asked = session.state.history.append(Message("user", [Text("Summarise.")]))

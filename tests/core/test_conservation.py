@@ -138,7 +138,7 @@ def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered
 @pytest.mark.requirement("REQ-915-016", "REQ-915-017")
 @examples(400)
 @given(conversation=conversations())
-def test_any_history_is_accepted_with_each_real_result_told_once_and_each_call_answered(
+def test_every_render_is_valid_and_sends_each_real_result_once(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, ledger = conversation
@@ -152,7 +152,7 @@ def test_any_history_is_accepted_with_each_real_result_told_once_and_each_call_a
 @pytest.mark.requirement("PROMISE-1", "REQ-915-037")
 @examples(200)
 @given(conversation=conversations())
-def test_the_pure_face_gives_valid_bodies_for_anyone(conversation: tuple[list[Message], Ledger]) -> None:
+def test_the_pure_api_encodes_valid_bodies_for_every_dialect(conversation: tuple[list[Message], Ledger]) -> None:
     messages, ledger = conversation
     said = History(messages, ledger)
     for binding in BINDINGS:
@@ -165,7 +165,7 @@ def test_the_pure_face_gives_valid_bodies_for_anyone(conversation: tuple[list[Me
 @pytest.mark.requirement("REQ-915-024")
 @examples(200)
 @given(conversation=conversations())
-def test_what_becomes_of_thinking_does_not_touch_calls_and_results(
+def test_the_thinking_policy_does_not_change_calls_and_results(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, ledger = conversation
@@ -211,7 +211,7 @@ def test_k_of_n_results_leave_n_minus_k_synthetic_ones(binding: Binding, known: 
 
 @pytest.mark.requirement("REQ-915-010")
 @either_dialect
-def test_the_order_in_which_results_arrived_changes_no_byte(binding: Binding) -> None:
+def test_the_arrival_order_of_results_changes_no_byte(binding: Binding) -> None:
     results = [ToolResult(f"c{number}", f"R{number}.") for number in range(1, 5)]
     sent = text(cold(batch(4, *results), Ledger(), binding))
     split = [*batch(4)[:2], *(Message("tool", [result]) for result in results[::-1]), batch(4)[3]]
@@ -247,7 +247,7 @@ def test_status_follows_error_then_completeness_then_content(
 
 @pytest.mark.requirement("REQ-915-047")
 @either_dialect
-def test_a_call_in_a_tools_mouth_is_the_models(binding: Binding) -> None:
+def test_a_call_in_a_tool_message_is_attributed_to_the_model(binding: Binding) -> None:
     astray = [
         Message("user", [Text("u")]),
         Message("tool", [ToolCall("c1", "read"), ToolResult("c1", "R1.")]),
@@ -266,7 +266,7 @@ def test_a_call_in_a_tools_mouth_is_the_models(binding: Binding) -> None:
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
 @either_dialect
-def test_the_report_says_what_was_done_with_canonical_ids(binding: Binding) -> None:
+def test_the_report_lists_changes_with_canonical_ids(binding: Binding) -> None:
     results = [
         ToolResult("c1", "R1."),
         ToolResult("c1", "R1."),
@@ -291,7 +291,7 @@ SEALED = RequestSent(1, 1, ELSEWHERE, 0, 2, ((CallId("c1"), "cancelled"),))
 
 @pytest.mark.requirement("PROMISE-2")
 @either_dialect
-def test_a_result_after_its_seal_follows_as_a_note_and_the_synthetic_one_stays(binding: Binding) -> None:
+def test_a_result_after_its_seal_is_a_note_and_the_synthetic_result_stays(binding: Binding) -> None:
     ledger = Ledger().apply(Scheduled(CallId("c1"), "read"), SEALED, Returned(CallId("c1"), quote("R1.")))
     rendered = cold(batch(1), ledger, binding)
     sent = text(rendered).decode()
@@ -303,7 +303,7 @@ def test_a_result_after_its_seal_follows_as_a_note_and_the_synthetic_one_stays(b
 
 @pytest.mark.requirement("PROMISE-2")
 @either_dialect
-def test_a_late_result_waits_for_a_human_message(binding: Binding) -> None:
+def test_a_late_result_is_sent_before_the_next_user_message(binding: Binding) -> None:
     ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1.")))
     rendered = cold(batch(1)[:2], ledger, binding)
     assert b"R1." not in text(rendered)
@@ -311,14 +311,14 @@ def test_a_late_result_waits_for_a_human_message(binding: Binding) -> None:
 
 
 @either_dialect
-def test_the_ledgers_late_result_goes_before_a_blocks(binding: Binding) -> None:
+def test_a_late_result_of_the_ledger_precedes_that_of_a_block(binding: Binding) -> None:
     ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1. by the ledger")))
     early = [Message("tool", [ToolResult("c1", "R2.")]), *batch(1)]
     assert marks(text(cold(early, ledger, binding)).decode()) == Counter(["R1."])
 
 
 @either_dialect
-def test_an_orphan_is_told_once_as_a_labelled_text(binding: Binding) -> None:
+def test_an_orphan_is_sent_once_as_labelled_text(binding: Binding) -> None:
     orphan = ToolResult("gone", error="R1.")
     said = History([Message("tool", [orphan, orphan])])
     rendered = cold(said, Ledger(), binding)
@@ -327,7 +327,7 @@ def test_an_orphan_is_told_once_as_a_labelled_text(binding: Binding) -> None:
 
 
 @either_dialect
-def test_an_orphan_that_the_ledger_knows_gets_its_call_back(binding: Binding) -> None:
+def test_the_call_of_an_orphan_known_to_the_ledger_is_restored(binding: Binding) -> None:
     known = ToolCallRecord(
         CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1.")
     )
@@ -340,7 +340,7 @@ def test_an_orphan_that_the_ledger_knows_gets_its_call_back(binding: Binding) ->
 
 @pytest.mark.requirement("REQ-915-022", "REQ-915-049")
 @either_dialect
-def test_repeated_and_empty_ids_are_told_apart(binding: Binding) -> None:
+def test_repeated_and_empty_ids_become_distinct(binding: Binding) -> None:
     messages = [
         Message("user", [Text("u")]),
         Message("assistant", [ToolCall("", "read"), ToolCall("x", "read")]),
@@ -355,7 +355,7 @@ def test_repeated_and_empty_ids_are_told_apart(binding: Binding) -> None:
 
 
 @pytest.mark.requirement("REQ-915-025")
-def test_thinking_calls_results_and_words_may_share_a_message() -> None:
+def test_thinking_calls_results_and_text_may_share_a_message() -> None:
     mixed = Message(
         "assistant",
         [
@@ -382,7 +382,7 @@ every_dialect = pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-012")
 @every_dialect
 @pytest.mark.parametrize("failed", [False, True])
-def test_a_result_of_any_size_is_told_whole_and_as_what_it_was(name: str, failed: bool) -> None:
+def test_a_result_of_any_size_is_sent_completely_and_with_its_status(name: str, failed: bool) -> None:
     words = [('"q\\" \n\té\u2713\U0001f600 ' * (size // 10 + 1))[:size] for size in SIZES]
     calls = [ToolCall(f"c{at}", "read") for at in range(len(words))]
     results = [
@@ -401,7 +401,7 @@ def test_a_result_of_any_size_is_told_whole_and_as_what_it_was(name: str, failed
 
 @pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-012")
 @every_dialect
-def test_each_result_of_a_generated_history_says_in_the_body_what_was_recorded(name: str) -> None:
+def test_each_result_in_a_body_has_its_recorded_content(name: str) -> None:
     for seed in spread(range(80), [*PROFILES].index(name)):
         messages, ledger = history(seed)
         said = History(messages, ledger)

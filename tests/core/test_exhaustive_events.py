@@ -159,6 +159,6 @@ def test_a_match_over_all_log_events_finds_the_group_of_each(event: LogEvent) ->
     assert log_group(event)
 
 
-def test_a_match_that_forgets_an_event_fails_when_it_meets_it() -> None:
+def test_a_match_without_a_case_for_an_event_fails_on_it() -> None:
     with pytest.raises(AssertionError, match="Closed"):
         forgets_the_end_of_a_log(Closed())

@@ -12,7 +12,7 @@ NAMES = st.sampled_from("abcd")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "take", "remove"]), NAMES, NAMES), max_size=120))
-def test_each_item_comes_out_once_in_the_order_of_its_session(steps: list[tuple[str, str, str]]) -> None:
+def test_each_item_is_taken_once_in_session_order(steps: list[tuple[str, str, str]]) -> None:
     queue: FairQueue[tuple[str, str, int]] = FairQueue({"a": 3, "b": 0.5})
     model: dict[tuple[str, str], deque[tuple[str, str, int]]] = {}
     for number, (step, tenant, session) in enumerate(steps):
@@ -40,7 +40,7 @@ def test_each_item_comes_out_once_in_the_order_of_its_session(steps: list[tuple[
     weights=st.dictionaries(NAMES, st.sampled_from([0.5, 1.0, 2.0, 5.0]), min_size=2),
     sessions=st.integers(1, 6),
 )
-def test_tenants_that_always_have_something_waiting_share_by_weight(
+def test_busy_tenants_are_served_in_proportion_to_their_weights(
     weights: dict[str, float], sessions: int
 ) -> None:
     queue: FairQueue[str] = FairQueue(weights)
@@ -57,7 +57,7 @@ def test_tenants_that_always_have_something_waiting_share_by_weight(
         assert abs(served[tenant] - 600 * weight / whole) <= 2 + weight / min(weights.values())
 
 
-def test_a_session_with_much_waiting_gets_no_more_than_another_of_its_tenant() -> None:
+def test_sessions_of_a_tenant_share_equally_whatever_their_backlog() -> None:
     queue: FairQueue[str] = FairQueue({})
     for _ in range(100):
         queue.put("t", "greedy", "greedy")
@@ -67,7 +67,7 @@ def test_a_session_with_much_waiting_gets_no_more_than_another_of_its_tenant() -
     assert queue.size == 93
 
 
-def test_who_costs_more_is_served_less_often() -> None:
+def test_tenants_with_higher_costs_are_served_less_often() -> None:
     queue: FairQueue[str] = FairQueue({})
     served = Counter[str]()
     for name in ("dear", "cheap"):
@@ -80,7 +80,7 @@ def test_who_costs_more_is_served_less_often() -> None:
     assert 8 <= served["dear"] <= 12
 
 
-def test_one_that_was_idle_has_saved_up_nothing() -> None:
+def test_an_idle_tenant_accumulates_no_credit() -> None:
     queue: FairQueue[str] = FairQueue({})
     for _ in range(50):
         queue.put("busy", "s", "busy")
@@ -110,7 +110,7 @@ class Named(str):
         return str.__hash__(self)
 
 
-def test_thousands_that_give_up_waiting_at_once_look_at_each_other_only_a_few_times() -> None:
+def test_removing_thousands_of_items_takes_linear_time() -> None:
     queue: FairQueue[int] = FairQueue({})
     names = [Named(f"s{number}") for number in range(2000)]
     for number, name in enumerate(names):
@@ -132,7 +132,7 @@ def lead_of(item: Item) -> float:
     return LEAD if item[2] else 0.0
 
 
-def test_what_has_a_lead_goes_ahead_by_that_and_no_more() -> None:
+def test_an_item_with_a_lead_moves_ahead_by_exactly_that_lead() -> None:
     queue: FairQueue[Item] = FairQueue({}, lead_of)
     for name in ("long", *"abcd"):
         queue.put("t", name, ("t", name, False))
@@ -145,7 +145,7 @@ def test_what_has_a_lead_goes_ahead_by_that_and_no_more() -> None:
     assert order[:8] == ["long", "long", "long", *"abcd", "long"]
 
 
-def test_sessions_whose_items_have_a_lead_get_no_more_than_others_in_the_long_run() -> None:
+def test_a_lead_gives_a_session_no_larger_share_in_the_long_run() -> None:
     queue: FairQueue[Item] = FairQueue({}, lead_of)
     for number in range(20):
         queue.put("t", f"s{number}", ("t", f"s{number}", number % 2 == 0))
@@ -161,7 +161,7 @@ def test_sessions_whose_items_have_a_lead_get_no_more_than_others_in_the_long_ru
     st.lists(st.tuples(NAMES, NAMES, st.booleans()), min_size=1, max_size=60),
     st.dictionaries(NAMES, st.sampled_from([0.5, 1.0, 2.0]), max_size=3),
 )
-def test_among_tenants_a_lead_counts_for_nothing(items: list[Item], weights: dict[str, float]) -> None:
+def test_a_lead_does_not_change_the_order_of_tenants(items: list[Item], weights: dict[str, float]) -> None:
     plain: FairQueue[Item] = FairQueue(weights)
     led: FairQueue[Item] = FairQueue(weights, lead_of)
     for number, item in enumerate(items):

@@ -103,7 +103,7 @@ def judged(
     "name",
     ["openai_chat", "mistral", "kimi", "openrouter", "anthropic", "openai_responses", "gemini", "bedrock"],
 )
-def test_what_a_family_can_write_is_written_and_judged_sound(name: str) -> None:
+def test_values_that_a_family_supports_are_encoded_and_valid(name: str) -> None:
     tried, plain = 0, custom_dialect("house", {"base": name})
     for table in VARIANTS:
         if (house := possible(name, table)) is not None and house != plain:
@@ -113,7 +113,7 @@ def test_what_a_family_can_write_is_written_and_judged_sound(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_a_profile_says_only_what_its_family_can_write(name: str) -> None:
+def test_a_profile_has_only_values_that_its_family_supports(name: str) -> None:
     """Those that are made of another by `replace` too, which the type checker does not look into."""
     for concern, record in [(field, getattr(PROFILES[name], field)) for field in CONCERNS]:
         assert isinstance(record, get_type_hints(type(PROFILES[name]))[concern])
@@ -123,7 +123,7 @@ def test_a_profile_says_only_what_its_family_can_write(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None:
+def test_fields_changed_together_are_encoded_and_valid(name: str) -> None:
     random, tried = Random(name), 0
     for _ in range(300):
         tables = random.sample(VARIANTS, 3)
@@ -163,7 +163,7 @@ def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None
         ("gemini", "reasoning", {"placeholder": "(None.)"}, "reasoning.placeholder: must be base64"),
     ],
 )
-def test_what_a_family_cannot_write_is_said_by_its_field(
+def test_an_unsupported_value_is_reported_with_its_field(
     base: str, concern: str, changes: dict[str, object], why: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(why)}"):

@@ -32,7 +32,7 @@ def test_lone_surrogates_in_ids_and_names_are_replaced_when_they_enter() -> None
     assert result == ToolResult("\ufffd", "x")
 
 
-def test_appending_gives_the_next_history_and_leaves_the_old_one() -> None:
+def test_appending_returns_a_new_history_and_keeps_the_old_one() -> None:
     old = History(SAID[:2])
     new = old.append(*SAID[2:4])
     fork = old.append(SAID[5])
@@ -55,7 +55,7 @@ def test_slices_cursors_and_equality_see_only_their_own_length() -> None:
         whole.upto(3)[3]
 
 
-def test_what_is_equal_is_not_unequal() -> None:
+def test_equality_and_inequality_agree() -> None:
     ledgers = [Ledger().apply(Scheduled(CallId("c"), "read")) for _ in range(2)]
     for one, same in (ledgers, [History(SAID), History(SAID)]):
         assert one == same
@@ -65,7 +65,7 @@ def test_what_is_equal_is_not_unequal() -> None:
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 6), (0, 1), (2, 4), (6, 6)])
-def test_compaction_replaces_a_stretch_by_its_summary(start: int, stop: int) -> None:
+def test_compaction_replaces_a_range_with_its_summary(start: int, stop: int) -> None:
     summary = Message("user", [Text("summary")])
     whole = History(SAID)
     assert list(replace_messages(whole, start, stop, pack(summary))) == [*SAID[:start], summary, *SAID[stop:]]
@@ -80,7 +80,7 @@ steps = st.lists(
 
 @examples(300)
 @given(steps)
-def test_every_version_of_a_table_is_the_dict_it_was(log: list[tuple[int, dict[str, int]]]) -> None:
+def test_every_version_of_a_table_keeps_its_items(log: list[tuple[int, dict[str, int]]]) -> None:
     tables, dicts = [PersistentMap[str, int]()], [dict[str, int]()]
     for which, changes in log:
         origin = which % len(tables)
@@ -93,7 +93,7 @@ def test_every_version_of_a_table_is_the_dict_it_was(log: list[tuple[int, dict[s
         assert (len(table), set(table)) == (len(expected), set(expected))
 
 
-def test_tables_are_equal_by_what_they_hold() -> None:
+def test_tables_are_equal_if_their_items_are() -> None:
     one = PersistentMap({"a": 1})
     two = one.update({"b": 2})
     assert one == PersistentMap({"a": 1})
@@ -102,13 +102,13 @@ def test_tables_are_equal_by_what_they_hold() -> None:
     assert two.update({}) is two
 
 
-def test_the_empty_table_is_not_changed_by_those_that_begin_with_it() -> None:
+def test_tables_built_from_the_empty_table_do_not_change_it() -> None:
     one, two = NOTHING.update({"a": 1}), NOTHING.update({"b": 2})
     assert (dict(one.items()), dict(two.items()), len(NOTHING)) == ({"a": 1}, {"b": 2}, 0)
     assert one.update({"c": 3}).get("a") == 1
 
 
 @pytest.mark.parametrize("kind", [PersistentMap, History])
-def test_neither_can_be_a_key(kind: Callable[[], object]) -> None:
+def test_histories_and_tables_are_unhashable(kind: Callable[[], object]) -> None:
     with pytest.raises(TypeError):
         hash(kind())

@@ -54,7 +54,7 @@ def count(body: bytes, media: list[Media]) -> int:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "gemini", "openai_responses"])
-def test_an_image_goes_out_as_what_its_bytes_say(name: str) -> None:
+def test_an_image_is_sent_with_the_type_of_its_bytes(name: str) -> None:
     data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC"
     rendered = render(History(shown([Media("image/jpeg", data)])), Ledger(), dialect(name))
     body = sent(rendered, name)
@@ -63,7 +63,7 @@ def test_an_image_goes_out_as_what_its_bytes_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_an_image_with_too_long_a_side_leaves_a_note_that_says_why(name: str) -> None:
+def test_an_image_with_too_long_a_side_becomes_a_note_with_the_reason(name: str) -> None:
     large = photo(9000, 800)
     rendered = render(History(shown([large])), Ledger(), dialect(name))
     body = sent(rendered, name)
@@ -73,7 +73,7 @@ def test_an_image_with_too_long_a_side_leaves_a_note_that_says_why(name: str) ->
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_a_large_image_is_shown_among_few_and_noted_among_many(name: str) -> None:
+def test_a_large_image_is_sent_among_few_and_becomes_a_note_among_many(name: str) -> None:
     large, small = photo(2500, 1000), photos(21)
     few = sent(render(History(shown([large, *small[:19]])), Ledger(), dialect(name)), name)
     assert count(few, [large, *small]) == 20
@@ -86,7 +86,7 @@ def test_a_large_image_is_shown_among_few_and_noted_among_many(name: str) -> Non
         assert why in many or b"as many as can be shown" in many
 
 
-def test_after_a_large_image_was_sent_the_lane_stays_with_few_and_none_goes() -> None:
+def test_after_a_large_image_the_lane_keeps_its_images_and_takes_few_more() -> None:
     large, before, after = photo(2500, 1000), photos(10), photos(15, 901)
     profile = dialect("anthropic")
     history = History([Message("user", [Text("a"), large, *before])])
@@ -102,7 +102,7 @@ def test_after_a_large_image_was_sent_the_lane_stays_with_few_and_none_goes() ->
     assert dict(second.report.losses)["media"] == 7
 
 
-def test_where_no_limit_is_known_any_image_is_shown() -> None:
+def test_without_a_known_limit_any_image_is_sent() -> None:
     images = [photo(9000, 9000), *photos(30)]
     body = sent(render(History(shown(images)), Ledger(), dialect("openai_responses")), "openai_responses")
     assert count(body, images) == 31
@@ -118,7 +118,7 @@ SIDES = st.sampled_from([1, 900, 2000, 2001, 2500, 8000, 8001, 20_000])
     ),
     name=st.sampled_from(LIMITED),
 )
-def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
+def test_a_growing_lane_with_images_is_never_rejected_and_only_grows(
     turns: list[tuple[bool, list[tuple[int, int]]]], name: str
 ) -> None:
     profile, lane, lengths = dialect(name), None, []
@@ -157,7 +157,7 @@ def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini", "bedrock"])
-def test_a_damaged_image_of_a_history_leaves_a_note(name: str) -> None:
+def test_a_damaged_image_in_a_history_becomes_a_note(name: str) -> None:
     broken = Media("image/png", png_base64()[:24])
     rendered = render(History([Message("user", [Text("u"), broken])]), Ledger(), dialect(name))
     body = sent(rendered, name)
@@ -165,7 +165,7 @@ def test_a_damaged_image_of_a_history_leaves_a_note(name: str) -> None:
     assert b"stood here and cannot be read.]" in body
 
 
-def test_a_damaged_image_of_a_transcript_becomes_a_note_and_is_reported() -> None:
+def test_a_damaged_image_in_a_transcript_becomes_a_note_and_is_reported() -> None:
     whole, cut = png_base64(), png_base64()[:-8]
     url = "data:image/png;base64,"
     parts: list[Any] = [
@@ -178,7 +178,7 @@ def test_a_damaged_image_of_a_transcript_becomes_a_note_and_is_reported() -> Non
 
 
 @pytest.mark.anyio
-async def test_a_damaged_image_is_refused_where_a_caller_gives_it_and_the_session_goes_on() -> None:
+async def test_a_damaged_image_in_an_ask_is_rejected_and_the_session_continues() -> None:
     async with runtime_with(claude=AnthropicServer([Turn(Say("Hi."))])) as runtime:
         session = await runtime.open("claude")
         with pytest.raises(
@@ -199,7 +199,7 @@ def camera() -> list[object]:
 
 
 @pytest.mark.anyio
-async def test_a_tools_images_poison_no_session_and_other_providers_see_what_they_take() -> None:
+async def test_images_of_a_tool_never_block_a_session_with_any_provider() -> None:
     claude = AnthropicServer([Turn(Call("camera", {})), Turn(Say("Fine.")), Turn(Say("Still fine."))])
     gpt = OpenAIServer([Turn(Say("I see two."))])
     async with runtime_with(claude=claude, gpt=gpt) as runtime:

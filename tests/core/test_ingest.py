@@ -183,7 +183,7 @@ class Endless(Mapping[str, int]):
     ],
     ids=kind_name,
 )
-def test_a_value_that_json_can_say_is_said_without_a_mark(value: object, text: str) -> None:
+def test_a_value_with_a_json_form_has_no_marker(value: object, text: str) -> None:
     ingested = ingest(value)
     assert ingested.json.decode() == text
     assert ingested.marks == ()
@@ -257,7 +257,7 @@ def model_cycle() -> City:
     ],
     ids=kind_name,
 )
-def test_a_value_that_json_cannot_say_is_marked_where_it_stood(
+def test_a_value_without_a_json_form_is_replaced_by_a_marker(
     value: object, text: str | None, marks: str
 ) -> None:
     ingested = ingest(value)
@@ -273,14 +273,14 @@ def test_an_iterator_is_not_consumed() -> None:
     assert list(iterator) == [1]
 
 
-def test_a_value_changed_later_does_not_change_what_was_taken_in() -> None:
+def test_changing_a_value_later_does_not_change_the_ingested_one() -> None:
     value = {"list": [1]}
     ingested = ingest(value)
     value["list"].append(2)
     assert ingested.json == b'{"list":[1]}'
 
 
-def test_nesting_is_cut_at_the_depth_and_marked() -> None:
+def test_nesting_is_cut_at_the_depth_limit_and_marked() -> None:
     value: object = "core"
     for _ in range(10_000):
         value = [value]
@@ -289,7 +289,7 @@ def test_nesting_is_cut_at_the_depth_and_marked() -> None:
     assert ingested.marks == ("depth",)
 
 
-def test_a_long_string_keeps_head_and_tail_and_says_how_much_is_gone() -> None:
+def test_a_long_string_keeps_head_and_tail_and_counts_the_rest() -> None:
     text = "H" * 100_000 + "T" * 100_000
     ingested = ingest(text, SMALL)
     shown = unquote(ingested.json)
@@ -302,7 +302,7 @@ def test_a_long_string_keeps_head_and_tail_and_says_how_much_is_gone() -> None:
     assert ingested.marks == ("truncated",)
 
 
-def test_a_long_string_does_not_push_out_the_small_values_after_it() -> None:
+def test_a_long_string_does_not_displace_small_values_after_it() -> None:
     value = {"stdout": "o" * 10_000_000, "stderr": "\0" * 10_000_000, "exit_code": 3}
     ingested = ingest(value)
     shown = parse(ingested.json)
@@ -312,12 +312,12 @@ def test_a_long_string_does_not_push_out_the_small_values_after_it() -> None:
 
 
 @pytest.mark.parametrize("size", [9, 100, 1_000_000])
-def test_a_long_list_keeps_its_first_items_and_says_how_many_are_gone(size: int) -> None:
+def test_a_long_list_keeps_its_first_items_and_counts_the_rest(size: int) -> None:
     shown = parse(ingest(list(range(size)), SMALL).json)
     assert shown == [*range(7), f"[{size - 7} more items cut]"]
 
 
-def test_a_long_object_keeps_its_first_entries_even_if_it_never_ends() -> None:
+def test_a_long_or_endless_object_keeps_its_first_entries() -> None:
     shown = parse(ingest(Endless(), SMALL).json)
     assert isinstance(shown, dict)
     assert list(shown) == ["0", "1", "2", "3", "4", "5", "6", "[cut]"]
@@ -330,7 +330,7 @@ def test_counts_stay_true_when_a_container_is_shortened_twice() -> None:
 
 
 @pytest.mark.parametrize("value", [[[2**62] * 9_000] * 3, [{"name": "n" * 20, "id": 2**62}] * 9_000])
-def test_what_is_shortened_still_fills_most_of_its_size(value: list[object]) -> None:
+def test_a_shortened_value_uses_most_of_its_size_limit(value: list[object]) -> None:
     size = len(ingest(value).json)
     assert 128 * 1024 < size <= 256 * 1024
 
@@ -350,7 +350,7 @@ def test_keys_that_become_equal_are_all_kept() -> None:
     assert list(shown.values()) == list(range(2000))
 
 
-def test_a_set_too_large_is_cut_whole_because_its_order_means_nothing() -> None:
+def test_a_set_that_is_too_large_is_omitted_completely() -> None:
     assert ingest({str(n) for n in range(9)}, SMALL).json == b'"[set of 9, cut]"'
     wide = {"x" * 500 + str(n) for n in range(2000)}
     assert (
@@ -358,7 +358,7 @@ def test_a_set_too_large_is_cut_whole_because_its_order_means_nothing() -> None:
     )
 
 
-def test_with_hardly_any_stack_left_there_is_still_json() -> None:
+def test_ingest_returns_json_with_almost_no_stack_left() -> None:
     def room(frames: int) -> int:
         return room(frames - 1) if frames else 0
 
@@ -395,7 +395,7 @@ def len_of_stack() -> int:
 @pytest.mark.parametrize(
     "limits", [{"max_bytes": 100}, {"max_items": 1}, {"max_string": 10}, {"max_depth": 0}, {"max_depth": 65}]
 )
-def test_limits_that_cannot_hold_a_marker_are_refused(limits: dict[str, int]) -> None:
+def test_limits_too_small_for_a_marker_are_rejected(limits: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"max_depth|limits"):
         SizeLimits(**limits)
 
@@ -431,7 +431,7 @@ python_values = st.recursive(
     python_values,
     st.sampled_from([SMALL, SizeLimits(), SizeLimits(max_bytes=512, max_depth=2, max_string=128)]),
 )
-def test_any_value_becomes_bounded_strict_json_that_is_taken_in_again_unchanged(
+def test_ingesting_any_value_gives_bounded_strict_json_and_is_idempotent(
     value: object, limits: SizeLimits
 ) -> None:
     ingested = ingest(value, limits)
@@ -454,7 +454,7 @@ def test_keys_alone_do_not_make_a_value_larger_than_its_limit(letter: str, lengt
 
 
 @given(json_values)
-def test_json_values_are_taken_in_as_they_are(value: JsonValue) -> None:
+def test_json_values_are_ingested_unchanged(value: JsonValue) -> None:
     ingested = ingest(value)
     assert ingested.json == dump(value)
     assert ingested.marks == ()

@@ -66,7 +66,7 @@ def test_quoting_is_utf8_and_replaces_only_lone_surrogates(text: str, literal: b
 
 
 @given(json_values)
-def test_what_is_dumped_is_read_back_equal_and_nested_text_is_carried_whole(value: JsonValue) -> None:
+def test_dumped_values_round_trip_and_nested_text_is_kept(value: JsonValue) -> None:
     text = dump(value)
     assert parse(text) == value
     assert unquote(nest(text)).encode() == text
@@ -78,12 +78,12 @@ def test_dumping_keeps_insertion_order_and_is_compact() -> None:
 
 
 @pytest.mark.parametrize("value", [nan, inf, -inf, [nan]])
-def test_dumping_a_float_without_a_json_form_is_refused(value: JsonValue) -> None:
+def test_dumping_a_float_without_a_json_form_is_rejected(value: JsonValue) -> None:
     with pytest.raises(JsonRefused):
         dump(value)
 
 
-def test_dumping_a_cycle_is_refused() -> None:
+def test_dumping_a_cycle_is_rejected() -> None:
     cycle: list[JsonValue] = []
     cycle.append(cycle)
     with pytest.raises(JsonRefused):
@@ -137,7 +137,7 @@ REFUSED: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
-def test_hostile_json_is_refused_with_one_short_line(text: bytes) -> None:
+def test_hostile_json_is_rejected_with_one_short_line(text: bytes) -> None:
     with pytest.raises(JsonRefused) as refused:
         parse(text)
     reason = str(refused.value)
@@ -163,13 +163,13 @@ def test_unusual_but_valid_json_is_read(text: bytes, value: JsonValue) -> None:
     assert parse(text) == value or value is None
 
 
-def test_a_text_over_the_size_is_refused_unread() -> None:
+def test_a_text_above_the_size_limit_is_rejected_unread() -> None:
     assert parse(b"[1]", max_bytes=3) == [1]
     with pytest.raises(JsonRefused, match="4 bytes of JSON exceed the limit of 3"):
         parse(b"NaN!", max_bytes=3)
 
 
-def test_a_reason_does_not_carry_control_characters_of_the_input() -> None:
+def test_error_messages_contain_no_control_characters_of_the_input() -> None:
     with pytest.raises(JsonRefused) as refused:
         parse(b'{"\\u001b[31m\\n": 1, "\\u001b[31m\\n": 2}')
     assert str(refused.value).isprintable()
@@ -195,13 +195,13 @@ def test_a_reason_does_not_carry_control_characters_of_the_input() -> None:
         ('{"a":' * 33 + "1" + "}" * 33, None),
     ],
 )
-def test_arguments_a_model_wrote_are_an_object_or_nothing(
+def test_arguments_of_a_model_are_an_object_or_none(
     raw: str, arguments: dict[str, JsonValue] | None
 ) -> None:
     assert parse_object(raw) == arguments
 
 
-def test_a_literal_that_is_not_a_string_is_not_unquoted() -> None:
+def test_only_string_literals_are_unquoted() -> None:
     with pytest.raises(JsonRefused, match="expected a JSON string, got object"):
         unquote(Json(b"{}"))
 
@@ -226,5 +226,5 @@ DOCUMENT: JsonValue = {"$defs": {"A": {"type": "null"}, "a/b~c d": 1}, "anyOf": 
         ("https://x.example/#/n", None),
     ],
 )
-def test_a_reference_names_a_part_of_its_document_or_nothing(reference: str, named: JsonValue) -> None:
+def test_a_reference_resolves_to_a_part_of_its_document_or_none(reference: str, named: JsonValue) -> None:
     assert resolve_pointer(DOCUMENT, reference) == named

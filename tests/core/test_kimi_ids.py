@@ -55,7 +55,7 @@ def session() -> Session:
 
 
 @pytest.mark.requirement("REQ-915-020", "REQ-915-014")
-def test_foreign_calls_are_numbered_as_they_come(session: Session) -> None:
+def test_foreign_calls_are_numbered_in_order(session: Session) -> None:
     session.asked(made(7, "call_x"))
     session.asked(made(9, name="run"))
     assert session.ids() == ["functions.read:0", "functions.run:1"]
@@ -65,13 +65,13 @@ def test_foreign_calls_are_numbered_as_they_come(session: Session) -> None:
 
 @pytest.mark.requirement("REQ-915-020")
 @pytest.mark.parametrize("native", ["functions.read:1", "Shell:58", "functions.read:0", "odd-id"])
-def test_an_id_that_kimi_gave_goes_back_verbatim(session: Session, native: str) -> None:
+def test_an_id_from_kimi_is_sent_back_verbatim(session: Session, native: str) -> None:
     session.asked(made(1, native, KIMI))
     assert session.ids() == [native]
 
 
 @pytest.mark.requirement("REQ-915-020", "REQ-915-016")
-def test_a_foreign_call_never_has_a_number_that_was_given(session: Session) -> None:
+def test_a_foreign_call_never_gets_a_used_number(session: Session) -> None:
     session.asked(made(1, "functions.read:0", KIMI))
     session.asked(made(2, "call_x"))
     session.asked(made(3, "functions.read:9", KIMI))
@@ -82,7 +82,7 @@ def test_a_foreign_call_never_has_a_number_that_was_given(session: Session) -> N
     assert session.ids() == [*numbers, "functions.read:12"]  # every call takes a number, `Read:10` too
 
 
-def test_an_id_of_kimis_that_a_foreign_call_has_gives_way(session: Session) -> None:
+def test_a_kimi_id_in_use_by_a_foreign_call_is_replaced(session: Session) -> None:
     session.asked(made(1, "call_x"))
     session.asked(made(2, "functions.read:0", KIMI))
     assert session.ids() == ["functions.read:0", "functions.read:1"]
@@ -112,7 +112,7 @@ def test_compaction_frees_no_number(session: Session) -> None:
 
 @pytest.mark.requirement("REQ-915-020", "PROMISE-4")
 @pytest.mark.parametrize("seed", range(30))
-def test_whatever_is_mixed_no_number_comes_twice_and_none_changes(seed: int) -> None:
+def test_call_numbers_are_unique_and_stable_in_any_mixture(seed: int) -> None:
     random = Random(seed)
     session = Session()
     session.write(Opened("s", "kimi"))

@@ -58,7 +58,7 @@ def assert_lanes_hold(session: Simulated) -> None:
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "REQ-915-042")
-def test_a_lane_is_a_prefix_of_its_later_self_and_every_request_is_accepted() -> None:
+def test_lanes_only_grow_and_every_request_is_accepted() -> None:
     for seed in range(share(400)):
         assert_lanes_hold(simulated(*history(seed), seed))
 
@@ -66,7 +66,7 @@ def test_a_lane_is_a_prefix_of_its_later_self_and_every_request_is_accepted() ->
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "REQ-915-042")
 @examples(200)
 @given(conversation=conversations(), seed=st.integers(0, 999))
-def test_the_same_holds_for_any_conversation(conversation: tuple[list[Message], Ledger], seed: int) -> None:
+def test_lanes_of_generated_conversations_only_grow_and_are_accepted(conversation: tuple[list[Message], Ledger], seed: int) -> None:
     assert_lanes_hold(simulated(*conversation, seed))
 
 
@@ -87,7 +87,7 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
 @either_dialect
 @examples(200)
 @given(conversation=conversations())
-def test_rendering_twice_is_rendering_once(
+def test_rendering_is_idempotent(
     conversation: tuple[list[Message], Ledger], binding: Binding
 ) -> None:
     one, other = cold(*conversation, binding), cold(*conversation, binding)
@@ -147,7 +147,7 @@ def test_a_preview_changes_nothing() -> None:
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-4")
 @either_dialect
-def test_a_real_result_after_its_seal_is_told_once_in_every_lane(binding: Binding) -> None:
+def test_a_real_result_after_its_seal_is_sent_once_in_every_lane(binding: Binding) -> None:
     session = Simulated()
     call = ToolCall("hist_tool_1", "read")
     session.write(Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("u")]))))
@@ -164,7 +164,7 @@ def test_a_real_result_after_its_seal_is_told_once_in_every_lane(binding: Bindin
 @pytest.mark.requirement("PROMISE-2")
 @either_dialect
 @pytest.mark.parametrize("is_sealed", [True, False])
-def test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once(
+def test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once(
     binding: Binding, is_sealed: bool
 ) -> None:
     said, lane = History([Message("assistant", [ToolCall("c1", "read")])]), empty_lane(rules(binding)[0])
@@ -179,7 +179,7 @@ def test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once(
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_a_seal_made_for_one_lane_binds_the_other() -> None:
+def test_a_seal_from_one_lane_holds_in_the_other() -> None:
     session = Simulated()
     session.write(Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("u")]))))
     session.write(RoundEnded(1, 1, pack(Message("assistant", [ToolCall("hist_tool_1", "read")]))))
@@ -192,7 +192,7 @@ def test_a_seal_made_for_one_lane_binds_the_other() -> None:
 
 
 @pytest.mark.requirement("REQ-915-041", "REQ-915-042")
-def test_going_to_another_provider_and_back_keeps_the_first_lane() -> None:
+def test_switching_to_another_provider_and_back_keeps_the_first_lane() -> None:
     session = Simulated()
     session.write(Opened("s", "t"))
     sent: dict[Binding, bytes] = dict.fromkeys(BINDINGS, b"")
@@ -212,7 +212,7 @@ def test_going_to_another_provider_and_back_keeps_the_first_lane() -> None:
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_thinking_bound_to_its_exact_prefix_stays_valid_over_alternations() -> None:
+def test_bound_thinking_stays_valid_across_alternating_bindings() -> None:
     bound = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True), account="account-1")
     session = Simulated()
     session.write(Opened("s", "t"))
@@ -246,7 +246,7 @@ def _answer(binding: Binding, number: int, request: bytes, bound: AnthropicSetti
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_an_epoch_forgets_sealed_thinking_and_keeps_every_id() -> None:
+def test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id() -> None:
     thought = Thinking("t", ProviderState("signature", quote("c2ln"), CLAUDE))
     call = ToolCall("hist_tool_1", "read", native=ProviderState("call_id", quote("toolu_native"), CLAUDE))
     session = Simulated()
@@ -260,7 +260,7 @@ def test_an_epoch_forgets_sealed_thinking_and_keeps_every_id() -> None:
     assert first.count(b"toolu_native") == second.count(b"toolu_native") == 2
 
 
-def test_thinking_in_an_imported_history_is_not_sent_back_for_no_lane_here_ever_sent_its_prefix() -> None:
+def test_imported_bound_thinking_is_not_sent() -> None:
     thought = Thinking("t", ProviderState("signature", quote("c2ln"), CLAUDE))
     session = Simulated()
     session.write(opening("s", "t", History((Message("assistant", [thought, Text("a")], origin=CLAUDE),))))
@@ -269,7 +269,7 @@ def test_thinking_in_an_imported_history_is_not_sent_back_for_no_lane_here_ever_
     assert text(session.send(CLAUDE)).count(b"c2ln") == 1
 
 
-def test_thinking_bound_to_its_prefix_goes_back_to_the_very_binding_and_to_no_twin() -> None:
+def test_bound_thinking_is_sent_only_to_its_own_binding() -> None:
     thought = Thinking("t", ProviderState("signature", quote("c2ln"), CLAUDE))
     twin = replace(CLAUDE, backend="another key of the same account")
     session = Simulated()
@@ -279,7 +279,7 @@ def test_thinking_bound_to_its_prefix_goes_back_to_the_very_binding_and_to_no_tw
     assert b"c2ln" not in text(session.send(twin))
 
 
-def test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same() -> None:
+def test_a_late_result_of_a_compacted_call_is_sent() -> None:
     session = Simulated()
     session.write(Opened("s", "t"))
     session.write(RoundEnded(1, 1, pack(Message("assistant", [ToolCall("hist_tool_1", "read")]))))
@@ -296,7 +296,7 @@ def test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same() -> N
 
 @pytest.mark.requirement("PROMISE-2")
 @either_dialect
-def test_an_orphan_that_comes_again_in_a_later_request_is_not_told_again(binding: Binding) -> None:
+def test_an_orphan_repeated_in_a_later_request_is_not_sent_again(binding: Binding) -> None:
     first, other = ToolResult("gone", "ORPHAN"), ToolResult("gone", "OTHER")
     said = History([Message("user", [Text("go")]), Message("tool", [first])])
     rendered = advance(empty_lane(rules(binding)[0]), said, Ledger(), *rules(binding))
@@ -332,7 +332,7 @@ def test_a_call_whose_result_was_compacted_away_keeps_the_real_result_from_the_l
     assert b"REAL" not in text(session.send(binding))  # a pair that was summarised is left out whole
 
 
-def test_a_lane_that_has_rendered_more_than_a_shortened_history_holds_asks_for_an_epoch() -> None:
+def test_a_lane_longer_than_its_compacted_history_requires_an_epoch() -> None:
     history = [Message("user", [Text("a")]), Message("assistant", [Text("b")]), Message("user", [Text("c")])]
     lane = render(History(history), Ledger(), dialect("anthropic")).lane
     with pytest.raises(CanonicalFault, match="begin an epoch"):
@@ -341,7 +341,7 @@ def test_a_lane_that_has_rendered_more_than_a_shortened_history_holds_asks_for_a
         render(History(history), Ledger(), dialect("openai"), lane)
 
 
-def test_a_range_that_is_none_is_not_compacted() -> None:
+def test_an_invalid_range_is_not_compacted() -> None:
     history = History([Message("user", [Text("a")])])
     for start, stop in ((1, 0), (0, 2), (-1, 1)):
         with pytest.raises(CanonicalFault, match="no range"):
@@ -349,7 +349,7 @@ def test_a_range_that_is_none_is_not_compacted() -> None:
 
 
 @pytest.mark.requirement("PROMISE-4", "REQ-915-014")
-def test_an_id_given_stays_given_after_its_neighbour_was_compacted_away() -> None:
+def test_an_id_stays_assigned_after_its_neighbour_is_compacted() -> None:
     def call(number: int) -> Message:
         native = ProviderState("call_id", quote("toolu_same"), CLAUDE)
         return Message("assistant", [ToolCall(f"hist_tool_{number}", "read", native=native)], origin=CLAUDE)
@@ -365,7 +365,7 @@ def test_an_id_given_stays_given_after_its_neighbour_was_compacted_away() -> Non
 
 @pytest.mark.requirement("PROMISE-2")
 @either_dialect
-def test_the_conservative_render_says_everything_in_words(binding: Binding) -> None:
+def test_the_conservative_render_writes_everything_as_text(binding: Binding) -> None:
     for seed in range(share(300)):
         messages, _ = history(seed)
         session = Simulated()
@@ -390,7 +390,7 @@ def test_the_conservative_render_loses_no_result(binding: Binding) -> None:
 
 
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)
-def test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane(binding: Binding) -> None:
+def test_a_long_result_is_one_object_in_log_ledger_and_lanes(binding: Binding) -> None:
     long, short = quote("21 C " * SHARED), quote("21 C")
     state = SessionState()
     log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("Go on.")])))]
@@ -411,7 +411,7 @@ def test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane(bindin
 
 
 @either_dialect
-def test_a_long_conversation_is_the_same_bytes_at_once_and_turn_by_turn(binding: Binding) -> None:
+def test_rendering_at_once_and_turn_by_turn_gives_the_same_bytes(binding: Binding) -> None:
     messages: list[Message] = []
     turns = range(STRIDE)  # of four entries and more, so that strides end in every place of a turn
     for turn in turns:
@@ -432,7 +432,7 @@ def test_a_long_conversation_is_the_same_bytes_at_once_and_turn_by_turn(binding:
     assert (whole.lane._judge, whole.lane._state) == (lane._judge, lane._state)
 
 
-def test_a_request_renders_only_what_is_new() -> None:
+def test_a_request_renders_only_new_messages() -> None:
     session = Simulated()
     session.write(Opened("s", "t"))
     sizes = []
@@ -455,5 +455,5 @@ def test_an_empty_history_still_makes_a_request(binding: Binding) -> None:
     assert len(json.loads(rendered.transcript)) == 1
 
 
-def test_readers_are_one_for_each_dialect() -> None:
+def test_each_dialect_has_exactly_one_reader() -> None:
     assert [binding.dialect for binding in READERS.values()] == list(READERS)

@@ -23,7 +23,7 @@ def test_the_entry_of_each_parameter_is_a_table_that_a_configuration_accepts(nam
     assert (merge(accepting, overrides([name])) != accepting) == (name in FIELDS)
 
 
-def test_an_entry_holds_all_facts_and_mentions_those_that_no_field_says() -> None:
+def test_an_entry_holds_all_facts_and_mentions_those_without_a_field() -> None:
     assert models_entry(
         Binding("house", "openai_chat", model="m"), ["temperature", "top_p", "stream_options"]
     ) == ('[models."house:m"]\nsampling = "never"\n# stream_options was refused; no field says so')

@@ -51,7 +51,7 @@ def known(*events: CallEvent | RequestSent) -> ToolCallRecord:
 @pytest.mark.requirement("REQ-915-046")
 @examples(300)
 @given(logs, st.data())
-def test_knowing_an_event_already_changes_nothing(
+def test_a_repeated_event_changes_nothing(
     log: list[CallEvent | RequestSent], data: st.DataObject
 ) -> None:
     ledger = Ledger().apply(*log)
@@ -62,12 +62,12 @@ def test_knowing_an_event_already_changes_nothing(
 
 @examples(300)
 @given(logs, st.integers(0, 12))
-def test_applying_in_pieces_is_applying_at_once(log: list[CallEvent | RequestSent], cut: int) -> None:
+def test_applying_events_in_pieces_equals_applying_them_at_once(log: list[CallEvent | RequestSent], cut: int) -> None:
     once, parted = Ledger().apply(*log), Ledger().apply(*log[:cut]).apply(*log[cut:])
     assert (once, once.late) == (parted, parted.late)
 
 
-def test_events_of_different_kinds_apply_in_any_order() -> None:
+def test_the_order_of_different_kinds_of_events_does_not_matter() -> None:
     ledgers = [Ledger().apply(*order) for order in permutations(LIFE)]
     assert all(ledger == ledgers[0] for ledger in ledgers)
     assert known(*LIFE) == ToolCallRecord(
@@ -76,7 +76,7 @@ def test_events_of_different_kinds_apply_in_any_order() -> None:
     assert known(*LIFE).completion == ToolResult("c1", "one", is_complete=True)
 
 
-def test_a_ledger_refers_to_the_events_that_ended_its_calls_and_holds_no_second_copy() -> None:
+def test_a_ledger_shares_the_completions_of_its_events() -> None:
     ends = (Returned(CALL, ONE, (Media("image/png", PIXEL),)), Failed(CallId("c2"), TWO))
     ledger = Ledger().apply(*ends)
     for event in ends:
@@ -97,7 +97,7 @@ def test_a_seal_and_everything_but_a_completion_may_come_in_any_order() -> None:
 
 @examples(300)
 @given(logs)
-def test_a_status_never_goes_back_and_a_completion_never_changes(log: list[CallEvent | RequestSent]) -> None:
+def test_a_status_never_regresses_and_a_completion_never_changes(log: list[CallEvent | RequestSent]) -> None:
     ledger, before = Ledger(), dict[CallId, ToolCallRecord]()
     for event in log:
         ledger = ledger.apply(event)
@@ -114,7 +114,7 @@ def test_a_status_never_goes_back_and_a_completion_never_changes(log: list[CallE
 
 @pytest.mark.requirement("REQ-915-009")
 @pytest.mark.parametrize("kind", [Returned, Failed, Denied, Refused])
-def test_of_two_real_completions_the_first_is_effective(
+def test_the_first_of_two_real_completions_is_effective(
     kind: type[Returned] | type[Failed] | type[Denied] | type[Refused],
 ) -> None:
     item = known(Returned(CALL, ONE), kind(CALL, TWO), kind(CALL, TWO))
@@ -138,7 +138,7 @@ def test_between_a_completion_and_a_seal_the_first_wins() -> None:
 
 
 @pytest.mark.requirement("REQ-915-048")
-def test_status_and_reason_say_what_is_known() -> None:
+def test_status_and_reason_reflect_the_recorded_events() -> None:
     assert (known(LIFE[0]).status, known(LIFE[0]).reason) == ("pending", "running")
     assert (known(*LIFE[:2]).status, known(*LIFE[:2]).reason) == ("pending", "running")
     assert (known(*LIFE[:3]).status, known(*LIFE[:3]).reason) == ("cancelled", "interrupted")
@@ -158,7 +158,7 @@ def test_status_and_reason_say_what_is_known() -> None:
     assert known(Refused(CALL)).reason is None
 
 
-def test_late_results_are_listed_in_the_order_in_which_they_came() -> None:
+def test_late_results_are_listed_in_order_of_arrival() -> None:
     ids = [CallId(name) for name in ("a", "b", "c")]
     seals = RequestSent(1, 1, Binding("b", "openai_chat"), 0, 1, tuple((call_id, "lost") for call_id in ids))
     ledger = Ledger().apply(seals)
@@ -169,7 +169,7 @@ def test_late_results_are_listed_in_the_order_in_which_they_came() -> None:
 
 @examples(200)
 @given(logs)
-def test_an_older_ledger_stays_what_it_was(log: list[CallEvent | RequestSent]) -> None:
+def test_an_older_ledger_is_unchanged(log: list[CallEvent | RequestSent]) -> None:
     ledger, versions = Ledger(), list[tuple[Ledger, list[ToolCallRecord]]]()
     for event in log:
         ledger = ledger.apply(event)
@@ -181,7 +181,7 @@ def test_an_older_ledger_stays_what_it_was(log: list[CallEvent | RequestSent]) -
 
 @examples(200)
 @given(logs, logs)
-def test_a_ledger_that_forks_keeps_both_branches_apart(
+def test_branches_of_a_ledger_are_independent(
     log: list[CallEvent | RequestSent], other: list[CallEvent | RequestSent]
 ) -> None:
     trunk = Ledger().apply(*LIFE[:2])
@@ -193,7 +193,7 @@ def test_a_ledger_that_forks_keeps_both_branches_apart(
 
 @examples(200)
 @given(logs)
-def test_a_ledger_is_made_again_of_its_interactions(log: list[CallEvent | RequestSent]) -> None:
+def test_a_ledger_can_be_rebuilt_from_its_interactions(log: list[CallEvent | RequestSent]) -> None:
     ledger = Ledger().apply(*log)
     assert Ledger(ledger.interactions()) == ledger
     assert len(ledger) == len(ledger.interactions())

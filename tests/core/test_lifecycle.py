@@ -16,7 +16,7 @@ NEVER: set[tuple[LifecycleState, LifecycleEvent]] = {
 }
 
 
-def test_each_event_in_each_state_is_in_the_table_or_a_programming_error() -> None:
+def test_a_transition_missing_in_the_lifecycle_table_is_a_programming_error() -> None:
     assert set(TABLE) | NEVER == set(product(STATES, EVENTS))
     assert not set(TABLE) & NEVER
     for state, event in NEVER:
@@ -24,7 +24,7 @@ def test_each_event_in_each_state_is_in_the_table_or_a_programming_error() -> No
             step(state, event)
 
 
-def test_a_use_makes_every_session_active_that_has_not_ended() -> None:
+def test_using_a_session_activates_it_unless_it_has_ended() -> None:
     for state in STATES:
         assert step(state, "use")[1] == ("ended" if state == "ended" else "active")
 
@@ -34,13 +34,13 @@ def test_only_a_session_that_was_dropped_or_whose_journal_failed_reads_its_log()
     assert reads == {"stored", "suspended"}
 
 
-def test_a_session_that_has_ended_stays_so_and_gives_its_things_back_once() -> None:
+def test_an_ended_session_stays_ended_and_releases_its_resources_once() -> None:
     assert [step(state, "end") for state in STATES if state != "ended"] == [("release", "ended")] * 4
     assert {after for (state, _), (_, after) in TABLE.items() if state == "ended"} == {"ended"}
     assert step("ended", "end")[0] == "nothing"
 
 
-def test_memory_is_given_back_step_by_step_and_never_taken_from_a_session_with_actors() -> None:
+def test_memory_is_released_in_steps_and_never_while_actors_run() -> None:
     assert step("active", "rest") == ("keep", "folded")
     assert step("folded", "evict") == ("drop", "stored")
     for state in STATES:

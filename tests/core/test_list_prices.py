@@ -67,7 +67,7 @@ async def asked(
     return result, preview, [exchange.body for exchange in server.requests]
 
 
-async def test_an_ask_costs_what_the_package_lists_for_its_model(tmp_path: Path) -> None:
+async def test_the_cost_of_an_ask_uses_the_listed_price_of_its_model(tmp_path: Path) -> None:
     result, _, _ = await asked(tmp_path)
     usage = result.usage
     listed = calc_price(
@@ -93,20 +93,20 @@ async def test_an_ask_costs_what_the_package_lists_for_its_model(tmp_path: Path)
     ],
     ids=["backend", "file", "runtime"],
 )
-async def test_a_users_own_figures_come_before_the_list(
+async def test_configured_figures_take_precedence_over_the_list(
     tmp_path: Path, lines: str, options: dict[str, Any]
 ) -> None:
     result, _, _ = await asked(tmp_path, lines, **options)
     assert result.cost == pytest.approx(Price(7, 9, 1, 2).of(result.usage))
 
 
-async def test_a_users_price_without_a_cache_price_is_not_completed_from_the_list(tmp_path: Path) -> None:
+async def test_a_configured_price_is_not_completed_from_the_list(tmp_path: Path) -> None:
     result, _, _ = await asked(tmp_path, "price = { input = 7, output = 9 }")
     assert result.cost == Price(7, 9).of(result.usage)
 
 
 @pytest.mark.usefixtures("absent")
-async def test_without_the_package_nothing_is_known_that_nobody_gave(tmp_path: Path) -> None:
+async def test_without_the_package_only_configured_figures_are_known(tmp_path: Path) -> None:
     result, preview, _ = await asked(tmp_path)
     assert (result.status, result.cost, preview.window) == ("complete", None, None)
     with pytest.raises(ConfigError, match="A budget of money needs the price"):
@@ -128,7 +128,7 @@ async def test_requests_are_the_same_bytes_with_and_without_the_package(
     assert shown.body == hidden.body
 
 
-async def test_a_listed_window_is_shown_and_triggers_nothing_by_itself(
+async def test_a_listed_window_is_displayed_but_triggers_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, preview, _ = await asked(tmp_path)
@@ -164,7 +164,7 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
                 assert (await session.preview("a")).compacts
 
 
-def test_windows_takes_two_words() -> None:
+def test_the_windows_setting_has_two_values() -> None:
     with pytest.raises(
         ConfigError, match="compaction= has windows='all'; it takes one of configured, listed"
     ):
@@ -182,7 +182,7 @@ def test_windows_takes_two_words() -> None:
         ("openai", "", False),
     ],
 )
-def test_a_listing_has_the_first_tier_or_nothing(provider: str, model: str, known: bool) -> None:
+def test_a_listing_has_the_first_tier_or_no_price(provider: str, model: str, known: bool) -> None:
     found = listing(provider, model, TODAY)
     assert (found != UNLISTED) == known
     if known:
@@ -195,7 +195,7 @@ def test_a_listing_has_the_first_tier_or_nothing(provider: str, model: str, know
         assert found.price.cache_write is not None
 
 
-def test_every_kind_with_a_list_has_one_in_the_package() -> None:
+def test_every_kind_with_list_prices_is_in_the_package() -> None:
     listed = {provider.price_list for provider in PROVIDERS.values()} - {""}
     assert listed <= {provider.id for provider in get_snapshot().providers}
 

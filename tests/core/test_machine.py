@@ -61,7 +61,7 @@ MACHINES: dict[str, tuple[dict[str, str], int]] = {
 }
 
 
-def test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have(
+def test_available_memory_is_the_smallest_of_machine_and_containers(
     tmp_path: Path,
 ) -> None:
     for number, (name, (files, usable)) in enumerate(MACHINES.items()):
@@ -73,7 +73,7 @@ def test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_container
             assert usable_memory(root) == usable
 
 
-def test_a_system_without_these_files_says_how_much_memory_it_has(
+def test_without_these_files_the_system_reports_its_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -84,7 +84,7 @@ def test_a_system_without_these_files_says_how_much_memory_it_has(
     assert usable_memory(tmp_path) is None
 
 
-def test_limits_that_nobody_gave_fit_the_memory() -> None:
+def test_default_limits_fit_the_memory() -> None:
     assert host_limits(None, 10, None, 8 * GIB) == HostLimits(1024, 10, 4 * GIB)
     assert host_limits(None, 10, None, GIB // 8) == HostLimits(64, 10, GIB // 16)
     assert host_limits(None, 10, None, 1024 * GIB) == HostLimits(4096, 10, 512 * GIB)

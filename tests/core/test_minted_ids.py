@@ -71,7 +71,7 @@ def test_the_ids_of_foreign_calls_have_the_form_of_the_dialect(name: str, form: 
 @pytest.mark.parametrize(
     "name", [name for name, dialect in PROFILES.items() if dialect.family == "anthropic"]
 )
-def test_foreign_calls_and_their_results_have_one_toolu_id_on_the_anthropic_wire(name: str) -> None:
+def test_a_foreign_call_and_its_result_share_a_toolu_id_on_the_wire(name: str) -> None:
     history = History(conversation(FOREIGN))
     body = encode(render(history, Ledger(), PROFILES[name], binding=READERS[name]), model="m")
     blocks = [

@@ -52,7 +52,7 @@ def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
 @pytest.mark.requirement("REQ-915-025", "REQ-915-005")
 @pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
 @every_dialect
-def test_thinking_words_calls_and_results_may_share_a_message(name: str, own: bool) -> None:
+def test_thinking_text_calls_and_results_may_share_a_message(name: str, own: bool) -> None:
     dialect, reader = PROFILES[name], READERS[name]
     rendered = render(History(mixed(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader)
     body = encode(rendered, model="m")
@@ -72,7 +72,7 @@ def test_thinking_words_calls_and_results_may_share_a_message(name: str, own: bo
 @pytest.mark.requirement("REQ-915-025")
 @pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
 @every_dialect
-def test_the_thinking_of_such_a_message_goes_back_or_is_counted_as_lost(name: str, own: bool) -> None:
+def test_thinking_of_a_mixed_message_is_sent_or_counted_as_lost(name: str, own: bool) -> None:
     dialect, reader = PROFILES[name], READERS[name]
     rendered = render(History(mixed(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader)
     sent = any(mark in encode(rendered, model="m") for mark in (b"a thought", SIGNED.encode()))

@@ -80,19 +80,19 @@ def test_a_prefix_a_date_and_a_tag_are_not_part_of_a_models_name(name: str, base
         ("minimax-m4", "minimax-m3"),
     ],
 )
-def test_an_unknown_model_of_a_known_family_is_treated_like_the_newest_generation(
+def test_an_unknown_model_has_the_facts_of_the_newest_in_its_family(
     unknown: str, newest: str
 ) -> None:
     assert find_row(unknown, MAKERS) == find_row(newest, MAKERS) is not None
 
 
 @pytest.mark.parametrize("name", ["gpt-oss-120b", "qwen3-coder", "claude", "my-deployment", "llama-4", ""])
-def test_a_model_of_no_known_family_has_the_facts_of_its_host(name: str) -> None:
+def test_a_model_of_an_unknown_family_has_the_facts_of_its_host(name: str) -> None:
     assert find_row(name, MAKERS) is None
     assert for_model(dialect("openai_chat"), name).model == ModelFacts()
 
 
-def test_rows_of_models_with_open_weights_hold_on_their_makers_hosts_alone() -> None:
+def test_rows_of_open_models_apply_only_to_their_makers_hosts() -> None:
     assert for_model(dialect("vllm"), "deepseek-v4").model == ModelFacts()
     assert for_model(dialect("deepseek"), "deepseek-v4").model.efforts == ("high", "max")
 
@@ -206,7 +206,7 @@ def test_thinking_off_is_sent_in_the_form_that_the_model_accepts(
         ("glm", "glm-5.2", {"thinking": "adaptive"}, "enabled", ()),
     ],
 )
-def test_thinking_that_is_asked_for_is_sent_in_the_form_that_the_model_accepts(
+def test_requested_thinking_is_sent_in_the_form_that_the_model_accepts(
     name: str, model: str, settings: dict[str, Any], expected: str | None, losses: tuple[str, ...]
 ) -> None:
     made = sent(name, model=model, **settings)

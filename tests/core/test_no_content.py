@@ -27,7 +27,7 @@ def test_a_call_between_template_tokens_is_found_alone_and_within_other_text(raw
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
-def test_without_tools_or_beside_a_call_such_text_is_an_answer(raw: str) -> None:
+def test_call_text_is_an_answer_without_tools_or_next_to_a_call(raw: str) -> None:
     assert content_cut(said(raw), has_tools=False) is None
     beside = Message("assistant", [Text(raw), ToolCall("c1", "read")])
     assert content_cut(beside, has_tools=True) is None
@@ -38,12 +38,12 @@ def test_an_answer_about_template_tokens_is_an_answer(text: str) -> None:
     assert content_cut(said(text), has_tools=True) is None
 
 
-def test_a_call_that_ends_behind_its_first_token_is_found() -> None:
+def test_a_call_cut_after_its_first_token_is_found() -> None:
     for text in ("I read it. <tool_call>\n", "I read it. [TOOL_CALLS]"):
         assert content_cut(said(text), has_tools=True) == "unparsed"
 
 
-def test_a_call_behind_an_example_in_code_is_found() -> None:
+def test_a_call_after_a_code_example_is_found() -> None:
     example = ABOUT_CALLS["a fence"]
     for raw in RAW_CALLS.values():
         assert holds_call(f"{example}\n{raw}"), raw
@@ -95,12 +95,12 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("text", TOKENS.values(), ids=TOKENS)
-def test_tokens_alone_are_no_text_where_tools_are_declared(text: str) -> None:
+def test_template_tokens_alone_are_no_answer_if_tools_are_declared(text: str) -> None:
     assert content_cut(said(text), has_tools=True) == "empty"
     assert content_cut(said(f"{text}It rains."), has_tools=True) is None
 
 
-def test_a_token_that_somebody_asked_for_is_an_answer() -> None:
+def test_a_requested_template_token_is_an_answer() -> None:
     assert content_cut(said("<|im_end|>"), has_tools=False) is None
 
 
@@ -113,7 +113,7 @@ CONTENT = {
 
 
 @pytest.mark.parametrize("block", CONTENT.values(), ids=CONTENT)
-def test_what_a_provider_made_is_content(block: Text | Media | ProviderBlock) -> None:
+def test_content_of_server_tools_is_an_answer(block: Text | Media | ProviderBlock) -> None:
     for has_tools in (True, False):
         assert content_cut(Message("assistant", [Thinking("Hm."), block]), has_tools=has_tools) is None
 
@@ -133,9 +133,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("text", "holds"), HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_text_is_read_once(text: str, holds: bool) -> None:
+def test_a_hostile_text_takes_linear_time(text: str, holds: bool) -> None:
     assert holds_call(text) is holds
 
 
-def test_many_thoughts_are_read_once() -> None:
+def test_a_text_of_many_thoughts_takes_linear_time() -> None:
     assert without_reasoning("<think></think>" * 200_000) == ""

@@ -44,7 +44,7 @@ def look(name: str) -> str:
     return f"{name} is there"
 
 
-async def test_from_an_asks_text_to_the_requests_each_message_is_encoded_once_and_each_lane_decodes_it_once(
+async def test_each_message_is_encoded_once_and_decoded_once_per_lane(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encoder, decoder = Counting(packed._ENCODER), Counting(packed._DECODER)

@@ -54,7 +54,7 @@ def sent(name: str, *blocks: Block, binding: Binding | None = None) -> tuple[lis
 
 
 @every_bound
-def test_what_is_said_as_it_was_said_keeps_all_its_reasoning_in_its_place(name: str) -> None:
+def test_an_unchanged_message_keeps_all_reasoning_in_place(name: str) -> None:
     blocks = (thought(name, "a"), Text("So."), thought(name, "b"), call(name, 1), thought(name, "c"))
     found, rendered = sent(name, *blocks, call(name, 2))
     assert found == ["a", "b", "c"]
@@ -65,7 +65,7 @@ def test_what_is_said_as_it_was_said_keeps_all_its_reasoning_in_its_place(name: 
 
 @every_bound
 @pytest.mark.parametrize("change", ["blank", "malformed", "renamed", "unnamed", "repeated", "misnamed"])
-def test_reasoning_behind_what_cannot_be_said_again_stays_behind_and_is_counted(
+def test_reasoning_after_unsendable_content_is_dropped_and_counted(
     name: str, change: str
 ) -> None:
     changed: dict[str, tuple[Block, ...]] = {
@@ -84,7 +84,7 @@ def test_reasoning_behind_what_cannot_be_said_again_stays_behind_and_is_counted(
 
 
 @every_bound
-def test_a_message_that_loses_reasoning_costs_no_other_message_its_own(name: str) -> None:
+def test_losing_reasoning_in_one_message_affects_no_other_message(name: str) -> None:
     first = said(name, thought(name, "a"), Text(" "), thought(name, "b"), Text("So."))
     second = said(name, thought(name, "c"), call(name, 1))
     rendered = cold([*first, *second], Ledger(), READERS[name])
@@ -92,7 +92,7 @@ def test_a_message_that_loses_reasoning_costs_no_other_message_its_own(name: str
     assert [b"mark-%b" % mark in text(rendered) for mark in (b"a", b"b", b"c")] == [True, False, True]
 
 
-def test_words_behind_a_call_come_before_it_without_the_reasoning_whose_order_that_changes() -> None:
+def test_text_moved_before_a_call_drops_the_reasoning_that_it_reorders() -> None:
     name = "openai_responses"
     found, rendered = sent(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
     assert found == []
@@ -100,7 +100,7 @@ def test_words_behind_a_call_come_before_it_without_the_reasoning_whose_order_th
     assert text(rendered).find(b"So.") < text(rendered).find(b"native_1")
 
 
-def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_wrote() -> None:
+def test_the_models_order_is_kept_if_text_may_follow_calls() -> None:
     name = "openai_responses"
     lenient = replace(OPENAI_RESPONSES, turns=ResponsesTurns())
     messages = said(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
@@ -111,7 +111,7 @@ def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_
     assert [fault.rule for fault in check(encode(rendered, model="m"), OPENAI_RESPONSES)] == ["OAR-14"]
 
 
-def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_to() -> None:
+def test_unbound_reasoning_moves_with_the_block_it_led_to() -> None:
     name = "openai_responses"
     free = replace(OPENAI_RESPONSES, reasoning=replace(OPENAI_RESPONSES.reasoning, binding="model"))
     blocks: list[Block] = [thought(name, "a"), call(name, 1), thought(name, "b"), Text("So.")]
@@ -122,7 +122,7 @@ def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_
     assert places == sorted(places)
 
 
-def test_what_a_providers_own_tool_did_behind_a_call_stands_before_it_too() -> None:
+def test_server_tool_blocks_after_a_call_move_before_it() -> None:
     name, item = "openai_responses", '{"type":"web_search_call","status":"completed","action":{}}'
     found = ProviderBlock("web_search_call", ProviderState("part", quote(item), READERS[name]))
     _, rendered = sent(name, call(name, 1), found)
@@ -130,7 +130,7 @@ def test_what_a_providers_own_tool_did_behind_a_call_stands_before_it_too() -> N
     assert -1 < places[0] < places[1]
 
 
-def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:
+def test_a_phase_marks_its_text_and_is_not_bound() -> None:
     name = "openai_responses"
     phase = Thinking("", ProviderState("phase", quote("commentary"), READERS[name]))
     found, rendered = sent(name, Text(" "), thought(name, "a"), phase, Text("So."))
@@ -138,7 +138,7 @@ def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:
     assert b'"phase":"commentary"' in text(rendered)
 
 
-def test_calls_that_must_have_reasoning_get_the_placeholder_whichever_pass_took_their_own() -> None:
+def test_calls_get_placeholder_reasoning_whichever_pass_dropped_their_own() -> None:
     bound = replace(KIMI, reasoning=replace(KIMI.reasoning, binding="prefix"))
     trimmed = replace(KIMI, reasoning=replace(KIMI.reasoning, followed=True))
     seal = ProviderState("reasoning_content", quote("reasoning_content"), READERS["kimi"])

@@ -41,7 +41,7 @@ def spoken(binding: Binding) -> Simulated:
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-4")
 @pytest.mark.parametrize("name", sorted(READERS))
-def test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_nowhere_else(
+def test_a_changed_configuration_starts_an_epoch_only_for_bound_reasoning(
     name: str,
 ) -> None:
     binding = READERS[name]
@@ -63,7 +63,7 @@ def test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_
     assert b"".join(lanes.of(binding)._segments) == b"".join(session.lanes.of(binding)._segments)
 
 
-def test_thinking_of_the_new_epoch_goes_back_and_that_of_the_old_one_does_not() -> None:
+def test_only_thinking_of_the_new_epoch_is_sent() -> None:
     claude = READERS["anthropic"]
     session = spoken(claude)
     session.write(BEGUN, said(3, claude)[0])
@@ -73,7 +73,7 @@ def test_thinking_of_the_new_epoch_goes_back_and_that_of_the_old_one_does_not() 
     assert [f"THOUGHT{number}".encode() in sent for number in (1, 2, 3)] == [False, False, True]
 
 
-def test_the_same_again_changes_nothing() -> None:
+def test_an_unchanged_configuration_changes_nothing() -> None:
     claude = READERS["anthropic"]
     session = spoken(claude)
     session.write(Configured(None, (), "one"), said(3, claude)[0])

@@ -9,7 +9,7 @@ STEPS = st.lists(st.tuples(st.floats(0, 30), st.floats(0.1, 80), st.floats(0, 10
 
 
 @given(steps=STEPS, limit=st.integers(1, 60))
-def test_no_minute_holds_more_than_its_budget_whatever_is_reserved_and_settled(
+def test_no_minute_exceeds_its_budget(
     steps: list[tuple[float, float, float]], limit: int
 ) -> None:
     budget, now, used = MinuteBudget(limit), 1000.0, list[tuple[float, float]]()
@@ -26,7 +26,7 @@ def test_no_minute_holds_more_than_its_budget_whatever_is_reserved_and_settled(
         assert within <= limit + 1e-6
 
 
-def test_what_was_used_beyond_the_reserve_is_waited_for() -> None:
+def test_usage_above_the_reservation_delays_the_next_request() -> None:
     budget = MinuteBudget(100)
     second = budget.reserve(10, 5.5)
     budget.settle(second, 10, 100)
@@ -34,14 +34,14 @@ def test_what_was_used_beyond_the_reserve_is_waited_for() -> None:
     assert budget.wait(1, 66.0) == 0
 
 
-def test_a_minute_is_over_when_all_of_its_last_second_is() -> None:
+def test_a_minute_ends_with_the_end_of_its_last_second() -> None:
     budget = MinuteBudget(10)
     budget.reserve(10, 0.9)
     assert budget.wait(1, 60.5) == 0.5
     assert budget.wait(1, 61.0) == 0
 
 
-def test_what_is_given_back_is_there_again() -> None:
+def test_an_unused_reservation_is_available_again() -> None:
     budget = MinuteBudget(100)
     second = budget.reserve(100, 5.5)
     assert budget.wait(60, 6.0) > 0
@@ -49,7 +49,7 @@ def test_what_is_given_back_is_there_again() -> None:
     assert budget.wait(60, 6.0) == 0
 
 
-def test_an_amount_above_the_limit_goes_alone_and_not_never() -> None:
+def test_an_amount_above_the_limit_is_admitted_alone() -> None:
     budget = MinuteBudget(100)
     assert budget.wait(5000, 0.0) == 0
     budget.reserve(5000, 0.0)
@@ -59,7 +59,7 @@ def test_an_amount_above_the_limit_goes_alone_and_not_never() -> None:
 @given(
     steps=st.lists(st.tuples(st.integers(0, 50), st.floats(0, 5)), max_size=80), share=st.floats(0.01, 0.5)
 )
-def test_retries_are_a_share_of_the_requests_beside_a_burst(
+def test_retries_are_limited_to_a_burst_plus_a_share_of_requests(
     steps: list[tuple[int, float]], share: float
 ) -> None:
     budget, requests, now, granted = RetryBudget(share, burst=10), 0, 50.0, 0
@@ -70,7 +70,7 @@ def test_retries_are_a_share_of_the_requests_beside_a_burst(
         assert granted <= 10 + share * requests + (now - 50.0) + 1e-6
 
 
-def test_a_session_alone_is_never_out_of_retries() -> None:
+def test_a_single_session_never_runs_out_of_retries() -> None:
     budget = RetryBudget(burst=10)
     assert all(budget.take(asked, 60.0 * asked) for asked in range(1, 100) for _ in range(10))
 
@@ -92,7 +92,7 @@ def test_the_limit_stays_between_one_and_its_ceiling(happenings: list[str], ceil
         assert 1 <= places.limit <= ceiling
 
 
-def test_a_window_of_answers_makes_room_for_one_more() -> None:
+def test_a_window_of_answers_raises_the_limit_by_one() -> None:
     places = Concurrency(64)
     places.record_rate_limit(0)
     for _ in range(33):
@@ -100,7 +100,7 @@ def test_a_window_of_answers_makes_room_for_one_more() -> None:
     assert 32.9 < places.limit < 33.1
 
 
-def test_a_breaker_opens_after_failures_in_a_row_and_lets_one_probe_at_a_time() -> None:
+def test_a_breaker_opens_after_consecutive_failures_and_admits_one_probe() -> None:
     breaker = Breaker(failures=3, cooldown=10)
     assert [breaker.record_failure(now) for now in (0.0, 1.0, 2.0)] == [False, False, True]
     assert breaker.wait(2.0) == 10
@@ -124,7 +124,7 @@ def test_an_answer_between_two_failures_keeps_a_breaker_closed() -> None:
     assert breaker.wait(20.0) is None
 
 
-def test_a_probe_that_is_stopped_makes_way_for_the_next() -> None:
+def test_a_cancelled_probe_admits_the_next() -> None:
     breaker = Breaker(failures=1, cooldown=10)
     breaker.record_failure(0.0)
     assert breaker.probe()
@@ -132,7 +132,7 @@ def test_a_probe_that_is_stopped_makes_way_for_the_next() -> None:
     assert breaker.wait(10.0) is None
 
 
-def test_what_was_in_flight_at_the_first_failure_counts_as_one() -> None:
+def test_failures_of_requests_in_flight_together_count_once() -> None:
     breaker = Breaker(failures=3, cooldown=10)
     before = breaker.wave
     assert not any(breaker.record_failure(0.0, before) for _ in range(40))
@@ -142,7 +142,7 @@ def test_what_was_in_flight_at_the_first_failure_counts_as_one() -> None:
     assert not breaker.is_in_doubt
 
 
-def test_what_is_left_of_a_burst_after_an_answer_counts_as_one_again() -> None:
+def test_later_failures_of_the_same_burst_count_once_after_an_answer() -> None:
     breaker = Breaker(failures=2, cooldown=10)
     before = breaker.wave
     for _ in range(5):
@@ -152,7 +152,7 @@ def test_what_is_left_of_a_burst_after_an_answer_counts_as_one_again() -> None:
     assert breaker.record_failure(1.0, breaker.wave)
 
 
-def test_failures_must_last_as_long_as_one_requests_tries() -> None:
+def test_a_breaker_opens_only_after_failures_over_its_minimum_period() -> None:
     breaker = Breaker(failures=2, cooldown=10, least=5)
     assert not any(breaker.record_failure(now) for now in (0.0, 1.0, 2.0, 4.9))
     assert breaker.record_failure(5.0)

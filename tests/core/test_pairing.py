@@ -103,12 +103,12 @@ PAIRS: dict[str, tuple[list[CallPlace], list[ResultPlace], list[int | None]]] = 
 
 @pytest.mark.requirement("REQ-915-022")
 @pytest.mark.parametrize("name", PAIRS)
-def test_a_result_pairs_with_the_only_call_it_can_be_about(name: str) -> None:
+def test_a_result_pairs_with_its_only_possible_call(name: str) -> None:
     calls, results, about = PAIRS[name]
     assert pair(calls, results, early=False) == about
 
 
-def test_a_result_before_the_only_call_of_its_id_is_accepted_on_request() -> None:
+def test_a_result_before_its_call_is_paired_on_request() -> None:
     early = [result("1", 0, -1), result("2", 3, 2)]
     assert pair([B], early, early=True) == [0, 0]
     assert pair([B], early, early=False) == [None, 0]
@@ -147,7 +147,7 @@ def test_an_import_pairs_parallel_results_of_one_id_in_call_order() -> None:
     assert found == {"a": "A", "b": "B"}
 
 
-def test_a_text_longer_than_the_target_takes_is_split_and_nothing_of_it_is_lost() -> None:
+def test_a_text_longer_than_the_target_accepts_is_split_without_loss() -> None:
     words = "x" * (1_048_576 + 5)
     rendered = render(History([Message("user", [Text(words)])]), Ledger(), dialect("openai"))
     body = encode(rendered, model="m")

@@ -51,7 +51,7 @@ def answers(name: str, messages: list[Message]) -> list[Told]:
 @pytest.mark.requirement("REQ-915-012", "PROMISE-2")
 @pytest.mark.parametrize("failed", [False, True], ids=["returned", "failed"])
 @every_dialect
-def test_the_blanks_of_a_real_result_in_a_partly_answered_batch_are_sent(name: str, failed: bool) -> None:
+def test_whitespace_of_real_results_in_a_partial_batch_is_sent(name: str, failed: bool) -> None:
     for words in BLANKS:
         result = (
             ToolResult(CallId("c2"), error=words) if failed else ToolResult(CallId("c2"), words)
@@ -64,7 +64,7 @@ def test_the_blanks_of_a_real_result_in_a_partly_answered_batch_are_sent(name: s
 
 @pytest.mark.requirement("REQ-915-012", "PROMISE-2")
 @every_dialect
-def test_real_results_of_a_partly_answered_batch_keep_their_places_whatever_is_missing(name: str) -> None:
+def test_real_results_of_a_partial_batch_keep_their_places(name: str) -> None:
     for known in range(2**3):
         given = [(number, f"R{number}. ") for number in (3, 1, 2) if known >> (number - 1) & 1]
         told = [answer.words for answer in answers(name, batch(results(*given)) if given else batch())]
@@ -85,7 +85,7 @@ REPEATED = {
 @pytest.mark.requirement("REQ-915-009")
 @pytest.mark.parametrize("case", REPEATED)
 @every_dialect
-def test_of_several_results_for_one_call_the_first_is_the_one_that_is_sent(name: str, case: str) -> None:
+def test_the_first_of_several_results_for_a_call_is_sent(name: str, case: str) -> None:
     body = sent(name, batch(*REPEATED[case], calls=2))
     assert [answer.words for answer in answers_in(body, PROFILES[name])] == ["R1.", "R2."]
     assert b"R8." not in body
@@ -94,7 +94,7 @@ def test_of_several_results_for_one_call_the_first_is_the_one_that_is_sent(name:
 
 @pytest.mark.requirement("REQ-915-010")
 @every_dialect
-def test_pairing_and_order_are_the_same_each_time_and_in_whatever_order_the_results_came(name: str) -> None:
+def test_pairing_and_order_do_not_depend_on_arrival_order(name: str) -> None:
     given = [(1, "R1."), (2, "R2."), (3, "R3.")]
     bodies = {
         sent(name, batch(*messages))

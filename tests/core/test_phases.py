@@ -27,7 +27,7 @@ NEVER: set[tuple[Phase, PhaseEvent]] = {
 }
 
 
-def test_each_happening_in_each_phase_is_in_the_table_or_a_programming_error() -> None:
+def test_a_transition_missing_in_the_phase_table_is_a_programming_error() -> None:
     assert set(TABLE) | NEVER == set(product(PHASES, HAPPENINGS))
     assert not set(TABLE) & NEVER
     for phase, happening in NEVER:
@@ -41,7 +41,7 @@ def test_each_happening_in_each_phase_is_in_the_table_or_a_programming_error() -
     ("is_closed", "is_open", "phase"),
     [(False, False, "idle"), (False, True, "recovering"), (True, False, "ended"), (True, True, "ended")],
 )
-def test_a_session_that_is_made_from_its_log_begins_where_that_ends(
+def test_a_session_rebuilt_from_its_log_starts_in_the_last_phase(
     is_closed: bool, is_open: bool, phase: Phase
 ) -> None:
     assert first(is_closed=is_closed, is_open=is_open) == phase
@@ -49,7 +49,7 @@ def test_a_session_that_is_made_from_its_log_begins_where_that_ends(
     assert first(is_closed=is_closed, is_open=is_open, is_awaiting=True) == waits
 
 
-def test_once_a_session_is_to_end_it_takes_nothing_up_and_it_can_always_end() -> None:
+def test_an_ending_session_starts_nothing_and_can_always_end() -> None:
     for phase in ("ending", "closing", "ended"):
         for happening in HAPPENINGS:
             if (phase, happening) in TABLE:
@@ -65,7 +65,7 @@ def test_once_a_session_is_to_end_it_takes_nothing_up_and_it_can_always_end() ->
 
 @pytest.mark.parametrize("start", ["idle", "awaiting", "recovering", "ended"])
 @pytest.mark.parametrize("seed", range(50))
-def test_on_every_walk_each_ask_is_begun_and_ended_once_and_each_waiter_is_answered(
+def test_every_walk_ends_each_ask_once_and_answers_each_waiter(
     start: Phase, seed: int
 ) -> None:
     random, phase = Random(seed), start

@@ -37,7 +37,7 @@ MINTING = {name: profile for name, profile in PROFILES.items() if profile.ids.st
 @pytest.mark.parametrize("dialect", MINTING.values(), ids=MINTING)
 @examples(200)
 @given(ids=st.lists(st.text(max_size=300), unique=True, max_size=20))
-def test_any_ids_project_to_different_ones_of_the_form(dialect: Dialect, ids: list[str]) -> None:
+def test_distinct_ids_are_projected_to_distinct_valid_ids(dialect: Dialect, ids: list[str]) -> None:
     made = projection(dialect, None)
     emitted = [made.call(ToolCall(call_id, "read"))[0] for call_id in ids]
     assert len(set(emitted)) == len(ids)
@@ -50,7 +50,7 @@ def test_any_ids_project_to_different_ones_of_the_form(dialect: Dialect, ids: li
 
 
 @pytest.mark.parametrize("name", [name for name in PROFILES if name not in MINTING])
-def test_where_the_protocol_pairs_by_position_no_id_is_made(name: str) -> None:
+def test_no_id_is_made_if_the_protocol_pairs_by_position(name: str) -> None:
     made = projection(PROFILES[name], READERS[name])
     assert [made.call(ToolCall(call_id, "read"))[0] for call_id in ("a", "b")] == ["", ""]
 
@@ -78,11 +78,11 @@ def test_ten_thousand_ids_of_nine_alphanumerics_are_all_different() -> None:
     assert len(emitted) == 10_000
 
 
-def test_a_native_id_goes_back_to_who_made_it() -> None:
+def test_a_native_id_is_sent_back_to_its_provider() -> None:
     assert projection().call(native("c1", "toolu_own"))[0] == "toolu_own"
 
 
-def test_behind_a_gateway_an_id_goes_back_to_the_model_that_made_it_and_to_no_other() -> None:
+def test_a_gateway_id_is_sent_only_to_the_model_that_made_it() -> None:
     router = READERS["openrouter"]
     made = projection(PROFILES["openrouter"], router)
     assert made.call(native("c1", "toolu_own", router))[0] == "toolu_own"
@@ -95,18 +95,18 @@ def test_behind_a_gateway_an_id_goes_back_to_the_model_that_made_it_and_to_no_ot
     "origin",
     [READERS["openai_chat"], Binding("copy", "anthropic", "https://copy.example"), Binding("x", "anthropic")],
 )
-def test_a_native_id_goes_to_nobody_else(origin: Binding) -> None:
+def test_a_native_id_is_not_sent_to_another_provider(origin: Binding) -> None:
     assert projection().call(native("c1", "toolu_foreign", origin))[0] == mint("anthropic", CallId("c1"))
     assert projection(reader=None).call(native("c1", "toolu_own"))[0] != "toolu_own"
 
 
 @pytest.mark.parametrize("data", ["functions.read:0", "", "n" * 65, "a b", "toolu_x\n", "\u00e9"])
-def test_a_native_id_that_is_not_of_the_form_is_not_sent(data: str) -> None:
+def test_a_native_id_of_another_form_is_not_sent(data: str) -> None:
     assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().call(native("c1", data))[0])
 
 
 @pytest.mark.requirement("REQ-915-016")
-def test_a_native_id_that_is_taken_gives_way() -> None:
+def test_a_native_id_already_in_use_is_replaced() -> None:
     made = projection()
     first = canonical(1)
     ids = [made.call(native("a", "toolu_same"))[0], made.call(native("b", "toolu_same"))[0]]
@@ -116,7 +116,7 @@ def test_a_native_id_that_is_taken_gives_way() -> None:
 
 
 @pytest.mark.requirement("REQ-915-014")
-def test_what_a_lane_has_given_it_gives_again_and_to_nobody_else() -> None:
+def test_a_lane_keeps_its_ids_and_never_reuses_them() -> None:
     earlier = projection()
     first = earlier.call(native("a", "toolu_same"))[0]
     calls, used, index = earlier.new_state()
@@ -129,12 +129,12 @@ def test_what_a_lane_has_given_it_gives_again_and_to_nobody_else() -> None:
 @every_dialect
 @examples(300)
 @given(name=st.text(max_size=200))
-def test_any_name_becomes_one_the_dialect_takes(dialect: Dialect, name: str) -> None:
+def test_any_name_becomes_valid_for_the_dialect(dialect: Dialect, name: str) -> None:
     assert re.fullmatch(dialect.ids.tool_name_pattern, tool_name(name, dialect.ids.tool_name_pattern))
 
 
 @every_dialect
-def test_legal_names_stay_and_illegal_ones_stay_apart(dialect: Dialect) -> None:
+def test_valid_names_are_kept_and_invalid_names_stay_distinct(dialect: Dialect) -> None:
     pattern = dialect.ids.tool_name_pattern
     assert tool_name("read_file-2", pattern) == "read_file-2"
     illegal = [

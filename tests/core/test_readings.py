@@ -53,7 +53,7 @@ def check(value: Schema) -> ArgumentCheck:
     ],
     ids=str,
 )
-def test_a_text_that_is_the_json_of_the_schemas_type_is_read_as_that(
+def test_a_string_with_json_of_the_schema_type_is_parsed(
     schema: Schema, said: JsonValue, meant: JsonValue
 ) -> None:
     reading = only_reading({"x": said}, check(schema))
@@ -86,7 +86,7 @@ def test_a_text_that_is_the_json_of_the_schemas_type_is_read_as_that(
     ],
     ids=str,
 )
-def test_a_value_without_a_reading_that_fits_is_left_to_the_model(schema: Schema, said: JsonValue) -> None:
+def test_a_value_without_a_valid_reading_is_unchanged(schema: Schema, said: JsonValue) -> None:
     assert only_reading({"x": said}, check(schema)) is None
 
 
@@ -106,14 +106,14 @@ def branches(*kinds: tuple[Schema, Schema]) -> Schema:
         branches((INTEGER, INTEGER), (FLAG, TEXT), (TEXT, INTEGER)),
     ],
 )
-def test_of_two_readings_that_fit_none_is_chosen(schema: Schema) -> None:
+def test_an_ambiguous_value_is_unchanged(schema: Schema) -> None:
     assert only_reading({"x": {"a": "1", "b": "2"}}, check(schema)) is None
 
 
 @pytest.mark.parametrize(
     "schema", [TEXT, {"anyOf": [INTEGER, TEXT]}, {"type": ["integer", "string"]}, {}, {"enum": ["3", 3]}]
 )
-def test_a_text_stays_a_text_where_the_schema_accepts_one(schema: Schema) -> None:
+def test_a_string_is_unchanged_if_the_schema_accepts_strings(schema: Schema) -> None:
     reading = only_reading({"x": "3"}, check(schema))
     assert reading is None
     both: Schema = {"type": "object", "properties": {"x": schema, "y": INTEGER}}
@@ -139,7 +139,7 @@ SCHEMAS = st.sampled_from(KINDS) | st.lists(st.sampled_from(KINDS), min_size=1, 
 
 
 @given(SCHEMAS, VALUES)
-def test_a_value_that_fits_is_never_changed_and_a_reading_always_fits(schema: Schema, value: object) -> None:
+def test_valid_values_are_unchanged_and_readings_are_valid(schema: Schema, value: object) -> None:
     compiled, said = check(schema), {"x": value}
     before = json.dumps(said)
     reading = only_reading(said, compiled)  # type: ignore[arg-type]  # JSON

@@ -41,12 +41,12 @@ def completion(*results: ToolResult) -> ToolResult | None:
         ((ToolResult("c1", None, is_complete=False), ToolResult("c1", "x")), "complete"),
     ],
 )
-def test_the_status_of_a_block_decides(results: tuple[ToolResult, ...], status: str | None) -> None:
+def test_the_status_of_a_result_block_decides_the_call_status(results: tuple[ToolResult, ...], status: str | None) -> None:
     found = completion(*results)
     assert (None if found is None else found.status) == status
 
 
-def test_the_first_real_result_wins_and_a_different_one_is_kept_beside_it() -> None:
+def test_the_first_real_result_wins_and_a_different_one_is_kept_too() -> None:
     blocks = [ToolResult("c1", value) for value in ("one", "one", "two", "two")]
     found = recover([CALL, Message("tool", blocks)]).get(CallId("c1"))
     assert found is not None
@@ -55,7 +55,7 @@ def test_the_first_real_result_wins_and_a_different_one_is_kept_beside_it() -> N
 
 
 @pytest.mark.requirement("REQ-915-048", "PROMISE-2")
-def test_a_result_that_is_there_is_a_completion_whatever_its_source_said_of_it() -> None:
+def test_any_result_with_content_is_a_completion() -> None:
     part, whole = ToolResult("c1", "part", is_complete=False), ToolResult("c1", "x")
     found = recover([CALL, Message("tool", [part, whole])]).get(CallId("c1"))
     assert found is not None
@@ -81,7 +81,7 @@ def test_a_call_without_a_result_is_lost() -> None:
         (ToolResult("c1", content_json=Json(b"null"), is_complete=False), "outcome_unknown"),
     ],
 )
-def test_the_end_of_a_call_with_a_pending_block_is_unknown_and_not_cancelled(
+def test_a_call_with_a_pending_block_is_unknown_not_cancelled(
     block: ToolResult, reason: str
 ) -> None:
     found = recover([CALL, Message("tool", [block])]).get(CallId("c1"))
@@ -89,12 +89,12 @@ def test_the_end_of_a_call_with_a_pending_block_is_unknown_and_not_cancelled(
     assert (found.status, found.reason, found.completion) == ("unknown", reason, None)
 
 
-def test_results_of_no_call_are_not_guessed_into_the_ledger() -> None:
+def test_orphan_results_are_not_added_to_the_ledger() -> None:
     assert len(recover([Message("tool", [ToolResult("gone", "x")])])) == 0
 
 
 @pytest.mark.requirement("REQ-915-047")
-def test_calls_and_results_are_found_under_any_speaker() -> None:
+def test_calls_and_results_are_found_in_messages_of_any_role() -> None:
     ledger = recover(
         [Message("tool", [ToolCall("c1", "read")]), Message("assistant", [ToolResult("c1", "x")])]
     )
@@ -104,7 +104,7 @@ def test_calls_and_results_are_found_under_any_speaker() -> None:
 
 
 @pytest.mark.requirement("PROMISE-2", "REQ-915-022")
-def test_a_result_of_a_repeated_id_is_given_to_one_call_only() -> None:
+def test_a_result_of_a_repeated_id_belongs_to_one_call_only() -> None:
     messages = [CALL, CALL, Message("tool", [ToolResult("c1", "R1.")]), Message("user", [Text("go")])]
     ledger = recover(messages)
     assert [item.completion is not None for item in ledger.interactions()] == [False, True]
@@ -114,7 +114,7 @@ def test_a_result_of_a_repeated_id_is_given_to_one_call_only() -> None:
 
 @examples(200)
 @given(conversations())
-def test_recovering_changes_no_byte_of_what_is_sent_but_why_a_result_is_missing(
+def test_recovery_changes_only_the_reason_of_missing_results(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, _ = conversation

@@ -71,7 +71,7 @@ def called(said: list[Said]) -> list[str]:
 @every_dialect
 @examples(60)
 @given(conversation=conversations())
-def test_every_call_is_answered_once_directly_behind_it_and_in_call_order(
+def test_each_call_is_answered_once_directly_after_it_in_call_order(
     conversation: tuple[list[Message], Ledger], dialect: Dialect
 ) -> None:
     said, report = walked(conversation[0], dialect, conversation[1], READERS[dialect.name])
@@ -91,7 +91,7 @@ def test_every_call_is_answered_once_directly_behind_it_and_in_call_order(
 
 @pytest.mark.requirement("REQ-915-039")
 @pytest.mark.parametrize("reason", REASONS)
-def test_a_synthetic_result_says_why_and_blames_nobody(reason: Reason) -> None:
+def test_a_synthetic_result_states_its_reason_neutrally(reason: Reason) -> None:
     ledger = Ledger([ToolCallRecord(CallId("c1"), "read", sealed=reason)])
     said, report = walked([model(ONE)], ANTHROPIC, ledger)
     (answer,) = answers(said)
@@ -101,7 +101,7 @@ def test_a_synthetic_result_says_why_and_blames_nobody(reason: Reason) -> None:
     assert len(set(SYNTHETIC.values())) == len(get_args(Reason)) + 1  # and of a call that is running
 
 
-def test_the_reason_follows_what_the_ledger_knows() -> None:
+def test_the_reason_of_a_synthetic_result_comes_from_the_ledger() -> None:
     ledger = Ledger().apply(
         Scheduled(CallId("new"), "r"), Scheduled(CallId("begun"), "r"), Started(CallId("begun"))
     )
@@ -117,7 +117,7 @@ def test_the_reason_follows_what_the_ledger_knows() -> None:
 
 
 @pytest.mark.requirement("REQ-915-008")
-def test_what_stood_between_goes_after_the_group_in_its_own_order() -> None:
+def test_blocks_between_calls_and_results_follow_the_group_in_order() -> None:
     stop, wait = human(Text("stop")), model(Text("wait"))
     first, second = ToolResult("c1", "a"), ToolResult("c2", "b")
     said, _ = walked([human(), model(TWO, ONE), stop, tool(first), wait, tool(second), human()], OPENAI_CHAT)
@@ -131,7 +131,7 @@ ONE_CALL = replace(LLAMA_CPP, turns=replace(LLAMA_CPP.turns, calls_together=Fals
 @pytest.mark.requirement("REQ-915-008")
 @examples(200)
 @given(conversations())
-def test_where_a_message_holds_one_call_nothing_else_of_it_changes(
+def test_splitting_a_message_into_single_calls_changes_nothing_else(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, ledger = conversation
@@ -148,7 +148,7 @@ def test_where_a_message_holds_one_call_nothing_else_of_it_changes(
     assert all(sum(isinstance(block, Called) for block in blocks) < 2 for _, blocks in parted)
 
 
-def test_what_stands_before_a_call_goes_with_that_call() -> None:
+def test_blocks_before_a_call_stay_with_that_call() -> None:
     said, _ = walked([human(), model(Text("a"), ONE, Text("b"), TWO, Text("c"))], ONE_CALL)
     texts = [
         [block.text for block in blocks if isinstance(block, Text)]
@@ -194,7 +194,7 @@ def thought(
 
 
 @pytest.mark.requirement("REQ-915-023")
-def test_own_thinking_goes_back_as_it_came() -> None:
+def test_native_thinking_is_sent_back_unchanged() -> None:
     assert thought(model(OWN, Text("t"), ONE)) == [OWN, Text("t"), *CALLED]
 
 
@@ -207,7 +207,7 @@ def test_own_thinking_goes_back_as_it_came() -> None:
         Binding("claude", "anthropic", "https://copy.example", CLAUDE.account, CLAUDE.model),
     ],
 )
-def test_foreign_thinking_stays_behind(origin: Binding) -> None:
+def test_foreign_thinking_is_not_sent(origin: Binding) -> None:
     foreign = Thinking("f", ProviderState("signature", quote("c2ln"), origin))
     assert thought(model(foreign, Text("t"))) == [Text("t")]
     assert thought(model(foreign, Text("t")), "text") == [Text("[Reasoning: f]"), Text("t")]
@@ -222,7 +222,7 @@ def test_thinking_excluded_by_policy_or_by_the_dialect_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("vendor", ["kimi", "deepseek"])
-def test_thinking_excluded_by_policy_goes_back_with_calls_to_a_maker_that_demands_it(vendor: str) -> None:
+def test_required_thinking_is_sent_with_calls_despite_the_policy(vendor: str) -> None:
     maker = READERS[vendor]
     own = Thinking("t", ProviderState("reasoning_content", quote("reasoning_content"), maker))
     said, _ = walked([human(), model(own, ONE), model(own, Text("t"))], PROFILES[vendor], None, maker, "drop")
@@ -239,11 +239,11 @@ def test_thinking_excluded_by_policy_goes_back_with_calls_to_a_maker_that_demand
         Thinking("", ProviderState("redacted", quote(""), CLAUDE)),
     ],
 )
-def test_thinking_without_a_seal_or_with_an_empty_one_stays_behind(block: Thinking) -> None:
+def test_thinking_without_a_seal_is_not_sent(block: Thinking) -> None:
     assert thought(model(block, Text("t"))) == [Text("t")]
 
 
-def test_thinking_under_another_speaker_or_after_other_words_stays_behind() -> None:
+def test_thinking_of_another_role_or_after_other_text_is_not_sent() -> None:
     assert thought(human(OWN, Text("t"))) == [Text("t")]
     assert thought(model(Text("t"), OWN, ONE)) == [Text("t"), *CALLED]
 
@@ -262,7 +262,7 @@ def test_thinking_from_before_an_epoch_has_no_seal() -> None:
 
 @every_dialect
 @pytest.mark.parametrize("words", ["", " ", "\n\t", "\u00a0", "\u2003", "\x1c", "\x85"])
-def test_blank_texts_are_left_out_and_so_are_messages_that_held_only_those(
+def test_blank_texts_and_messages_of_blank_texts_are_omitted(
     dialect: Dialect, words: str
 ) -> None:
     messages = [
@@ -285,7 +285,7 @@ def test_blank_texts_are_left_out_and_so_are_messages_that_held_only_those(
 
 
 @every_dialect
-def test_code_is_a_fenced_text_and_media_without_a_place_a_note(dialect: Dialect) -> None:
+def test_code_becomes_fenced_text_and_unsupported_media_a_note(dialect: Dialect) -> None:
     said, _ = walked([human(), model(Code("x = 1", "py"), Media("image/png", PIXEL))], dialect)
     *_, code, note = said[1][1]
     assert code == Text("```py\nx = 1\n```")
@@ -293,7 +293,7 @@ def test_code_is_a_fenced_text_and_media_without_a_place_a_note(dialect: Dialect
 
 
 @every_dialect
-def test_media_stays_where_the_dialect_takes_it_and_holds_something(dialect: Dialect) -> None:
+def test_nonempty_media_stay_where_the_dialect_accepts_them(dialect: Dialect) -> None:
     image, document = Media("image/png", PIXEL), Media("application/pdf", "aGk=")
     (message,), _ = walked([human(image, document, Media("image/png"))], dialect)
     kept = [block for block in message[1] if isinstance(block, Media)]
@@ -317,7 +317,7 @@ def used(dialect: Dialect, *results: ToolResult) -> tuple[list[Answer], list[Sai
 
 
 @every_dialect
-def test_media_stay_in_a_result_or_follow_all_results_and_none_is_lost_in_silence(dialect: Dialect) -> None:
+def test_media_of_results_stay_inside_or_follow_all_results(dialect: Dialect) -> None:
     """Scenario 42: where a result cannot hold an image, it says that the image follows."""
     first = ToolResult("c1", "seen", media=[IMAGE, SOUND])
     second = ToolResult("c2", {"a": 1}, media=[DOCUMENT])
@@ -337,7 +337,7 @@ def kind(media: Media) -> str:
     return "image" if media.media_type.startswith("image/") else "document"
 
 
-def test_what_follows_the_results_is_numbered_as_the_results_say() -> None:
+def test_media_after_the_results_have_the_numbers_that_results_mention() -> None:
     results = [ToolResult("c1", "a", media=[IMAGE]), ToolResult("c2", error="b", media=[IMAGE])]
     given_out, (follow, _), _ = used(OPENAI_CHAT, *results)
     assert [(answer.words, answer.failed) for answer in given_out] == [
@@ -347,18 +347,18 @@ def test_what_follows_the_results_is_numbered_as_the_results_say() -> None:
     assert follow == ("user", (Text("[Attachment 1:]"), IMAGE, Text("[Attachment 2:]"), IMAGE))
 
 
-def test_a_failed_tool_result_contains_only_text_and_its_media_follow() -> None:
+def test_a_failed_result_is_text_and_its_media_follow() -> None:
     (failed, _), (follow, _), _ = used(ANTHROPIC, ToolResult("c1", error="no", media=[IMAGE]))
     assert failed.media == ()
     assert IMAGE in follow[1]
 
 
-def test_blank_words_beside_media_are_left_out() -> None:
+def test_blank_text_next_to_media_is_omitted() -> None:
     (blank, _), _, _ = used(ANTHROPIC, ToolResult("c1", " \n", media=[IMAGE]))
     assert (blank.words, blank.media) == (b'""', (IMAGE,))
 
 
-def test_an_image_that_is_too_large_for_the_dialect_leaves_a_note() -> None:
+def test_an_image_too_large_for_the_dialect_becomes_a_note() -> None:
     large = Media("image/png", "A" * 8 * 2**20)
     (noted, _), _, report = used(ANTHROPIC, ToolResult("c1", "seen", media=[large]))
     assert noted.media == ()
@@ -367,7 +367,7 @@ def test_an_image_that_is_too_large_for_the_dialect_leaves_a_note() -> None:
 
 
 @pytest.mark.parametrize("reader", BINDINGS, ids=str)
-def test_the_media_of_a_late_result_and_of_an_orphan_go_with_their_text(reader: Binding) -> None:
+def test_media_of_late_and_orphan_results_accompany_their_text(reader: Binding) -> None:
     ledger = Ledger().apply(
         RequestSent(1, 1, reader, 0, 1, ((CallId("c1"), "lost"),)),
         Returned(CallId("c1"), quote("L"), (IMAGE,)),
@@ -380,13 +380,13 @@ def test_the_media_of_a_late_result_and_of_an_orphan_go_with_their_text(reader: 
     assert said.index("without its call") < said.index(PIXEL)
 
 
-def test_in_words_the_media_of_a_result_stand_behind_it() -> None:
+def test_media_follow_a_result_rendered_as_text() -> None:
     results = tool(ToolResult("c1", "x", media=[IMAGE]), ToolResult("c2", "y"))
     said, _ = walked([human(), model(ONE, TWO), results], ANTHROPIC, state=RenderState(plain=True))
     assert [type(block) for block in said[-1][1]] == [Text, Media, Text]
 
 
-def test_media_that_follow_results_come_before_a_user_message_where_a_filler_must_stand_between() -> None:
+def test_media_after_results_come_before_the_filler_and_user_message() -> None:
     strict = replace(OPENAI_CHAT, turns=replace(OPENAI_CHAT.turns, user_after_tool="filler"))
     said, _ = walked([human(), model(ONE), tool(ToolResult("c1", "x", media=[IMAGE])), human()], strict)
     assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant", "user", "user"]
@@ -401,7 +401,7 @@ def told(dialect: Dialect, *messages: Message, last: str | None = None) -> list[
     return said
 
 
-def test_a_transcript_that_must_begin_with_the_user_does() -> None:
+def test_a_filler_opens_a_transcript_that_must_begin_with_the_user() -> None:
     filler = ("user", (Text(ANTHROPIC.turns.filler_first),))
     assert told(ANTHROPIC, model(Text("t")), human())[0] == filler
     assert told(ANTHROPIC, model(Text("t")), human(), last="user")[0][0] == "assistant"
@@ -409,20 +409,20 @@ def test_a_transcript_that_must_begin_with_the_user_does() -> None:
 
 
 @every_dialect
-def test_no_transcript_ends_with_the_models_words(dialect: Dialect) -> None:
+def test_no_transcript_ends_with_a_model_message(dialect: Dialect) -> None:
     assert told(dialect, human(), model(Text("t")))[-1] == ("user", (Text(dialect.turns.filler_last),))
     assert told(dialect, human())[-1] == ("user", (Text("u"),))
     assert told(dialect)[-1] == ("user", (Text(dialect.turns.filler_last),))
     assert told(dialect, last="user") == []
 
 
-def test_thinking_opens_its_message_even_behind_other_words_of_the_model() -> None:
+def test_thinking_opens_its_message_even_after_other_model_text() -> None:
     said = told(ANTHROPIC, human(), model(Text("t")), model(OWN, Text("so")), human())
     assert [role for role, _ in said] == ["user", "assistant", "user", "assistant", "user"]
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_whatever_nobody_said_is_in_the_report() -> None:
+def test_every_generated_text_is_in_the_report() -> None:
     mistral, kimi = PROFILES["mistral"], PROFILES["kimi"]
     talk = [model(Text("t")), model(ONE), human(), model(Text("t"))]
     assert dict(walked(talk, ANTHROPIC)[1].fillers) == {"first": 1, "last": 1}
@@ -434,7 +434,7 @@ def test_whatever_nobody_said_is_in_the_report() -> None:
 # ---- plain
 
 
-def test_plain_leaves_words_alone_and_puts_the_rest_into_words() -> None:
+def test_the_plain_render_keeps_text_and_describes_the_rest() -> None:
     call = ToolCall("c1", "read", {"a": 1})
     failed = ToolResult("c2", error={"why": "no"})
     messages = [human(), model(OWN, Text("t"), call, TWO), tool(ToolResult("c1", "x"), failed)]
@@ -455,7 +455,7 @@ def test_plain_leaves_words_alone_and_puts_the_rest_into_words() -> None:
 
 
 @pytest.mark.requirement("REQ-915-014", "REQ-915-015", "REQ-915-036")
-def test_a_conversation_of_several_providers_goes_to_either_whole() -> None:
+def test_a_conversation_of_several_providers_renders_completely_for_each() -> None:
     messages = [
         human(Text("question")),
         Message(
@@ -479,5 +479,5 @@ def test_a_conversation_of_several_providers_goes_to_either_whole() -> None:
         assert (b"c2ln" in sent) == (binding == CLAUDE)
 
 
-def test_every_profile_has_a_reader_and_every_reader_a_profile() -> None:
+def test_readers_use_the_dialects_named_by_their_profiles() -> None:
     assert set(READERS) == set(PROFILES)

@@ -26,7 +26,7 @@ def repaired(raw: str) -> JsonObject | None:
 
 @pytest.mark.requirement("U-05")
 @given(OBJECTS, st.sampled_from(["", "json"]))
-def test_a_fence_and_trailing_commas_are_read_past_without_loss(value: dict[str, object], tag: str) -> None:
+def test_code_fences_and_trailing_commas_are_ignored(value: dict[str, object], tag: str) -> None:
     text = json.dumps(value)
     for raw in (f"```{tag}\n{text}\n```", f"  ```{tag}\n{text}\n```\n"):
         found = repaired(raw)
@@ -45,7 +45,7 @@ def test_a_fence_and_trailing_commas_are_read_past_without_loss(value: dict[str,
         ('{"a": ",}", "b": "\\",]",}', {"a": ",}", "b": '",]'}),
     ],
 )
-def test_commas_inside_texts_stay(raw: str, value: object) -> None:
+def test_commas_inside_strings_are_kept(raw: str, value: object) -> None:
     found = repaired(raw)
     assert found is not None
     assert json.loads(found) == value
@@ -65,7 +65,7 @@ def test_commas_inside_texts_stay(raw: str, value: object) -> None:
         '{"a": "\ud800",}',
     ],
 )
-def test_what_could_mean_more_than_one_thing_is_not_read(raw: str) -> None:
+def test_ambiguous_arguments_are_not_repaired(raw: str) -> None:
     assert repaired(raw) is None
 
 

@@ -59,7 +59,7 @@ def chat(*, answered: bool) -> dict[str, Any]:
     }
 
 
-def test_what_the_judge_finds_is_all_that_is_left() -> None:
+def test_a_reproduction_keeps_only_the_fault() -> None:
     body = chat(answered=False)
     (wanted,) = {fault.rule for fault in check(json.dumps(body).encode(), dialect("openai_chat"))}
     found = refused(body, "openai_chat", rule=wanted)
@@ -75,7 +75,7 @@ def test_what_the_judge_finds_is_all_that_is_left() -> None:
         assert wanted not in rules
 
 
-def test_where_the_judge_finds_nothing_the_structure_stays_whole() -> None:
+def test_without_a_known_fault_the_complete_structure_is_kept() -> None:
     body = chat(answered=True)
     found = refused(body, "openai_chat", why=f"messages.3: unexpected '{CANARY}' of call_1")
     assert not found.is_minimal
@@ -96,17 +96,17 @@ SAID = st.recursive(
 
 
 @given(said=SAID, name=st.sampled_from(sorted(PROFILES)), key=st.sampled_from(["content", "args", "parts"]))
-def test_nothing_of_what_was_said_is_left_whatever_its_shape(said: Any, name: str, key: str) -> None:
+def test_no_content_is_left_whatever_its_shape(said: Any, name: str, key: str) -> None:
     body = {"model": "m", "messages": [{"role": "user", key: said}], "input": {"a": said}, "contents": [said]}
     assert CANARY not in whole(body, name).request.decode()
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff", b"{", b"[1e999]", b'"' + CANARY.encode()])
-def test_a_body_that_is_not_json_is_told_by_its_length(raw: bytes) -> None:
+def test_an_invalid_json_body_is_described_by_its_length(raw: bytes) -> None:
     assert json.loads(refused(raw, "anthropic").request) == f"[{len(raw)} bytes that are not JSON]"
 
 
-def test_the_list_of_messages_of_a_request_is_no_content_though_arguments_have_its_name() -> None:
+def test_the_message_list_is_kept_although_arguments_share_its_key() -> None:
     call = {
         "type": "function_call",
         "call_id": "call_1",

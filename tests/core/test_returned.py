@@ -33,7 +33,7 @@ IMAGE, LINK = Media("image/png", PIXEL), Media("image/*", url="https://example.t
     ],
     ids=str,
 )
-def test_media_are_taken_out_of_what_was_returned(
+def test_media_are_extracted_from_a_returned_value(
     value: object, words: JsonValue, media: tuple[Media, ...]
 ) -> None:
     json, held = split_output(value)
@@ -42,11 +42,11 @@ def test_media_are_taken_out_of_what_was_returned(
 
 @examples(200)
 @given(values())
-def test_what_holds_no_media_is_ingested_as_ever(value: object) -> None:
+def test_a_value_without_media_is_ingested_as_usual(value: object) -> None:
     assert split_output(value) == (ingest(value).json, ())
 
 
-def test_media_deeper_inside_a_value_are_data() -> None:
+def test_nested_media_are_treated_as_data() -> None:
     json, held = split_output({"image": IMAGE})
     assert held == ()
     assert parse(json) == {"image": {"media_type": "image/png", "data": PIXEL, "url": ""}}
@@ -61,7 +61,7 @@ class Liar:
         raise RuntimeError
 
 
-def test_a_value_that_raises_when_asked_for_its_class_is_read_as_ever() -> None:
+def test_a_value_whose_class_attribute_raises_is_ingested_as_usual() -> None:
     assert split_output([Liar(), IMAGE])[1] == (IMAGE,)
 
 
@@ -78,14 +78,14 @@ def test_a_value_that_raises_when_asked_for_its_class_is_read_as_ever() -> None:
         (Media("image/png", "A" * (MAX_MEDIA_BYTES + 4)), "5242884 bytes"),
     ],
 )
-def test_what_no_provider_can_read_leaves_a_text_where_it_stood(media: Media, why: str) -> None:
+def test_unsupported_media_are_replaced_by_text_in_place(media: Media, why: str) -> None:
     json, held = split_output(["before", media, IMAGE])
     assert held == (IMAGE,)
     assert str(parse(json)).startswith("before\n[An attachment")
     assert why in str(parse(json))
 
 
-def test_the_media_of_one_result_are_bounded_together() -> None:
+def test_the_total_size_of_the_media_of_a_result_is_bounded() -> None:
     half = Media("application/pdf", "A" * (MAX_MEDIA_BYTES // 2))
     json, held = split_output([half, half, IMAGE])
     assert held == (half, half)
@@ -93,7 +93,7 @@ def test_the_media_of_one_result_are_bounded_together() -> None:
     assert len(split_output([IMAGE] * (MAX_MEDIA + 1))[1]) == MAX_MEDIA
 
 
-def test_a_result_that_holds_media_alone_is_complete() -> None:
+def test_a_result_of_media_alone_is_complete() -> None:
     assert ToolResult("c1", media=[IMAGE]).status == "complete"
     assert ToolResult("c1", media=[IMAGE], is_complete=False).status == "complete"
     assert ToolResult("c1").status == "pending"

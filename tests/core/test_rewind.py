@@ -62,7 +62,7 @@ def said(state: SessionState) -> list[str]:
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-6")
-def test_later_messages_leave_the_history_and_all_else_stays(session: Simulated) -> None:
+def test_rewinding_removes_only_later_messages(session: Simulated) -> None:
     before = session.state
     session.write(Rewound(2))
     after = session.state
@@ -76,7 +76,7 @@ def test_later_messages_leave_the_history_and_all_else_stays(session: Simulated)
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
-def test_every_lane_begins_an_epoch_and_its_request_is_accepted(session: Simulated) -> None:
+def test_rewinding_starts_an_accepted_epoch_in_every_lane(session: Simulated) -> None:
     session.send(GPT)
     session.write(Rewound(2), AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     for binding in (CLAUDE, GPT):
@@ -95,7 +95,7 @@ def test_every_lane_begins_an_epoch_and_its_request_is_accepted(session: Simulat
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.parametrize("comes", ["before", "after"])
-def test_a_late_result_of_a_call_that_left_is_kept_and_not_shown(session: Simulated, comes: str) -> None:
+def test_a_late_result_of_a_removed_call_is_recorded_but_not_sent(session: Simulated, comes: str) -> None:
     late = Returned(mint(3), quote("REAL3"))
     news: list[LogEvent] = [late, Rewound(2)]
     session.write(*(news if comes == "before" else reversed(news)))
@@ -108,26 +108,26 @@ def test_a_late_result_of_a_call_that_left_is_kept_and_not_shown(session: Simula
 
 
 @pytest.mark.requirement("PROMISE-2")
-def test_a_late_result_of_a_call_that_stays_is_told_as_ever(session: Simulated) -> None:
+def test_a_late_result_of_a_remaining_call_is_sent(session: Simulated) -> None:
     session.write(Returned(mint(3), quote("REAL3")), Rewound(3))
     session.write(AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     for binding in (CLAUDE, GPT):
         assert text(session.send(binding)).count(b"REAL3") == 1
 
 
-def test_a_summary_does_not_stand_for_what_left(session: Simulated) -> None:
+def test_a_summary_omits_removed_messages(session: Simulated) -> None:
     session.write(Rewound(2))
     history, ledger = session.state.history, session.state.ledger
     assert set(summary_scope(history, ledger, history.length).results) == {mint(1), mint(2)}
 
 
-def test_a_session_that_is_opened_on_a_history_knows_nothing_of_what_left(session: Simulated) -> None:
+def test_a_session_opened_on_a_rewound_history_ignores_removed_messages(session: Simulated) -> None:
     session.write(Rewound(2))
     opened = opening("other", "t", with_ledger(session.state.history, session.state.ledger))
     assert [known.call_id for known in opened.known] == [mint(1), mint(2)]
 
 
-def test_there_is_no_place_where_a_summary_stands_or_a_rewind_was(session: Simulated) -> None:
+def test_a_summary_or_removed_range_is_no_place_to_rewind_to(session: Simulated) -> None:
     second = end_of(session.state.ends, 2)
     assert second is not None
     session.write(Compacted(0, second.length, pack(Message("user", [Text("Summary.")]))))
@@ -147,7 +147,7 @@ def test_there_is_no_place_where_a_summary_stands_or_a_rewind_was(session: Simul
     assert "5 turns; 5 is possible" in refusal(session.state.ends, 9, session.state.turns)
 
 
-def test_what_a_session_without_messages_was_opened_with_can_be_gone_back_to_behind_a_summary() -> None:
+def test_a_session_can_be_rewound_to_its_empty_start_despite_a_summary() -> None:
     made = Simulated()
     made.write(Opened("s", "t"))
     for number in (1, 2):
@@ -157,7 +157,7 @@ def test_what_a_session_without_messages_was_opened_with_can_be_gone_back_to_beh
 
 
 @pytest.mark.parametrize(("place", "why"), [(9, "does not contain"), (3, "does not contain"), (2, None)])
-def test_a_log_from_elsewhere_is_rewound_to_places_only(
+def test_a_foreign_log_is_rewound_only_to_valid_places(
     session: Simulated, place: int, why: str | None
 ) -> None:
     session.write(Rewound(2))
@@ -165,12 +165,12 @@ def test_a_log_from_elsewhere_is_rewound_to_places_only(
     assert found is None if why is None else why in str(found)
 
 
-def test_a_log_from_elsewhere_is_rewound_between_turns_only(session: Simulated) -> None:
+def test_a_foreign_log_is_rewound_only_between_turns(session: Simulated) -> None:
     session.write(AskStarted(5, pack(Message("user", [Text("Go.")]))), TurnStarted(5, 5, CLAUDE))
     assert "turn 5 was open" in str(disorder(session.state, Rewound(2)))
 
 
-def test_the_numbers_of_calls_that_left_are_ranges() -> None:
+def test_numbers_of_removed_calls_are_stored_as_ranges() -> None:
     ranges = with_range(with_range((), 5, 7), 8, 9)
     assert ranges == ((5, 9),)
     assert with_range(ranges, 3, 12) == ((3, 12),)

@@ -38,7 +38,7 @@ def pool(policy: Policy, *, after_output: bool = False, weights: tuple[int, ...]
 
 @given(policy=st.sampled_from(MOVING), members=MEMBERS, occasion=OCCASION)
 @pytest.mark.requirement("REQ-915-043")
-def test_every_member_is_tried_once_and_those_to_avoid_come_last(
+def test_every_member_is_tried_once_and_avoided_members_last(
     policy: Policy, members: dict[str, Member], occasion: Occasion
 ) -> None:
     tried = [first(pool(policy), members, occasion)]
@@ -51,18 +51,18 @@ def test_every_member_is_tried_once_and_those_to_avoid_come_last(
 
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-042")
-def test_a_round_robin_goes_on_with_every_ask() -> None:
+def test_round_robin_advances_with_every_ask() -> None:
     asks = range(1, 8)
     assert "".join(first(pool("round_robin"), FRESH, Occasion(ask)) for ask in asks) == "abcabca"
     assert "".join(first(pool("round_robin"), FRESH, Occasion(ask, 4)) for ask in asks) == "bcabcab"
 
 
-def test_manual_and_failover_begin_with_the_first() -> None:
+def test_manual_and_failover_start_with_the_first_member() -> None:
     for policy in ("manual", "failover"):
         assert {first(Pool("p", NAMES, policy), FRESH, Occasion(ask, 5)) for ask in range(1, 8)} == {"a"}
 
 
-def test_a_member_to_avoid_is_passed_over_unless_all_are() -> None:
+def test_an_avoided_member_is_skipped_unless_all_are_avoided() -> None:
     assert first(pool("failover"), {"a": AVOID}, Occasion(1)) == "b"
     two = {"a": AVOID, "b": AVOID}
     assert [first(pool("round_robin"), two, Occasion(ask)) for ask in (1, 2, 3)] == ["c", "c", "c"]
@@ -76,7 +76,7 @@ def test_a_manual_target_never_moves_by_itself() -> None:
 
 
 @given(weights=st.tuples(*[st.integers(1, 20)] * 3), place=st.integers(0, 10**6))
-def test_a_weighted_pool_gives_each_member_its_share_from_wherever_a_session_begins(
+def test_a_weighted_pool_keeps_its_shares_from_any_starting_point(
     weights: tuple[int, int, int], place: int
 ) -> None:
     whole = sum(weights)
@@ -85,20 +85,20 @@ def test_a_weighted_pool_gives_each_member_its_share_from_wherever_a_session_beg
     assert Counter(served) == dict(zip(NAMES, weights, strict=True))
 
 
-def test_a_weighted_pool_does_not_give_one_member_all_its_turns_at_once() -> None:
+def test_a_weighted_pool_interleaves_its_members() -> None:
     weighted = pool("weighted", weights=(4, 1, 1))
     served = "".join(first(weighted, FRESH, Occasion(ask)) for ask in range(1, 13))
     assert "aaaa" not in served
     assert Counter(served) == {"a": 8, "b": 2, "c": 2}
 
 
-def test_sessions_that_ask_once_are_spread_by_weight() -> None:
+def test_sessions_with_one_ask_are_distributed_by_weight() -> None:
     weighted = pool("weighted", weights=(2, 1, 1))
     served = Counter(first(weighted, FRESH, Occasion(1, place)) for place in range(400))
     assert served == {"a": 200, "b": 100, "c": 100}
 
 
-def test_a_sticky_session_stays_where_its_lane_is_warm() -> None:
+def test_a_sticky_session_stays_with_the_backend_of_its_warm_cache() -> None:
     used = {"b": Member(used=10.0, lane=100), "c": Member(used=20.0, lane=100)}
     assert {first(pool("sticky"), used, Occasion(ask, 0)) for ask in range(1, 9)} == {"b"}
     assert first(pool("sticky"), used | {"b": AVOID}, Occasion(1)) == "c"
@@ -106,7 +106,7 @@ def test_a_sticky_session_stays_where_its_lane_is_warm() -> None:
     assert {first(pool("sticky"), cold, Occasion(1, place)) for place in range(9)} == set(NAMES)
 
 
-def test_the_cheapest_counts_what_a_warm_cache_will_read() -> None:
+def test_the_cheapest_policy_counts_cached_tokens() -> None:
     cheap, dear = Rates(1.0, 0.1, 4.0), Rates(3.0, 0.3, 4.0)
     fresh = {"a": Member(rates=dear), "b": Member(rates=cheap)}
     assert first(pool("cheapest"), fresh, Occasion(1)) == "b"
@@ -117,7 +117,7 @@ def test_the_cheapest_counts_what_a_warm_cache_will_read() -> None:
     assert first(pool("cheapest"), {"c": Member(rates=dear)}, Occasion(1)) == "c"  # others' price is unknown
 
 
-def test_the_least_busy_member_is_chosen_and_of_equals_the_first() -> None:
+def test_the_least_busy_member_is_chosen_and_ties_go_to_the_first() -> None:
     busy = {"a": Member(in_flight=4), "b": Member(in_flight=1), "c": Member(in_flight=1)}
     assert first(pool("least_in_flight"), busy, Occasion(1)) == "b"
     assert first(pool("least_in_flight"), FRESH, Occasion(7)) == "a"
@@ -130,12 +130,12 @@ def test_a_failure_is_followed_by_the_next_in_order(policy: Policy) -> None:
         assert after_failure(pool(policy), FRESH, Occasion(1), [begin], visible=False) == following
 
 
-def test_an_answer_that_was_partly_shown_is_continued_only_where_the_pool_says_so() -> None:
+def test_failover_after_partial_output_requires_the_pool_setting() -> None:
     assert after_failure(pool("failover"), FRESH, Occasion(1), ["a"], visible=True) is None
     after = pool("failover", after_output=True)
     assert after_failure(after, FRESH, Occasion(1), ["a"], visible=True) == "b"
 
 
-def test_a_backend_that_is_no_member_is_followed_by_the_first_untried_one() -> None:
+def test_failover_from_a_non_member_goes_to_the_first_untried_member() -> None:
     assert after_failure(pool("failover"), FRESH, Occasion(1), ["elsewhere"], visible=False) == "a"
     assert after_failure(pool("failover"), FRESH, Occasion(1), [], visible=False) == "a"

@@ -18,7 +18,7 @@ def generator() -> dict[str, Any]:  # Any: the names of a script
     return runpy.run_path(str(ROOT / ".ci" / "rulebook.py"))
 
 
-def test_the_page_in_the_docs_is_the_one_the_data_gives(generator: dict[str, Any]) -> None:  # Any: likewise
+def test_the_rulebook_page_is_up_to_date(generator: dict[str, Any]) -> None:  # Any: likewise
     page = (ROOT / "docs" / "reference" / "rulebook.md").read_text(encoding="utf-8")
     assert page == generator["page"](), "run python .ci/rulebook.py"
 
@@ -29,7 +29,7 @@ def test_the_page_names_every_rule_and_every_profile(generator: dict[str, Any]) 
     assert all(name in page for name in PROFILES)
 
 
-def test_the_page_of_the_dialects_is_the_one_the_data_gives_with_all_of_them() -> None:
+def test_the_dialects_page_is_up_to_date_and_complete() -> None:
     generator = runpy.run_path(str(ROOT / ".ci" / "dialects.py"))
     page = (ROOT / "docs" / "reference" / "dialects.md").read_text(encoding="utf-8")
     assert page == generator["page"](), "run python .ci/dialects.py"
@@ -53,7 +53,7 @@ def test_a_judged_rule_has_a_fault_class_that_can_be_raised() -> None:
     assert all(rule.fault_class in FAULTS for rule in RULES.values() if rule.is_judged)
 
 
-def test_every_rule_is_known_by_its_id_and_belongs_to_a_family() -> None:
+def test_every_rule_has_a_unique_id_and_a_family() -> None:
     prefixes = {prefix for family in PREFIXES.values() for prefix in family}
     for key, rule in RULES.items():
         assert key == rule.id

@@ -14,7 +14,7 @@ def message(number: int) -> list[bytes]:
     return [b'{"content":', literal(number), b"},"]
 
 
-def test_pieces_are_few_and_their_bytes_are_what_was_added() -> None:
+def test_pieces_are_few_and_contain_exactly_the_appended_bytes() -> None:
     text = Segments()
     added = [b"%d," % number * (1 + number % 97) for number in range(5000)]
     for fragment in added:
@@ -23,7 +23,7 @@ def test_pieces_are_few_and_their_bytes_are_what_was_added() -> None:
     assert len(text) == len(list(text)) < 20 + text.size // (PIECE // 4)
 
 
-def test_pages_are_shared_and_what_is_recent_stays_small() -> None:
+def test_pages_are_shared_and_the_recent_part_stays_small() -> None:
     versions = [Segments()]
     for number in range(5 * PAGE):
         versions.append(versions[-1].append(message(number)))
@@ -37,7 +37,7 @@ def test_pages_are_shared_and_what_is_recent_stays_small() -> None:
     assert len(last) == len(list(last))
 
 
-def test_a_page_ends_where_something_that_was_added_ends() -> None:
+def test_a_page_ends_at_the_end_of_an_appended_part() -> None:
     text, ends, random = Segments(), {0}, Random(7)
     for _ in range(2000):
         text = text.append([piece for number in range(random.randrange(1, 4)) for piece in message(number)])
@@ -47,7 +47,7 @@ def test_a_page_ends_where_something_that_was_added_ends() -> None:
         assert text.size == text.paged + sum(map(len, text.recent))
 
 
-def test_what_stands_around_a_text_is_counted_and_joined_with_nothing() -> None:
+def test_bytes_around_a_text_are_counted_and_stay_separate() -> None:
     text = Segments()
     for number in range(PAGE):
         text = text.append(message(number))

@@ -56,13 +56,13 @@ BLOCKS = (
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: type(block).__name__)
-def test_each_block_comes_back_from_a_history_as_it_went_in(block: object) -> None:
+def test_each_block_round_trips_through_a_history(block: object) -> None:
     message = Message("assistant", (Text("before"), block, Text("after")), 3, HOME)  # type: ignore[arg-type]  # one of BLOCKS
     back = unpack(pack(message))
     assert (back, hash(back), repr(back)) == (message, hash(message), repr(message))
 
 
-def test_what_is_kept_in_great_numbers_is_not_visited_by_the_garbage_collector() -> None:
+def test_numerous_values_are_not_tracked_by_the_garbage_collector() -> None:
     packed = pack(Message("assistant", BLOCKS, 1, HOME))
     events = (Opened("s", "t", None, (packed,)), AskStarted(1, packed), RequestSent(1, 1, HOME, 0, 1))
     history = extend(History(), (packed,) * 100)
@@ -73,7 +73,7 @@ def test_what_is_kept_in_great_numbers_is_not_visited_by_the_garbage_collector()
     assert list(history.upto(1)) == [Message("assistant", BLOCKS, 1, HOME)]
 
 
-def test_large_media_stay_one_object_however_often_they_are_packed_and_read() -> None:
+def test_large_media_stay_one_object_when_packed_and_read() -> None:
     large, small = "A" * LARGE, "A" * (LARGE - 1)
     held = (Media("image/png", large), Media("image/png", small), Media("a/b", "\0"), Media("a/b", url="u"))
     message = Message("tool", (ToolResult("c", "r", media=held), Text("x"), held[0]))
@@ -88,7 +88,7 @@ def test_large_media_stay_one_object_however_often_they_are_packed_and_read() ->
     assert pack(again) == packed
 
 
-def test_a_binding_is_one_object_in_all_that_is_read() -> None:
+def test_equal_bindings_are_read_as_one_object() -> None:
     seal = ProviderState("signature", quote("s"), replace(HOME, upstream="Elsewhere"))
     packed = pack(Message("assistant", (*BLOCKS, Thinking("x", seal)), 1, HOME))
     one, two = unpack(packed), unpack(packed)
@@ -119,7 +119,7 @@ def test_a_block_can_be_copied_and_pickled(value: object) -> None:
     assert pickle.loads(pickle.dumps(value)) == value
 
 
-def test_a_block_tells_how_it_is_made() -> None:
+def test_the_repr_of_a_block_is_its_constructor_call() -> None:
     assert list(signature(Text).parameters) == ["text", "json"]
     with pytest.raises(TypeError):
         Text("x", quote("y"))  # type: ignore[call-arg]  # that is the point
@@ -127,7 +127,7 @@ def test_a_block_tells_how_it_is_made() -> None:
         Text("x").json = Quoted(quote("y"))  # type: ignore[misc]  # as above
 
 
-def test_a_ledger_asked_for_one_thing_answers_as_when_asked_for_all() -> None:
+def test_single_ledger_queries_agree_with_the_complete_listing() -> None:
     calls = [CallId(f"hist_tool_{number}") for number in range(6)]
     ledger = Ledger().apply(
         *(Scheduled(call_id, "search") for call_id in calls[:5]),
@@ -172,7 +172,7 @@ def test_a_providers_json_is_read_as_tolerantly_as_before(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a":}', "[1,]", "{} {}", "\ud800", "[" * 100_000])
-def test_what_is_no_json_is_refused_with_a_value_error(text: str) -> None:
+def test_invalid_json_raises_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         load(text)
 
@@ -180,5 +180,5 @@ def test_what_is_no_json_is_refused_with_a_value_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"), [("plain", "plain"), ("é", "é"), ("\ud83d\ude00", "😀"), ("a\ud800b", "a\ufffdb")]
 )
-def test_a_half_pair_is_replaced_and_all_else_kept(text: str, expected: str) -> None:
+def test_a_lone_surrogate_is_replaced_and_the_rest_kept(text: str, expected: str) -> None:
     assert sanitise(text) == expected

@@ -53,7 +53,7 @@ def after(*events: LogEvent) -> SessionState:
     return state
 
 
-def test_a_turn_leaves_its_messages_counts_and_ends() -> None:
+def test_a_turn_records_its_messages_counts_and_end() -> None:
     state = after(
         Opened("s", "openai", "be brief"),
         AskStarted(1, pack(ASKED)),
@@ -72,7 +72,7 @@ def test_a_turn_leaves_its_messages_counts_and_ends() -> None:
     assert ended.apply(Closed()).closed
 
 
-def test_a_round_that_kept_nothing_leaves_no_message_but_its_count() -> None:
+def test_a_round_without_a_message_is_still_counted() -> None:
     state = after(Opened("s", "t"), RoundEnded(1, 1, None, fault="cut", calls=2))
     assert (len(state.history), state.calls) == (0, 2)
 
@@ -89,7 +89,7 @@ def test_a_held_switch_changes_the_target_only_when_applied() -> None:
 
 
 @pytest.mark.requirement("REQ-915-046")
-def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
+def test_an_imported_history_has_the_ledger_recovered_from_its_blocks() -> None:
     messages = (ASKED, ANSWER, Message("tool", [ToolResult(CALL.id, "ok")]))
     state = after(opening("s", "t", History(messages)))
     assert state.ledger == History(messages).ledger
@@ -113,7 +113,7 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
     assert b'"u"' not in b"".join(lanes.of(OPENAI)._segments)
 
 
-def test_a_lane_that_is_replayed_counts_the_messages_that_a_summary_has_replaced() -> None:
+def test_a_replayed_lane_counts_messages_replaced_by_a_summary() -> None:
     log: list[LogEvent] = [Opened("s", "t"), *[AskStarted(number, pack(ASKED)) for number in range(1, 301)]]
     log += [RequestSent(1, 1, OPENAI, 0, 300), Compacted(0, 300, pack(Message("user", [Text("summary")])))]
     state, lanes = rebuild(log, rules)
@@ -123,7 +123,7 @@ def test_a_lane_that_is_replayed_counts_the_messages_that_a_summary_has_replaced
     assert lanes.unrendered_messages(OPENAI, state.history) == 1
 
 
-def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
+def test_a_lane_contains_the_history_at_the_time_of_its_request() -> None:
     log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(ASKED)), AskStarted(2, pack(ASKED))]
     _, lanes = rebuild([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
     assert lanes.of(OPENAI)._state.cursor == 1
@@ -132,7 +132,7 @@ def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
 
 
 @pytest.mark.requirement("PROMISE-3")
-def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
+def test_a_rebuild_may_pause_and_resume_anywhere() -> None:
     for seed in range(share(480)):
         session = simulated(*history(seed), seed)
         state, lanes = SessionState(), Lanes(rules)
@@ -146,7 +146,7 @@ def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
             assert text(lanes.render(binding, state.history, state.ledger)) == text(session.render(binding))
 
 
-def test_a_log_that_is_only_read_renders_nothing_and_its_lanes_are_made_when_one_is_asked_for() -> None:
+def test_reading_a_log_renders_no_lane_until_one_is_requested() -> None:
     asked: list[Binding] = []
 
     def counted(binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
@@ -161,7 +161,7 @@ def test_a_log_that_is_only_read_renders_nothing_and_its_lanes_are_made_when_one
     assert set(asked) == {sent[0]} < set(sent)
 
 
-def test_requests_in_a_row_are_rendered_as_one_and_end_where_they_ended() -> None:
+def test_consecutive_requests_are_rendered_together_with_their_boundaries() -> None:
     """A host that wants words of the model between two of the user's has them where a request ended, and only there."""
     asked: list[Binding] = []
 
@@ -185,7 +185,7 @@ def test_requests_in_a_row_are_rendered_as_one_and_end_where_they_ended() -> Non
         assert len(asked) == 2 or rules(binding)[0].reasoning.binding == "upstream"
 
 
-def test_what_a_gateway_was_sent_before_it_was_known_who_serves_there_stays_as_it_was() -> None:
+def test_a_gateways_lane_is_unchanged_when_its_upstream_becomes_known() -> None:
     """Reasoning that was made through another backend goes back once this one has answered, not before."""
     router = next(each for each in BINDINGS if each.backend == "router")
     live = Simulated()
@@ -202,7 +202,7 @@ def test_what_a_gateway_was_sent_before_it_was_known_who_serves_there_stays_as_i
     assert b"".join(lanes.of(router)._segments) == was
 
 
-def test_an_epoch_of_which_the_log_says_nothing_begins_with_the_first_request_behind_what_ended_the_last() -> (
+def test_an_unlogged_epoch_starts_with_the_next_request() -> (
     None
 ):
     summary = pack(Message("user", [Text("summary")]))
@@ -216,7 +216,7 @@ def test_an_epoch_of_which_the_log_says_nothing_begins_with_the_first_request_be
     assert b"".join(lane._segments).count(b"user") == 2
 
 
-def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> None:
+def test_replay_keeps_the_order_of_results_and_seals() -> None:
     """Only the first of these calls ended before its request; a result behind a seal is late."""
     first, second = CallId("hist_tool_1"), CallId("hist_tool_2")
     log: list[LogEvent] = [
@@ -231,7 +231,7 @@ def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> N
     assert state.ledger.late == (second,)
 
 
-def test_a_session_counts_the_bytes_of_what_it_was_told() -> None:
+def test_a_session_counts_the_bytes_of_its_input() -> None:
     said, result = pack(Message("user", [Text("x" * 5000)])), quote("y" * 7000)
     log: list[LogEvent] = [
         Opened("s", "t", messages=(pack(ASKED),)),
@@ -258,7 +258,7 @@ def test_a_conversation_shows_each_result_once_after_its_call() -> None:
     assert list(with_ledger(History([ASKED, ANSWER]), Ledger())) == [ASKED, ANSWER]
 
 
-def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
+def test_call_events_and_session_events_may_interleave_in_any_order() -> None:
     calls: list[LogEvent] = [Scheduled(CALL.id, "read"), Started(CALL.id), Returned(CALL.id, quote("ok"))]
     others: list[LogEvent] = [
         AskStarted(1, pack(ASKED)),
@@ -271,7 +271,7 @@ def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
     assert after(opened, *mixed).ledger.get(CallId("hist_tool_1")) is not None
 
 
-def test_what_was_said_since_the_import_keeps_its_seals_in_a_lane_that_begins_after_a_compaction() -> None:
+def test_seals_after_an_import_survive_a_later_compaction() -> None:
     claude = BINDINGS[1]
     imported = [Message("user", [Text(f"{number}")]) for number in range(6)]
     thought = Thinking("hm", ProviderState("signature", quote("c2ln"), claude))
@@ -285,7 +285,7 @@ def test_what_was_said_since_the_import_keeps_its_seals_in_a_lane_that_begins_af
     assert b"c2ln" in text(session.send(claude))
 
 
-def test_reasoning_in_the_clear_that_was_said_since_the_import_outlives_a_compaction_of_what_was_before_it() -> (
+def test_plain_reasoning_after_an_import_survives_a_compaction_before_it() -> (
     None
 ):
     kimi = READERS["kimi"]
@@ -310,7 +310,7 @@ IMPORTED = (
 )
 
 
-def test_nothing_of_a_state_is_visited_by_the_garbage_collector() -> None:
+def test_a_state_is_not_tracked_by_the_garbage_collector() -> None:
     state = after(opening("s", "t", History(IMPORTED)), AskStarted(1, pack(ASKED)))
     assert len(state.ledger) == 1
     gc.collect()  # what is a tuple of such things is no longer tracked then
@@ -319,7 +319,7 @@ def test_nothing_of_a_state_is_visited_by_the_garbage_collector() -> None:
         assert not gc.is_tracked(kept)
 
 
-def test_a_session_opened_on_anothers_history_takes_over_how_calls_ended_and_not_what_was_sent_or_runs() -> (
+def test_a_session_on_a_copied_history_inherits_only_completions() -> (
     None
 ):
     calls = [ToolCall(f"hist_tool_{number}", "read") for number in range(1, 5)]
@@ -339,7 +339,7 @@ def test_a_session_opened_on_anothers_history_takes_over_how_calls_ended_and_not
     assert decode_event(encode_event(opened)) == opened
 
 
-def test_a_ledger_of_an_import_learns_of_its_calls_and_of_others() -> None:
+def test_an_imported_ledger_records_its_own_and_new_calls() -> None:
     opened = after(opening("s", "t", History(IMPORTED)))
     state = opened.apply(Scheduled(CallId("d"), "read")).apply(Returned(CallId("d")))
     first = state.ledger.get(CallId("c"))
@@ -351,7 +351,7 @@ def test_a_ledger_of_an_import_learns_of_its_calls_and_of_others() -> None:
     )
 
 
-def test_where_an_ask_begins_is_known_through_all_its_turns_and_what_is_made_shorter() -> None:
+def test_the_start_of_an_ask_is_known_across_turns_and_compaction() -> None:
     said, answer = pack(Message("user", (Text("Go."),))), pack(Message("assistant", (Text("Well."),)))
     turn = (TurnStarted(1, 1, CLAUDE), RoundEnded(1, 1, answer), TurnEnded(1, "complete"))
     second = (TurnStarted(2, 2, CLAUDE), RoundEnded(2, 1, answer), TurnEnded(2, "handed_over"))
@@ -363,7 +363,7 @@ def test_where_an_ask_begins_is_known_through_all_its_turns_and_what_is_made_sho
     assert rebuild(over, rules)[0].asked_at == 0
 
 
-def test_the_ids_of_calls_that_may_have_run_in_lost_events_are_given_to_no_others() -> None:
+def test_call_ids_possibly_used_in_lost_events_are_not_reused() -> None:
     answer = pack(Message("assistant", (Text("Well."),)))
     log: list[LogEvent] = [Opened("s", "a"), TurnStarted(1, 1, CLAUDE), RoundEnded(1, 1, answer, calls=2)]
     assert rebuild(log, rules)[0].calls == 2

@@ -23,7 +23,7 @@ KINDS = pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__nam
 
 
 @KINDS
-def test_the_type_of_an_event_is_its_tag_and_names_its_class(kind: type[Struct]) -> None:
+def test_the_type_of_an_event_is_its_tag_and_matches_its_class(kind: type[Struct]) -> None:
     words = kind.__struct_config__.tag
     assert getattr(kind, "type") == words  # noqa: B009  the base class of all structs has no such attribute
     assert "".join(word.title() for word in str(words).split("_")) + "Event" == kind.__name__

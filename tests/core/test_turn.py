@@ -236,7 +236,7 @@ def endless(refused: int) -> Iterator[Outcome]:
 
 @pytest.mark.requirement("U-13")
 @pytest.mark.parametrize("rounds", [1, 2, 5, 25])
-def test_rounds_are_bounded_and_the_last_is_asked_with_tools_off(rounds: int) -> None:
+def test_rounds_are_bounded_and_the_last_has_tools_disabled(rounds: int) -> None:
     steps, ended = played(turn(Bounds(rounds)), endless(0))
     renders = [step for step in steps if isinstance(step, RenderStep)]
     assert [step.tools_off for step in renders] == [False] * (rounds - 1) + [True]
@@ -248,7 +248,7 @@ def test_rounds_are_bounded_and_the_last_is_asked_with_tools_off(rounds: int) ->
 
 @pytest.mark.requirement("U-06")
 @pytest.mark.parametrize("corrections", [1, 2, 3])
-def test_rounds_in_which_every_call_was_refused_are_bounded(corrections: int) -> None:
+def test_rounds_in_which_every_call_is_denied_are_bounded(corrections: int) -> None:
     steps, _ = played(turn(Bounds(25, corrections)), endless(len(CALLS.calls)))
     assert sum(isinstance(step, BatchStep) for step in steps) == corrections
     assert [step.tools_off for step in steps if isinstance(step, RenderStep)] == [False] * corrections + [
@@ -257,7 +257,7 @@ def test_rounds_in_which_every_call_was_refused_are_bounded(corrections: int) ->
 
 
 @pytest.mark.requirement("U-06")
-def test_a_round_with_one_valid_call_starts_the_count_anew() -> None:
+def test_a_round_with_a_valid_call_resets_the_count() -> None:
     outcomes = [
         outcome
         for refused in (2, 2, 1, 2, 2, 2)
@@ -268,7 +268,7 @@ def test_a_round_with_one_valid_call_starts_the_count_anew() -> None:
     assert [step.tools_off for step in steps if isinstance(step, RenderStep)] == [False] * 6 + [True]
 
 
-def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
+def test_a_rejected_transcript_is_rewritten_once_per_turn() -> None:
     refused = TranscriptRefused("400")
     steps, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), refused]))
     assert [type(step) for step in steps] == [
@@ -283,14 +283,14 @@ def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
     assert (ended.status, ended.elsewhere, ended.refused) == ("failed", True, True)
 
 
-def test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn() -> None:
+def test_a_recovered_rejection_is_not_the_cause_of_a_cancelled_turn() -> None:
     refused = TranscriptRefused("400", cause=Cause("transcript", 400))
     _, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), Stopped()]))
     assert ended is not None
     assert (ended.status, ended.cause) == ("cancelled", None)
 
 
-def test_refused_reasoning_is_left_out_before_everything_is_said_in_plain_words() -> None:
+def test_rejected_reasoning_is_dropped_before_a_plain_render() -> None:
     refused = TranscriptRefused("400", reasoning=True)
     again = (Ready(), Ready(), refused)
     steps, ended = played(turn(Bounds()), iter([Ready(), refused, *again, *again]))
@@ -300,7 +300,7 @@ def test_refused_reasoning_is_left_out_before_everything_is_said_in_plain_words(
 
 
 @pytest.mark.parametrize("approved", [(), CALLS.calls])
-def test_a_turn_that_waited_goes_on_from_its_step_as_if_it_had_not_been_put_down(
+def test_a_deferred_turn_resumes_at_its_step(
     approved: tuple[ToolCall, ...],
 ) -> None:
     asked: tuple[Outcome, ...] = (Ready(), Answered(CALLS, ONE))
@@ -330,7 +330,7 @@ def test_a_turn_that_waited_goes_on_from_its_step_as_if_it_had_not_been_put_down
     assert [step.tools_off for step in whole if isinstance(step, RenderStep)] == [False, False, False, True]
 
 
-def test_a_turn_that_is_cancelled_while_it_waits_has_the_rounds_it_was_answered_in() -> None:
+def test_a_turn_cancelled_while_deferred_counts_its_finished_rounds() -> None:
     outcomes: list[Outcome] = [
         Ready(),
         Answered(CALLS, ONE),
@@ -357,7 +357,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("step", "wrong"), WRONG)
-def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wrong: Outcome) -> None:
+def test_an_outcome_that_does_not_fit_the_step_is_a_programming_error(step: type[Step], wrong: Outcome) -> None:
     way: dict[type[Step], tuple[Outcome, ...]] = {
         RenderStep: (),
         RewriteStep: (TranscriptRefused("judged"),),
@@ -371,7 +371,7 @@ def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wr
         played(turn(Bounds()), iter([*way[step], wrong]))
 
 
-def test_refused_media_are_replaced_where_they_are_named_and_all_at_the_third_refusal() -> None:
+def test_named_rejected_media_are_replaced_and_all_media_the_third_time() -> None:
     refused = MediaRefused("400", ("a",), ("b", "c"))
     unnamed = MediaRefused("400", (), ("b",))
     outcomes: list[Outcome] = [
@@ -404,7 +404,7 @@ def kinds(steps: list[Step]) -> list[str]:
     return [type(step).__name__ for step in steps if not isinstance(step, RenderStep | GenerateStep)]
 
 
-def test_an_empty_answer_is_asked_for_again_and_the_second_fails_the_turn_which_may_go_elsewhere() -> None:
+def test_a_second_empty_answer_fails_the_turn_and_allows_failover() -> None:
     steps, ended = played(turn(Bounds()), iter([Ready(), EMPTY, Ready(), EMPTY]))
     assert [step.again != "" for step in steps if isinstance(step, RenderStep)] == [False, True]
     assert ended is not None
@@ -412,7 +412,7 @@ def test_an_empty_answer_is_asked_for_again_and_the_second_fails_the_turn_which_
     assert (ended.usage, ended.cause) == (ONE + ONE, Cause("model_fault"))
 
 
-def test_an_empty_answer_behind_tool_results_is_told_and_the_second_is_complete() -> None:
+def test_a_second_empty_answer_after_tool_results_completes_the_turn() -> None:
     ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), BatchOutcome()]
     steps, ended = played(turn(Bounds()), iter([*ran, Ready(), EMPTY, Ready(), Ready(), EMPTY]))
     assert kinds(steps) == ["BatchStep", "InstructStep", "CloseStep"]
@@ -420,7 +420,7 @@ def test_an_empty_answer_behind_tool_results_is_told_and_the_second_is_complete(
     assert (ended.status, ended.why, ended.rounds) == ("complete", "", 3)
 
 
-def test_a_turn_that_waited_knows_that_it_has_tool_results() -> None:
+def test_a_resumed_turn_knows_its_tool_results() -> None:
     waited: list[Outcome] = [
         Ready(),
         Answered(CALLS, ONE),
@@ -434,14 +434,14 @@ def test_a_turn_that_waited_knows_that_it_has_tool_results() -> None:
     assert played(turn(Bounds(), step), iter([CallsResolved(), Ready(), EMPTY]))[0] == steps[3:]
 
 
-def test_a_call_that_was_not_parsed_is_told_once_and_the_second_is_complete() -> None:
+def test_a_second_unparsed_call_completes_the_turn() -> None:
     steps, ended = played(turn(Bounds()), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED]))
     assert kinds(steps) == ["InstructStep", "CloseStep"]
     assert ended is not None
     assert (ended.status, ended.message) == ("complete", WORDS)
 
 
-def test_an_answer_with_calls_begins_the_count_of_those_without_content_anew() -> None:
+def test_an_answer_with_calls_resets_the_count_of_empty_answers() -> None:
     ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), BatchOutcome()]
     steps, _ = played(
         turn(Bounds()), iter([Ready(), EMPTY, *ran, Ready(), EMPTY, Ready(), *ran, Ready(), UNPARSED])
@@ -449,7 +449,7 @@ def test_an_answer_with_calls_begins_the_count_of_those_without_content_anew() -
     assert kinds(steps) == ["BatchStep", "InstructStep", "BatchStep", "InstructStep"]
 
 
-def test_an_answer_without_content_has_a_round_of_its_own_beyond_the_limit() -> None:
+def test_the_retry_of_an_empty_answer_may_exceed_the_round_limit() -> None:
     steps, ended = played(turn(Bounds(max_rounds=1)), iter([Ready(), EMPTY, Ready(), Answered(WORDS, ONE)]))
     assert [(step.round, step.tools_off) for step in steps if isinstance(step, RenderStep)] == [
         (1, True),
@@ -459,7 +459,7 @@ def test_an_answer_without_content_has_a_round_of_its_own_beyond_the_limit() -> 
     assert ended.status == "complete"
 
 
-def test_with_tools_off_the_model_is_told_to_answer_in_words() -> None:
+def test_with_tools_off_the_model_is_instructed_to_answer_with_text() -> None:
     for rounds, says in ((1, "No tool can be called any more"), (2, "Call a tool")):
         steps, _ = played(turn(Bounds(max_rounds=rounds)), iter([Ready(), UNPARSED]))
         told = steps[-1]
@@ -467,7 +467,7 @@ def test_with_tools_off_the_model_is_told_to_answer_in_words() -> None:
         assert says in told.words
 
 
-def test_of_an_answer_with_a_form_an_empty_one_is_asked_for_again_before_it_is_corrected() -> None:
+def test_an_empty_structured_answer_is_retried_before_it_is_corrected() -> None:
     steps, ended = played(
         turn(Bounds(form=True, max_corrections=1)),
         iter(
@@ -489,7 +489,7 @@ def test_of_an_answer_with_a_form_an_empty_one_is_asked_for_again_before_it_is_c
     assert (ended.status, ended.why) == ("failed", "the answer does not have the form asked for: no value")
 
 
-def test_of_an_answer_with_a_form_a_call_as_text_is_never_read_as_the_value() -> None:
+def test_a_call_as_text_is_never_parsed_as_a_structured_answer() -> None:
     steps, ended = played(
         turn(Bounds(form=True, max_corrections=1)), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED])
     )

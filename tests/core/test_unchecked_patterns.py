@@ -59,7 +59,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=share(3200), suppress_health_check=list(HealthCheck), deadline=None)
 @given(SCHEMAS, SCHEMAS, VALUES)
-def test_what_the_whole_schema_accepts_the_weaker_one_accepts(
+def test_the_weaker_schema_accepts_every_value_of_the_original(
     outer: Schema, inner: Schema, value: JsonValue
 ) -> None:
     schema = {"$defs": {"x": {"anyOf": [{"pattern": LOOKAHEAD}, {"minLength": 1}]}, "y": inner}, **outer}
@@ -84,20 +84,20 @@ def test_what_the_whole_schema_accepts_the_weaker_one_accepts(
         ({"if": {"items": {"pattern": LOOKAHEAD}}, "unevaluatedItems": False}, ["b"]),
     ],
 )
-def test_no_keyword_refuses_for_want_of_a_pattern(schema: Schema, value: JsonValue) -> None:
+def test_no_keyword_rejects_because_a_pattern_is_missing(schema: Schema, value: JsonValue) -> None:
     assert validator_for(schema, pattern_options=FancyRegexOptions()).is_valid(value)
     assert validator_for(without_patterns(schema, frozenset({LOOKAHEAD}))).is_valid(value)
 
 
 @given(SCHEMAS)
-def test_a_schema_whose_patterns_can_all_be_checked_keeps_its_bytes(schema: Schema) -> None:
+def test_a_schema_with_only_checkable_patterns_keeps_its_bytes(schema: Schema) -> None:
     weaker = without_patterns(schema, frozenset())
     if "unevaluated" not in str(schema) and "$ref" not in str(schema):
         assert dump(weaker) == dump(schema)
 
 
 @pytest.mark.parametrize("pattern", [LOOKAHEAD, "^(?=a)", "(?<!a)$", "(?<=b)$", r"^(.)\1"])
-def test_a_pattern_that_cannot_be_checked_is_left_to_the_tool_and_the_rest_is_checked(pattern: str) -> None:
+def test_an_uncheckable_pattern_is_left_to_the_tool(pattern: str) -> None:
     fields: Schema = {"a": {"type": "string", "pattern": pattern}, "b": {"type": "string", "pattern": "^b$"}}
     tool = Tool.from_schema("work", "Work.", {"type": "object", "properties": fields}, lambda **_: "done")
     assert tool.schema["properties"] == fields
@@ -105,24 +105,24 @@ def test_a_pattern_that_cannot_be_checked_is_left_to_the_tool_and_the_rest_is_ch
     assert [error.path for error in tool._check.errors({"a": 1, "b": "c"})] == ["a", "b"]
 
 
-def test_keys_that_match_a_pattern_that_cannot_be_checked_are_no_surplus() -> None:
+def test_keys_of_an_uncheckable_pattern_are_not_additional() -> None:
     schema: Schema = {"type": "object", "patternProperties": {"^(?!x)": {}}, "additionalProperties": False}
     assert compile_schema(schema, tool="t").errors({"anything": 1}) == ()
 
 
-def test_a_pattern_that_would_backtrack_without_end_costs_no_time() -> None:
+def test_a_catastrophic_pattern_costs_no_time() -> None:
     schema: Schema = {"type": "object", "properties": {"a": {"pattern": r"^(?=(a+)+!)(a|aa)+\1$"}}}
     check = compile_schema(schema, tool="slow")
     assert check.errors({"a": "a" * 50_000 + "!"}) == ()  # another engine needs longer than the universe has
 
 
 @pytest.mark.parametrize("pattern", ["(?=a", "(", "((a{99}){99}){99}(?=a)"])
-def test_what_no_engine_can_run_is_refused(pattern: str) -> None:
+def test_a_pattern_that_no_engine_supports_is_rejected(pattern: str) -> None:
     with pytest.raises(ToolDefinitionError, match="regex"):
         compile_schema({"type": "object", "properties": {"a": {"pattern": pattern}}}, tool="t")
 
 
-def test_an_answer_has_no_tool_that_could_check_a_pattern() -> None:
+def test_uncheckable_patterns_in_an_output_schema_are_rejected() -> None:
     form: Schema = {"type": "object", "properties": {"a": {"pattern": LOOKAHEAD}}}
     with pytest.raises(ConfigError, match="regex"):
         Output(form)

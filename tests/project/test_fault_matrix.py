@@ -143,8 +143,8 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_result_is_cut_at_its_limit_with_a_visible_mark",
         ),
         "core/test_ingest.py": (
-            "test_a_value_that_json_cannot_say_is_marked_where_it_stood",
-            "test_nesting_is_cut_at_the_depth_and_marked",
+            "test_a_value_without_a_json_form_is_replaced_by_a_marker",
+            "test_nesting_is_cut_at_the_depth_limit_and_marked",
         ),
         "scheduler/test_tools_at_the_edge.py": (
             "test_a_coroutine_returned_together_with_a_cancellation_is_closed",
@@ -152,7 +152,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "tool: changes its arguments, or later what it returned": {
         "scheduler/test_isolation.py": ("test_whatever_a_tool_does_affects_only_the_result_of_its_call",),
-        "core/test_ingest.py": ("test_a_value_changed_later_does_not_change_what_was_taken_in",),
+        "core/test_ingest.py": ("test_changing_a_value_later_does_not_change_the_ingested_one",),
     },
     "tool: starts tasks, threads or processes and returns": {
         "scheduler/test_tools_at_the_edge.py": (

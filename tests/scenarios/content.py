@@ -94,7 +94,7 @@ CONTENT = (
             "tests/adapters/test_anthropic_decode.py::test_calls_count_whatever_the_stop_reason_says",
             "tests/adapters/test_openai_chat_decode.py"
             "::test_malformed_arguments_are_kept_verbatim_beside_an_empty_object",
-            "tests/core/test_batch.py::test_arguments_that_are_no_object_are_never_run",
+            "tests/core/test_batch.py::test_a_call_with_non_object_arguments_never_runs",
         ),
     ),
     Scenario(

@@ -174,7 +174,7 @@ IDENTITY = (
         ),
         (
             "tests/scenarios/test_lanes.py::test_a_number_that_kimi_or_we_have_given_is_never_given_again",
-            "tests/core/test_lane.py::test_an_id_given_stays_given_after_its_neighbour_was_compacted_away",
+            "tests/core/test_lane.py::test_an_id_stays_assigned_after_its_neighbour_is_compacted",
         ),
     ),
     Scenario(
@@ -227,6 +227,6 @@ IDENTITY = (
                 calls=_named("r" * 70),
             ),
         ),
-        ("tests/core/test_batch.py::test_an_unknown_tool_is_answered_with_the_ones_there_are",),
+        ("tests/core/test_batch.py::test_the_result_of_an_unknown_tool_lists_the_known_tools",),
     ),
 )

@@ -54,8 +54,8 @@ THINKING = (
         "what stands before bound thinking is edited",
         proofs=(
             "tests/strict/test_thinking.py::test_bound_thinking_is_refused_once_anything_before_it_changed",
-            "tests/core/test_lane.py::test_thinking_bound_to_its_exact_prefix_stays_valid_over_alternations",
-            "tests/core/test_lane.py::test_an_epoch_forgets_sealed_thinking_and_keeps_every_id",
+            "tests/core/test_lane.py::test_bound_thinking_stays_valid_across_alternating_bindings",
+            "tests/core/test_lane.py::test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id",
         ),
     ),
     Scenario(

@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 BUDGETS, TESTS = "actors/provider/budgets.py", "tests/provider/test_shared_budgets.py"
 ESTIMATE, CORE = "actors/core/history/estimate.py", "tests/core/test_compaction.py"
 SAME_TIME = f"{TESTS}::test_requests_wait_while_those_in_flight_reserve_the_budget"
-REPORTED = f"{CORE}::test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated"
+REPORTED = f"{CORE}::test_reported_tokens_are_used_and_only_new_messages_estimated"
 USED_UP = f"{TESTS}::test_a_used_up_shared_budget_ends_a_turn_and_rejects_its_sessions"
 SUMMARY = f"{TESTS}::test_a_turn_ends_if_the_summary_before_it_used_up_the_budget"
 
@@ -155,7 +155,7 @@ MUTATIONS = (
         "actors/core/session/state.py:_without_counts",
         "None if measured is None else ReportedRequest(measured.binding)",
         "measured",
-        (f"{CORE}::test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter",),
+        (f"{CORE}::test_reported_tokens_are_valid_until_the_next_compaction",),
     ),
     Mutation(
         "shared budgets: in a new period a new request precedes a waiting one",

@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "before.config_digest != after.config_digest",
         "before.config_digest == after.config_digest",
         (
-            f"{LANES}::test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_nowhere_else",
+            f"{LANES}::test_a_changed_configuration_starts_an_epoch_only_for_bound_reasoning",
         ),
     ),
     Mutation(
@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         '... == "prefix"',
         '... != ""',
         (
-            f"{LANES}::test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_nowhere_else",
+            f"{LANES}::test_a_changed_configuration_starts_an_epoch_only_for_bound_reasoning",
         ),
     ),
     Mutation(

@@ -9,7 +9,7 @@ GEMINI_ENCODE = "tests/adapters/test_gemini_encode.py"
 GEMINI_DECODE = "tests/adapters/test_gemini_decode.py"
 GEMINI_TURNS = "tests/strict/test_gemini_turns.py"
 VENDORS = "tests/adapters/test_vendors.py"
-TOLD = "tests/core/test_conservation.py::test_a_result_of_any_size_is_told_whole_and_as_what_it_was"
+TOLD = "tests/core/test_conservation.py::test_a_result_of_any_size_is_sent_completely_and_with_its_status"
 SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_has_the_valid_shape"
 GENERATED = (
     "tests/commands/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"

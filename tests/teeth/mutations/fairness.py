@@ -17,8 +17,8 @@ REFUSED = f"{THREADS}test_waiting_requests_fail_once_closed_calls_hold_every_thr
 FINISHED = "tests/provider/test_finishing_turns.py::"
 BEGUN = f"{FINISHED}test_a_turn_that_has_begun_is_finished_before_others_begin"
 FAIR = "tests/core/test_fair.py::"
-NO_MORE = f"{FAIR}test_what_has_a_lead_goes_ahead_by_that_and_no_more"
-TENANTS = f"{FAIR}test_among_tenants_a_lead_counts_for_nothing"
+NO_MORE = f"{FAIR}test_an_item_with_a_lead_moves_ahead_by_exactly_that_lead"
+TENANTS = f"{FAIR}test_a_lead_does_not_change_the_order_of_tenants"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

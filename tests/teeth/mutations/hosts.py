@@ -120,20 +120,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/pricing.py:Pricing._price",
         "self._listing_of(binding).price if given is None else given",
         "self._listing_of(binding).price or given",
-        (f"{PRICES}::test_a_users_own_figures_come_before_the_list",),
+        (f"{PRICES}::test_configured_figures_take_precedence_over_the_list",),
     ),
     Mutation(
         "prices: a listed context window triggers compaction",
         "actors/provider/pricing.py:Pricing.window",
         "self._windows == 'listed'",
         "True",
-        (f"{PRICES}::test_a_listed_window_is_shown_and_triggers_nothing_by_itself",),
+        (f"{PRICES}::test_a_listed_window_is_displayed_but_triggers_nothing",),
     ),
     Mutation(
         "prices: a cache read without a listed price is free",
         "actors/provider/pricing.py:listing",
         "plain if written is None else written",
         "written",
-        (f"{PRICES}::test_a_listing_has_the_first_tier_or_nothing",),
+        (f"{PRICES}::test_a_listing_has_the_first_tier_or_no_price",),
     ),
 )

@@ -249,7 +249,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "tests/readings.py:_accept_if_equal",
         'quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole))',
         "False",
-        ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
+        ("tests/core/test_check_readings.py::test_a_disagreement_of_the_readings_is_reported",),
     ),
     _reads(
         "a fault does not stop the fast path",

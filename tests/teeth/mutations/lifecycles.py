@@ -18,14 +18,14 @@ MUTATIONS = (
         "actors/core/session/lifecycle.py:_ACTIONS",
         '("refuse", "nothing", None, None, "nothing")',
         '("restart", "nothing", None, None, "nothing")',
-        (f"{TABLE}::test_a_session_that_has_ended_stays_so_and_gives_its_things_back_once",),
+        (f"{TABLE}::test_an_ended_session_stays_ended_and_releases_its_resources_once",),
     ),
     Mutation(
         "lifecycle: an ended session releases its toolsets twice",
         "actors/core/session/lifecycle.py:_ACTIONS",
         '("refuse", "nothing", None, None, "nothing")',
         '("refuse", "nothing", None, None, "release")',
-        (f"{TABLE}::test_a_session_that_has_ended_stays_so_and_gives_its_things_back_once",),
+        (f"{TABLE}::test_an_ended_session_stays_ended_and_releases_its_resources_once",),
     ),
     Mutation(
         "lifecycle: a target removed by a rollback is still shown",

@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 ROTATION, MACHINE = "tests/runtime/test_rotation.py", "tests/core/test_machine.py"
 HOST, ACTIVATION = "actors/runtime/session_host.py", "actors/runtime/lifecycle.py"
 THRASHES = f"{ROTATION}::test_a_runtime_with_too_little_memory_logs_it_once"
-FITS = f"{MACHINE}::test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have"
+FITS = f"{MACHINE}::test_available_memory_is_the_smallest_of_machine_and_containers"
 COUNTED = f"{ROTATION}::test_reuse_and_rebuilds_of_sessions_are_counted"
 LAG, GATE = "tests/runtime/test_loop_lag.py", "tests/kernel/test_turnstile.py"
 TURNSTILE = "actors/kernel/turnstile.py"

@@ -45,7 +45,7 @@ MUTATIONS = (
         "actors/core/settings/ranges.py:check_fields",
         "not allowed.accepts(value)",
         "False",
-        ("tests/core/test_compaction.py::test_settings_that_cannot_be_are_refused_by_name",),
+        ("tests/core/test_compaction.py::test_invalid_settings_are_rejected_by_name",),
     ),
     Mutation(
         "schemas: an unsupported keyword is dropped without a report",

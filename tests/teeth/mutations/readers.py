@@ -39,7 +39,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/session/ask_start.py:AskStart.look",
         "(event.turn, True)",
         "(0, True)",
-        ("tests/core/test_ask_start.py::test_a_log_is_published_alike_from_any_place_on",),
+        ("tests/core/test_ask_start.py::test_publishing_from_any_ask_start_gives_the_same_events",),
     ),
     Mutation(
         "readers: a log erased during a read has no end",

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-DOOR = "tests/core/test_door.py"
+NORMALIZATION = "tests/core/test_normalization.py"
 CONSERVATION = "tests/core/test_conservation.py"
 RENDER = "tests/core/test_render.py"
 ORDER = "tests/core/test_order.py"
@@ -32,101 +32,101 @@ MUTATIONS: tuple[Mutation, ...] = (
         (RENDER,),
     ),
     Mutation(
-        "door: a call keeps its original role",
+        "normalize: a call keeps its original role",
         "actors/core/normalize/attribute.py:SAID_BY",
         '("assistant",)',
         '("assistant", "user", "tool")',
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: a result keeps its original role",
+        "normalize: a result keeps its original role",
         "actors/core/normalize/attribute.py:SAID_BY",
         '("tool",)',
         '("tool", "user", "assistant")',
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: a repeated id is unchanged",
+        "normalize: a repeated id is unchanged",
         "actors/core/normalize/settle.py:Normalizer._name",
         "not name or name in self._known",
         "not name",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: ids of earlier messages are forgotten",
+        "normalize: ids of earlier messages are forgotten",
         "actors/core/normalize/settle.py:Normalizer.remember",
         "seen = self._known[call.id] = ...",
         "seen = ...",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: empty ids pair although their counts differ",
+        "normalize: empty ids pair although their counts differ",
         "actors/core/normalize/pairing.py:_Pairing.pair_by_place",
         "len(direct) == len(calls)",
         "direct",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: empty ids pair across other messages",
+        "normalize: empty ids pair across other messages",
         "actors/core/normalize/settle.py:Normalizer._survey",
         'message.role != "tool"',
         "message.calls",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: the last real result wins",
+        "normalize: the last real result wins",
         "actors/core/normalize/settle.py:Normalizer._answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
         "replace(known, end=kept, duplicates=(*known.duplicates, known.completion))",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: equal text with a different image is the same result",
+        "normalize: equal text with a different image is the same result",
         "actors/core/normalize/settle.py:_completion_fields",
         "(*..., result.media)",
         "(*...,)",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: an orphan is dropped silently",
+        "normalize: an orphan is dropped silently",
         "actors/core/normalize/settle.py:Normalizer._tell",
         "self._waiting += told",
         "",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: a repeated orphan is reported again",
+        "normalize: a repeated orphan is reported again",
         "actors/core/normalize/settle.py:Normalizer._tell",
         "self._told.issuperset(told)",
         "False",
         (
-            DOOR,
-            f"{LANE}::test_an_orphan_that_comes_again_in_a_later_request_is_not_told_again",
+            NORMALIZATION,
+            f"{LANE}::test_an_orphan_repeated_in_a_later_request_is_not_sent_again",
         ),
     ),
     Mutation(
-        "door: a call known only to the ledger is not restored",
+        "normalize: a call known only to the ledger is not restored",
         "actors/core/normalize/settle.py:Normalizer._orphan",
         "known is not None and known.tool is not None and key not in self._ids",
         "False",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: a result before its call is an orphan",
+        "normalize: a result before its call is an orphan",
         "actors/core/normalize/settle.py:Normalizer._survey",
         "not self._minted",
         "False",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: malformed arguments are accepted",
+        "normalize: malformed arguments are accepted",
         "actors/core/normalize/settle.py:Normalizer._canonical",
         'text.startswith("{") and parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None',
         "True or parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None",
-        (DOOR,),
+        (NORMALIZATION,),
     ),
     Mutation(
-        "door: a call running at the time of a copied history is lost",
+        "normalize: a call running at the time of a copied history is lost",
         "actors/core/normalize/settle.py:Normalizer._note_pending",
         "... and result.is_complete is False and self._known[name].end is None",
         "... and False",
@@ -189,14 +189,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_order.py",),
     ),
     Mutation(
-        "door: content of a pending block is a result",
+        "normalize: content of a pending block is a result",
         "actors/core/normalize/settle.py:Normalizer._result",
         'result.status == "pending"',
         "False",
         ("tests/core/test_recovery.py",),
     ),
     Mutation(
-        "door: the blocks of a history are forgotten",
+        "normalize: the blocks of a history are forgotten",
         "actors/core/render/choose.py:Choice.__init__",
         "self._own = own",
         "self._own = Ledger()",
@@ -214,7 +214,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/ledger.py:Ledger._answer",
         "known is None or known.sealed is not None or ...",
         "known is None or ...",
-        (f"{LANE}::test_a_real_result_after_its_seal_is_told_once_in_every_lane",),
+        (f"{LANE}::test_a_real_result_after_its_seal_is_sent_once_in_every_lane",),
     ),
     Mutation(
         "choose: the ledger's record is not looked up",
@@ -230,7 +230,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/choose.py:Choice._either_answer",
         "recorded or said",
         "said or recorded",
-        (f"{CONSERVATION}::test_each_result_of_a_generated_history_says_in_the_body_what_was_recorded",),
+        (f"{CONSERVATION}::test_each_result_in_a_body_has_its_recorded_content",),
     ),
     Mutation(
         "choose: a late result is lost",
@@ -242,35 +242,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         )
         """,
         "_ = (Text(f\"[Late result of {tool or 'a tool call'}{failed}: {words}]\"), *result.media)",
-        (f"{CONSERVATION}::test_a_result_after_its_seal_follows_as_a_note_and_the_synthetic_one_stays",),
+        (f"{CONSERVATION}::test_a_result_after_its_seal_is_a_note_and_the_synthetic_result_stays",),
     ),
     Mutation(
         "choose: a late result is repeated in each request",
         "actors/core/render/choose.py:Choice._add_late_result",
         "self._missing[call_id] = False",
         "",
-        (f"{LANE}::test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once",),
+        (f"{LANE}::test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once",),
     ),
     Mutation(
         "choose: a late result of an earlier request is not searched for",
         "actors/core/render/choose.py:Choice.collect_late_results",
         "self._late_count",
         "len(self._ledger.late)",
-        (f"{LANE}::test_a_real_result_after_its_seal_is_told_once_in_every_lane",),
+        (f"{LANE}::test_a_real_result_after_its_seal_is_sent_once_in_every_lane",),
     ),
     Mutation(
         "choose: a result appended after its synthetic one was sent is lost",
         "actors/core/render/choose.py:Choice.collect_late_results",
         "is_missing and call_id not in self._missing and ...",
         "False and ...",
-        (f"{LANE}::test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once",),
+        (f"{LANE}::test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once",),
     ),
     Mutation(
         "choose: a late result is repeated by a later block",
         "actors/core/render/choose.py:Choice._add_late_result",
         "self._missing[call_id] = False",
         "",
-        (f"{LANE}::test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once",),
+        (f"{LANE}::test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once",),
     ),
     Mutation(
         "walk: only the first missing result is filled",
@@ -308,7 +308,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/walk.py:RenderWalk._write_results",
         "writer.write_result(*..., failed, held)",
         "writer.write_result(*..., failed and bool(attached), held)",
-        (f"{CONSERVATION}::test_a_result_of_any_size_is_told_whole_and_as_what_it_was",),
+        (f"{CONSERVATION}::test_a_result_of_any_size_is_sent_completely_and_with_its_status",),
     ),
     Mutation(
         "walk: a failed result with an image is sent as success",
@@ -325,7 +325,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         cut = words if len(words) <= 600 else quote(unquote(words)[:200])
         writer.write_result(call_id, name, cut, failed, held)
         """,
-        (f"{CONSERVATION}::test_a_result_of_any_size_is_told_whole_and_as_what_it_was",),
+        (f"{CONSERVATION}::test_a_result_of_any_size_is_sent_completely_and_with_its_status",),
     ),
     Mutation(
         "order: reasoning is sent back after a different prefix",
@@ -388,7 +388,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/walk.py:RenderWalk.fragments",
         "at >= fresh",
         "True",
-        (f"{LANE}::test_an_epoch_forgets_sealed_thinking_and_keeps_every_id",),
+        (f"{LANE}::test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id",),
     ),
     Mutation(
         "walk: an emptied message is kept",
@@ -492,7 +492,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             **...,
         )
         """,
-        (f"{ATTACHMENTS}::test_an_epoch_begins_with_all_its_room",),
+        (f"{ATTACHMENTS}::test_a_new_epoch_starts_with_the_full_media_limit",),
     ),
     Mutation(
         "walk: a transcript may start with the assistant",
@@ -576,49 +576,49 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/lanes/lane.py:seals",
         "(known := ledger.get(call_id)) is None or known.sealed is None",
         "(known := ledger.get(call_id)) is not None and known.sealed is None",
-        (f"{LANE}::test_a_seal_made_for_one_lane_binds_the_other",),
+        (f"{LANE}::test_a_seal_from_one_lane_holds_in_the_other",),
     ),
     Mutation(
         "lane: an epoch forgets its assigned ids",
         "actors/core/lanes/lane.py:begin_epoch",
         "RenderState(*..., calls=old.calls, used=old.used, index=old.index, **...)",
         "RenderState(*..., **...)",
-        (f"{LANE}::test_an_id_given_stays_given_after_its_neighbour_was_compacted_away",),
+        (f"{LANE}::test_an_id_stays_assigned_after_its_neighbour_is_compacted",),
     ),
     Mutation(
         "lane: sent content is changed afterwards",
         "actors/core/data/segments.py:_join",
         "grown.pop() + piece",
         "piece + grown.pop()",
-        ("tests/core/test_segments.py::test_pieces_are_few_and_their_bytes_are_what_was_added",),
+        ("tests/core/test_segments.py::test_pieces_are_few_and_contain_exactly_the_appended_bytes",),
     ),
     Mutation(
         "lane: long results are copied into it",
         "actors/adapters/writing.py:Writing.more",
         "len(literal) < SHARED",
         "literal",
-        (f"{LANE}::test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane",),
+        (f"{LANE}::test_a_long_result_is_one_object_in_log_ledger_and_lanes",),
     ),
     Mutation(
         "lane: a render continues as if the lane had ended differently",
         "actors/core/render/walk.py:RenderWalk.__init__",
         "encoder.writer(begun.last_role)",
         "encoder.writer(None)",
-        (f"{LANE}::test_going_to_another_provider_and_back_keeps_the_first_lane",),
+        (f"{LANE}::test_switching_to_another_provider_and_back_keeps_the_first_lane",),
     ),
     Mutation(
         "lane: the next render starts where the last one started",
         "actors/core/render/walk.py:RenderWalk.state",
         "self._length",
         "self._begun.cursor",
-        (f"{LANE}::test_a_request_renders_only_what_is_new",),
+        (f"{LANE}::test_a_request_renders_only_new_messages",),
     ),
     Mutation(
         "lane: a filler depends only on the tail",
         "actors/core/render/walk.py:RenderWalk.__init__",
         "self._last_role: Role | None = begun.last_role",
         "self._last_role: Role | None = None",
-        (f"{LANE}::test_a_request_renders_only_what_is_new",),
+        (f"{LANE}::test_a_request_renders_only_new_messages",),
     ),
     Mutation(
         "lane: late results shown in an epoch are missing in the next",
@@ -646,14 +646,14 @@ MUTATIONS: tuple[Mutation, ...] = (
             **...,
         )
         """,
-        (f"{LANE}::test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same",),
+        (f"{LANE}::test_a_late_result_of_a_compacted_call_is_sent",),
     ),
     Mutation(
         "lane: reasoning is sent back after a rewrite",
         "actors/core/render/walk.py:RenderWalk.fragments",
         "self._begun.epoch_start - self._begun.cursor",
         "0",
-        (f"{LANE}::test_an_epoch_forgets_sealed_thinking_and_keeps_every_id",),
+        (f"{LANE}::test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id",),
     ),
     Mutation(
         "lane: plain-text reasoning is forgotten after a rewrite",
@@ -662,7 +662,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "False",
         (
             ""
-            "tests/core/test_state.py::test_reasoning_in_the_clear_that_was_said_since_the_import_outlives_a_compaction_of_what_was_before_it",
+            "tests/core/test_state.py::test_plain_reasoning_after_an_import_survives_a_compaction_before_it",
         ),
     ),
     Mutation(

@@ -11,14 +11,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/values/content.py:in_words",
         "json if json.startswith(b'\"') else nest(json)",
         "Json(json.rstrip(b' \"') + b'\"') if json.startswith(b'\"') else nest(json)",
-        (f"{_BATCHES}::test_the_blanks_of_a_real_result_in_a_partly_answered_batch_are_sent",),
+        (f"{_BATCHES}::test_whitespace_of_real_results_in_a_partial_batch_is_sent",),
     ),
     Mutation(
         "results: the last of several results for one call is sent",
         "actors/core/normalize/settle.py:Normalizer._answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
         "replace(known, end=kept, duplicates=(*known.duplicates, first))",
-        (f"{_BATCHES}::test_of_several_results_for_one_call_the_first_is_the_one_that_is_sent",),
+        (f"{_BATCHES}::test_the_first_of_several_results_for_a_call_is_sent",),
     ),
     Mutation(
         "mixed: only the first of several texts in a message with calls is sent",

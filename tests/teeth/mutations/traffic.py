@@ -22,7 +22,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/policy/pace.py:Breaker.record_failure",
         "wave is None or wave == self.wave",
         "True",
-        ("tests/core/test_pace.py::test_what_was_in_flight_at_the_first_failure_counts_as_one",),
+        ("tests/core/test_pace.py::test_failures_of_requests_in_flight_together_count_once",),
     ),
     Mutation(
         "bursts: a backend is paused before its requests were retried",

@@ -1,4 +1,4 @@
-"""The door: whatever comes in, a history is normal, and nothing that was said of its calls is lost on the way."""
+"""Check that any input becomes a normal history, without losing calls or results."""
 
 import pytest
 from hypothesis import given
@@ -66,7 +66,7 @@ def answers(said: History) -> dict[str, object]:
 @pytest.mark.requirement("REQ-915-047", "PROMISE-1")
 @examples(200)
 @given(conversations())
-def test_a_history_is_normal_whatever_it_is_made_of_and_making_one_of_it_changes_nothing(
+def test_normalizing_any_conversation_gives_a_normal_history_and_is_idempotent(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, ledger = conversation
@@ -78,7 +78,7 @@ def test_a_history_is_normal_whatever_it_is_made_of_and_making_one_of_it_changes
     assert (again.report.findings, again.report.dedupe) == ((), ())
 
 
-def test_histories_grow_by_append_as_messages_come_and_stay_normal() -> None:
+def test_appending_messages_one_by_one_keeps_a_history_normal() -> None:
     for seed in range(150):
         messages, ledger = history(seed)
         said = History((), ledger)
@@ -88,7 +88,7 @@ def test_histories_grow_by_append_as_messages_come_and_stay_normal() -> None:
             assert said.since(0)[: before.length] == before.since(0), (seed, number)
 
 
-def test_what_is_normal_already_stays_as_it_is_and_nothing_is_said_of_it() -> None:
+def test_normal_messages_are_kept_unchanged_with_an_empty_report() -> None:
     messages = [human(), model(Text("t"), ONE), human()]
     said = History(messages)
     assert said.since(0) == messages
@@ -97,14 +97,14 @@ def test_what_is_normal_already_stays_as_it_is_and_nothing_is_said_of_it() -> No
 
 
 @pytest.mark.parametrize("given", [[human()], (human(),), None, "text"])
-def test_render_takes_a_history_and_says_how_one_is_made(given: object) -> None:
+def test_render_rejects_anything_but_a_history(given: object) -> None:
     with pytest.raises(
         TranscriptError, match=r"render takes a History, not \w+; History\(messages\) makes one"
     ):
         render(given, Ledger(), dialect("anthropic"))  # type: ignore[arg-type]  # what a type checker would not let pass
 
 
-def test_who_reads_a_history_is_shown_its_results_in_their_places() -> None:
+def test_iterating_a_history_yields_results_after_their_calls() -> None:
     messages = [human(), model(ONE, TWO), tool(ToolResult("c1", "x"), ToolResult("c2", error="y")), human()]
     said = History(messages)
     assert list(said) == messages
@@ -121,7 +121,7 @@ def test_who_reads_a_history_is_shown_its_results_in_their_places() -> None:
 @pytest.mark.requirement("REQ-915-047")
 @examples(200)
 @given(conversations())
-def test_every_block_is_given_to_its_own_speaker_once_and_in_order(
+def test_attribution_moves_each_block_to_its_speaker_once_and_in_order(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, _ = conversation
@@ -136,13 +136,13 @@ def test_every_block_is_given_to_its_own_speaker_once_and_in_order(
     assert attributed(given_out) == given_out
 
 
-def test_words_among_the_tools_are_a_humans() -> None:
+def test_text_in_a_tool_message_becomes_a_user_message() -> None:
     said = History([model(ONE), tool(Text("note"), ToolResult("c1", "x"))])
     assert said.since(0) == [model(ONE), human(Text("note"))]
     assert answers(said) == {"c1": "x"}
 
 
-def test_a_speaker_that_is_none_is_taken_for_the_human_and_that_is_said() -> None:
+def test_an_unknown_role_becomes_the_user_and_is_reported() -> None:
     said = History([Message("narrator", [Text("once")])])  # type: ignore[arg-type]  # what a host may hand over
     assert said.since(0) == [human(Text("once"))]
     assert [finding.code for finding in said.report.findings] == ["unknown_speaker"]
@@ -152,7 +152,7 @@ def test_a_speaker_that_is_none_is_taken_for_the_human_and_that_is_said() -> Non
 
 
 @pytest.mark.requirement("REQ-915-022")
-def test_repeated_call_ids_are_numbered_across_appends() -> None:
+def test_a_repeated_call_id_is_numbered_across_appended_messages() -> None:
     said = History([model(ONE), tool(ToolResult("c1", "a"))])
     said = said.append(model(ONE)).append(tool(ToolResult("c1", "b", media=[IMAGE])))
     assert [call.id for message in said.since(0) for call in message.calls] == ["c1", "c1~2"]
@@ -163,13 +163,13 @@ def test_repeated_call_ids_are_numbered_across_appends() -> None:
     assert [(found.code, found.call_ids) for found in said.report.findings] == [("repeated_id", ("c1",))]
 
 
-def test_a_name_that_would_be_given_may_be_taken() -> None:
+def test_a_numbered_id_skips_ids_already_in_use() -> None:
     (message,) = History([model(ToolCall("x~2", "a"), ToolCall("x", "b"), ToolCall("x", "c"))]).since(0)
     assert [call.id for call in message.calls] == ["x~2", "x", "x~3"]
 
 
 @pytest.mark.requirement("REQ-915-022")
-def test_empty_ids_pair_by_place_within_a_group_where_their_counts_agree() -> None:
+def test_empty_ids_pair_by_position_if_calls_and_results_are_equally_many() -> None:
     calls = [ToolCall("", "read", {"n": number}) for number in range(3)]
     results = [ToolResult("", f"R{number}.") for number in range(3)]
     together = History([model(*calls), tool(*results)])
@@ -193,7 +193,7 @@ def test_empty_ids_pair_by_place_within_a_group_where_their_counts_agree() -> No
         ]
 
 
-def test_arguments_that_are_no_object_are_kept_verbatim_beside_an_empty_one() -> None:
+def test_non_object_arguments_are_kept_verbatim_next_to_an_empty_object() -> None:
     broken = [Json(text) for text in (b"[1]", b'"x"', b"{", b"", b" {}", b'{"a":1}{}', b'{"a":NaN}', b"\xff")]
     (message,) = History(
         [model(*(ToolCall(f"c{at}", "read", json=json) for at, json in enumerate(broken)))]
@@ -206,13 +206,13 @@ def test_arguments_that_are_no_object_are_kept_verbatim_beside_an_empty_one() ->
 
 
 @pytest.mark.requirement("REQ-915-048")
-def test_a_result_before_its_call_is_its_calls_all_the_same() -> None:
+def test_a_result_before_its_call_is_paired_with_it() -> None:
     said = History([tool(ToolResult("c1", "early")), human(), model(ONE)])
     assert (said.since(0), answers(said)) == ([human(), model(ONE)], {"c1": "early"})
 
 
 @pytest.mark.requirement("REQ-915-039")
-def test_of_several_results_the_first_stands_and_the_report_says_what_became_of_the_others() -> None:
+def test_the_first_of_several_results_wins_and_the_report_lists_the_others() -> None:
     results = [ToolResult("c1", "a"), ToolResult("c1", "a", is_complete=True), ToolResult("c1", "b")]
     said = History([model(ONE), tool(*results)])
     assert said.report.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
@@ -222,14 +222,14 @@ def test_of_several_results_the_first_stands_and_the_report_says_what_became_of_
     assert (known.completion, known.duplicates) == (results[0], (results[2],))
 
 
-def test_the_same_words_with_another_image_are_another_result() -> None:
+def test_equal_text_with_a_different_image_is_a_different_result() -> None:
     first, other = ToolResult("c1", "seen", media=[IMAGE]), ToolResult("c1", "seen")
     said = History([model(ONE), tool(first, first, other)])
     assert said.report.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
 
 
 @pytest.mark.requirement("REQ-915-012")
-def test_a_result_whose_call_nobody_made_is_told_ahead_of_the_next_human_message_once() -> None:
+def test_an_orphan_result_becomes_one_note_before_the_next_user_message() -> None:
     gone = ToolResult("gone", error="R1.", media=[IMAGE])
     said = History([tool(gone), model(Text("so")), tool(gone), human()])
     first, told, last = said.since(0)
@@ -245,7 +245,7 @@ def test_a_result_whose_call_nobody_made_is_told_ahead_of_the_next_human_message
 
 
 @pytest.mark.requirement("REQ-915-046")
-def test_a_call_that_only_the_ledger_knows_is_restored() -> None:
+def test_a_call_known_only_to_the_ledger_is_restored() -> None:
     known = ToolCallRecord(
         CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1.")
     )
@@ -255,16 +255,16 @@ def test_a_call_that_only_the_ledger_knows_is_restored() -> None:
     assert answers(said) == {"gone": "R1."}
 
 
-def test_pending_results_without_a_call_are_dropped_without_a_finding() -> None:
+def test_empty_orphan_results_are_dropped_without_a_finding() -> None:
     said = History([human(), tool(ToolResult("gone"), ToolResult("c9", content_json=Json(b"null")))])
     assert (said.since(0), said.report.findings) == ([human()], ())
 
 
-def test_surrogates_in_ids_are_replaced_before_ids_are_told_apart() -> None:
+def test_surrogates_in_ids_are_replaced_before_ids_are_compared() -> None:
     said = History([model(ToolCall("\ud800", "a"), ToolCall("\ud801", "b"))])
     assert [call.id for message in said.since(0) for call in message.calls] == ["\ufffd", "\ufffd~2"]
 
 
-def test_what_a_human_cannot_have_thought_is_kept_for_the_render_to_judge() -> None:
+def test_thinking_in_a_user_message_is_left_for_the_renderer() -> None:
     thought = human(Thinking("t"), Text("u"))
     assert History([thought]).since(0) == [unpack(pack(thought))]
