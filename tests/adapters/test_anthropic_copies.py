@@ -41,7 +41,7 @@ ME = replace(READERS["anthropic"], dialect="copy")
 ASKED = Message("user", (Text("Do it."),))
 
 
-def test_no_generated_history_is_refused_by_a_copy() -> None:
+def test_no_generated_history_is_rejected_by_a_compatible_host() -> None:
     for seed in range(share(1500)):
         messages, ledger = history(seed)
         rendered = render(History(messages, ledger), ledger, COPY, binding=ME if seed % 2 else None)
@@ -51,7 +51,7 @@ def test_no_generated_history_is_refused_by_a_copy() -> None:
         assert refusal is None, (seed, refusal)
 
 
-def test_a_call_turn_of_another_provider_gets_the_placeholder_that_the_official_host_would_refuse() -> None:
+def test_foreign_calls_get_a_placeholder_only_on_compatible_hosts() -> None:
     message = _answered(signature=None, thinking=None)
     body = _sent(message, binding=None)
     placeholder = b'{"type":"thinking","thinking":"(No reasoning recorded.)","signature":""}'
@@ -69,7 +69,7 @@ def test_a_call_turn_of_another_provider_gets_the_placeholder_that_the_official_
 
 @pytest.mark.parametrize("signature", ["", "c2ln"])
 @pytest.mark.parametrize("whole", [False, True])
-def test_thinking_of_a_copy_goes_back_as_it_came_whether_it_was_signed_or_not(
+def test_thinking_of_a_compatible_host_is_sent_back_signed_or_not(
     signature: str, whole: bool
 ) -> None:
     message = _answered(signature=signature, thinking="Let me see…", whole=whole)
@@ -85,7 +85,7 @@ def weather(city: str) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("signature", [None, ""])
-async def test_a_session_goes_to_a_copy_that_thinks_and_back(tmp_path: Path, signature: str | None) -> None:
+async def test_a_session_switches_to_a_compatible_host_with_thinking_and_back(tmp_path: Path, signature: str | None) -> None:
     copy = AnthropicServer(
         [Turn(Think("Hm.", signature), Call("weather", {"city": "Rome"})), Turn(Say("Mild."))],
         settings=AnthropicSettings(AnthropicProfile(reasoning=True)),

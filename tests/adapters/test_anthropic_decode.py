@@ -55,7 +55,7 @@ def test_signatures_and_native_ids_survive_byte_for_byte(signature: str, native:
     assert {first.seal.origin, second.seal.origin, call.native.origin} == {CLAUDE}
 
 
-def test_blocks_keep_their_order_and_their_borders() -> None:
+def test_blocks_keep_their_order_and_boundaries() -> None:
     stream = anthropic_stream(
         start(0, type="text", text="a"),
         stop(0),
@@ -77,7 +77,7 @@ def test_blocks_keep_their_order_and_their_borders() -> None:
     ]
 
 
-def test_thinking_without_a_signature_is_kept_when_finished_and_not_rescued() -> None:
+def test_unsigned_thinking_is_kept_only_from_a_finished_answer() -> None:
     events = [start(0, type="thinking", thinking=""), delta(0, type="thinking_delta", thinking="hm"), stop(0)]
     assert said(answer(ANTHROPIC, anthropic_stream(*events))) == (("thinking", "hm", ""),)
     decoder = decode(ANTHROPIC)
@@ -85,7 +85,7 @@ def test_thinking_without_a_signature_is_kept_when_finished_and_not_rescued() ->
     assert decoder.partial_message().blocks == ()
 
 
-def test_a_signature_whose_block_has_not_ended_is_not_rescued() -> None:
+def test_an_unfinished_signature_is_not_kept_from_a_partial_answer() -> None:
     decoder = decode(ANTHROPIC)
     events = [start(0, type="thinking", thinking="x"), delta(0, type="signature_delta", signature="s")]
     run(decoder, [anthropic_stream(*events, stop=False)])
@@ -106,14 +106,14 @@ def test_a_signature_whose_block_has_not_ended_is_not_rescued() -> None:
         (["{}[]"], "{}", "{}[]"),
     ],
 )
-def test_arguments_are_the_fragments_joined(pieces: list[str], json_text: str, raw: str | None) -> None:
+def test_arguments_are_the_joined_fragments(pieces: list[str], json_text: str, raw: str | None) -> None:
     fragments = [delta(0, type="input_json_delta", partial_json=piece) for piece in pieces]
     stream = anthropic_stream(start(0, type="tool_use", id="t", name="f", input={}), *fragments, stop(0))
     (call,) = answer(ANTHROPIC, stream).calls
     assert (call.json.decode(), call.raw) == (json_text, raw)
 
 
-def test_arguments_given_at_the_start_count_only_if_no_fragment_follows() -> None:
+def test_initial_arguments_are_used_only_if_no_fragment_follows() -> None:
     begun = start(0, type="tool_use", id="t", name="f", input={"a": 1})
     (call,) = answer(ANTHROPIC, anthropic_stream(begun, stop(0))).calls
     assert call.arguments == {"a": 1}
@@ -123,7 +123,7 @@ def test_arguments_given_at_the_start_count_only_if_no_fragment_follows() -> Non
 
 
 @pytest.mark.requirement("U-03")
-def test_ids_that_repeat_or_are_blank_are_two_calls() -> None:
+def test_repeated_and_blank_ids_are_separate_calls() -> None:
     events = []
     for index, native in enumerate(("call_0", "call_0", " ", None, "null")):
         given = {"p": 1} if index == 1 else {}
@@ -133,7 +133,7 @@ def test_ids_that_repeat_or_are_blank_are_two_calls() -> None:
     assert [call.native is not None for call in message.calls] == [True, True, False, False, False]
 
 
-def test_calls_count_whatever_the_stop_reason_says() -> None:
+def test_calls_are_kept_whatever_the_stop_reason() -> None:
     call = [start(0, type="tool_use", id="t", name="f", input={"p": 1}), stop(0)]
     for reason in ("end_turn", "max_tokens", "refusal"):
         events, message = run(
@@ -167,7 +167,7 @@ FIRST = (
 
 
 @pytest.mark.parametrize("came", range(1, len(FIRST) + 1))
-def test_a_second_message_start_begins_the_answer_again(came: int) -> None:
+def test_a_second_message_start_restarts_the_answer(came: int) -> None:
     again = (
         BEGUN,
         start(0, type="text", text="The answer."),
@@ -190,7 +190,7 @@ def test_a_second_message_start_begins_the_answer_again(came: int) -> None:
     assert [call.id for call in message.calls] == begun[-1:]  # whose number no void call had
 
 
-def test_a_stream_that_breaks_off_behind_a_second_message_start_keeps_nothing_of_the_first() -> None:
+def test_a_partial_answer_after_a_second_message_start_drops_the_first() -> None:
     decoder = decode(ANTHROPIC, CLAUDE)
     run(decoder, [anthropic_stream(*FIRST[:-1], BEGUN, start(0, type="text", text="The"), stop=False)])
     assert said(decoder.partial_message()) == (("text", "The"),)
@@ -247,7 +247,7 @@ def test_an_error_inside_a_200_stream_is_classified(type_: str, kind: str, statu
     assert len(events) == 1
 
 
-def test_an_event_named_error_is_one_whatever_form_its_data_has() -> None:
+def test_an_event_named_error_is_an_error_whatever_its_data() -> None:
     told = (
         b'event: error\ndata: {"code":500,"message":"Out of room","type":"server_error"}\n\n'  # llama.cpp's
     )
@@ -257,7 +257,7 @@ def test_an_event_named_error_is_one_whatever_form_its_data_has() -> None:
 
 
 @pytest.mark.parametrize("told", ["message_start", "message_delta"])
-def test_thinking_that_the_provider_dropped_is_told(told: str) -> None:
+def test_thinking_dropped_by_the_provider_is_reported(told: str) -> None:
     dropped = [
         {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "prefix_binding_mismatch"}
     ]
@@ -270,7 +270,7 @@ def test_thinking_that_the_provider_dropped_is_told(told: str) -> None:
     assert decoder.withheld == ("prefix_binding_mismatch",)
 
 
-def test_thinking_that_was_dropped_is_told_by_a_body_too() -> None:
+def test_dropped_thinking_is_reported_from_a_body_too() -> None:
     decoder = decode(ANTHROPIC, CLAUDE, stream=False)
     dropped = [{"type": "thinking_dropped", "reason": "model_binding_mismatch"}]
     decoder.feed(dumped({"content": [], "input_transformations": dropped}))
@@ -295,7 +295,7 @@ def test_unknown_events_and_deltas_are_ignored_and_an_unknown_block_is_kept() ->
     assert said(answer(ANTHROPIC, b"data: [DONE]\n\n" + stream)) == expected
 
 
-def test_reasoning_behind_a_block_that_does_not_go_back_has_no_seal() -> None:
+def test_reasoning_after_an_unsendable_block_has_no_seal() -> None:
     parts = [
         part
         for at, kind in ((0, "thinking"), (1, "server_tool_use"), (2, "thinking"))
@@ -315,11 +315,11 @@ def test_reasoning_behind_a_block_that_does_not_go_back_has_no_seal() -> None:
         {"type": "content_block_start", "content_block": {"type": "text", "text": "x"}},
     ],
 )
-def test_words_of_a_block_without_a_start_or_an_index_are_read(event: dict[str, object]) -> None:
+def test_text_of_a_block_without_a_start_or_an_index_is_read(event: dict[str, object]) -> None:
     assert answer(ANTHROPIC, anthropic_stream(event)).text == "x"
 
 
-def test_arguments_of_a_block_that_was_never_open_make_the_answer_incomplete() -> None:
+def test_arguments_of_an_unopened_block_make_the_answer_incomplete() -> None:
     decoder = decode(ANTHROPIC)
     stray = delta(0, type="input_json_delta", partial_json='{"p":1}')
     _, message = run(decoder, [anthropic_stream(start(1, type="text", text="x"), stop(1), stray)])
@@ -328,7 +328,7 @@ def test_arguments_of_a_block_that_was_never_open_make_the_answer_incomplete() -
     assert (decoder.cut_reason, decoder.left_out) == ("fault", {"stray_arguments": 1})
 
 
-def test_event_names_alone_are_enough() -> None:
+def test_event_names_without_types_are_enough() -> None:
     stream = (
         b"event: content_block_start\ndata: "
         + json.dumps({"index": 0, "content_block": {"type": "text", "text": "x"}}).encode()
@@ -338,7 +338,7 @@ def test_event_names_alone_are_enough() -> None:
 
 
 @pytest.mark.requirement("U-09")
-def test_a_whole_body_gives_the_same_message_as_a_stream() -> None:
+def test_a_body_gives_the_same_message_as_a_stream() -> None:
     usage = {"input_tokens": 3, "output_tokens": 2}
     content = [
         {"type": "thinking", "thinking": "hm", "signature": SIGNATURE},

@@ -130,7 +130,7 @@ def test_each_call_of_a_chat_stream_has_its_own_arguments(stream: bytes) -> None
     assert decoder.cut_reason is None
 
 
-def test_fragments_that_fit_no_call_make_a_guessed_call_doubtful() -> None:
+def test_unassignable_fragments_make_a_guessed_call_doubtful() -> None:
     decoder = decode(OPENAI_CHAT)
     begun = calls(fragment(0, "x", "write"), fragment(1, "y", "read"))
     assert (
@@ -139,7 +139,7 @@ def test_fragments_that_fit_no_call_make_a_guessed_call_doubtful() -> None:
     assert decoder.cut_reason == "fault"
 
 
-def test_a_call_without_arguments_is_doubtful_beside_arguments_that_are_no_object() -> None:
+def test_a_call_without_arguments_is_doubtful_next_to_non_object_ones() -> None:
     decoder = decode(OPENAI_CHAT)
     begun = calls(fragment(0, "x", "write"), fragment(1, "y", "read"))
     _, message = run(decoder, [chat(begun, calls(fragment(1, None, None, A[:5] + B)))])
@@ -183,7 +183,7 @@ def test_arguments_of_another_type_are_arguments(given: object) -> None:
     assert read_as == {name: [WRITE] for name in streams}
 
 
-def test_an_empty_value_of_any_type_is_no_arguments() -> None:
+def test_an_empty_value_of_any_type_means_no_arguments() -> None:
     empty: tuple[object, ...] = ({}, [], "", None)
     for given in empty:
         body = gemini_chunk({"functionCall": {"name": "now", "args": given}}, finish="STOP")
@@ -199,7 +199,7 @@ def test_an_empty_final_object_overrides_no_arguments() -> None:
     assert read(decode(OPENAI_RESPONSES), stream) == [WRITE]
 
 
-def test_arguments_that_come_before_their_item_are_its_own() -> None:
+def test_arguments_before_their_item_belong_to_it() -> None:
     stream = responses_stream(
         told("function_call_arguments", 0, "f", A[:4]),
         told("function_call_arguments", 0, "f", A[4:]),
@@ -229,7 +229,7 @@ def test_two_items_with_one_id_are_two_calls(ids: str, call_ids: str, repeats: b
     assert read(decode(OPENAI_RESPONSES), responses_stream(*events, ended, done=False)) == [WRITE, READ]
 
 
-def test_a_call_of_message_start_that_no_event_has_is_kept() -> None:
+def test_a_call_only_in_message_start_is_kept() -> None:
     text, tool = (
         {"type": "text", "text": "So"},
         {"type": "tool_use", "id": "t", "name": "write", "input": ONE},
@@ -244,7 +244,7 @@ def test_a_call_of_message_start_that_no_event_has_is_kept() -> None:
 
 
 @pytest.mark.parametrize("reason", ["pause_turn", "CONTINUATION"])
-def test_a_call_that_was_begun_when_the_answer_paused_is_left_out(reason: str) -> None:
+def test_an_unfinished_call_of_a_paused_answer_is_omitted(reason: str) -> None:
     begun = [start(0, type="tool_use", id="t", name="write", input={}), stop(0)]
     ended = {"type": "message_delta", "delta": {"stop_reason": reason}}
     decoder = decode(ANTHROPIC)
@@ -252,7 +252,7 @@ def test_a_call_that_was_begun_when_the_answer_paused_is_left_out(reason: str) -
     assert (decoder.cut_reason, decoder.left_out) == ("paused", {"cut_call": 1})
 
 
-def test_a_part_of_gemini_may_hold_a_text_and_a_call() -> None:
+def test_a_gemini_part_may_hold_text_and_a_call() -> None:
     part = {"text": "So", "functionCall": {"name": "write", "args": ONE}}
     message = body_answer(GEMINI, gemini_chunk(part, finish="STOP"))[1]
     assert (message.text, [call.arguments for call in message.calls]) == ("So", [ONE])

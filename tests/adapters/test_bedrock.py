@@ -47,7 +47,7 @@ def weather(city: str) -> str:
 
 @pytest.mark.requirement("PROMISE-1", "U-09")
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_session_calls_tools_and_goes_on_with_its_reasoning(stream: bool) -> None:
+async def test_a_session_calls_tools_and_continues_with_its_reasoning(stream: bool) -> None:
     server = BedrockServer([WORK, Turn(Think("so"), Say("Cold.")), Turn(Say("Bye."))], settings=BOUND)
     async with scripted(server, tools=[weather], is_streamed=stream, fields={"model": MODEL}) as (
         _,
@@ -66,7 +66,7 @@ async def test_a_session_calls_tools_and_goes_on_with_its_reasoning(stream: bool
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
-async def test_a_conversation_goes_round_three_providers_and_is_never_refused() -> None:
+async def test_a_conversation_across_three_providers_is_never_rejected() -> None:
     servers = (BedrockServer([WORK, Turn(Say("one"))] * 3, settings=BOUND),
                OpenAIServer([WORK, Turn(Say("two"))] * 3),
                AnthropicServer([WORK, Turn(Say("three"))] * 3))  # fmt: skip
@@ -84,7 +84,7 @@ async def test_a_conversation_goes_round_three_providers_and_is_never_refused() 
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_a_throttled_stream_and_a_busy_model_are_tried_again() -> None:
+async def test_a_throttled_stream_and_a_busy_model_are_retried() -> None:
     faults: dict[int, InjectedFault] = {
         0: ErrorInStream(0, status=503),
         1: Status(429, type="ModelNotReadyException"),
@@ -96,7 +96,7 @@ async def test_a_throttled_stream_and_a_busy_model_are_tried_again() -> None:
     assert [exchange.status for exchange in server.requests] == [200, 429, 200]
 
 
-async def test_an_api_key_goes_as_a_bearer_token(tmp_path: Path) -> None:
+async def test_an_api_key_is_sent_as_a_bearer_token(tmp_path: Path) -> None:
     server = BedrockServer(api_key="bedrock-api-key")
     path = tmp_path / "actors.toml"
     with anyio.fail_after(60):

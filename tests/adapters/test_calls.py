@@ -39,12 +39,12 @@ def test_placeholders_and_blanks_are_no_ids(value: object, word: str) -> None:
         (True, None),
     ],
 )
-def test_an_index_may_be_text(index: object, slot: Slot) -> None:
+def test_an_index_may_be_a_string(index: object, slot: Slot) -> None:
     assert slot_of(index) == slot
 
 
 @pytest.mark.parametrize("name", ["f", None])
-def test_a_fresh_id_on_each_fragment_begins_no_call(name: str | None) -> None:
+def test_a_new_id_on_each_fragment_starts_no_new_call(name: str | None) -> None:
     first, second, third = '{"a":', "[1,", "2]}"
     fragments = [fragment(0, "x", "f", first), fragment(0, "y", name, second), fragment(0, "z", name, third)]
     events, message = run(
@@ -55,7 +55,7 @@ def test_a_fresh_id_on_each_fragment_begins_no_call(name: str | None) -> None:
     assert sum(isinstance(event, CallStarted) for event in events) == 1
 
 
-def test_an_object_inside_a_string_is_no_argument_of_its_own() -> None:
+def test_an_object_inside_a_string_is_not_parsed_as_arguments() -> None:
     for index in (0, None):
         texts = ('{"command":"before ', "{}", ' after"}')
         fragments = [fragment(index, "x", "f"), *(fragment(index, text=text) for text in texts)]

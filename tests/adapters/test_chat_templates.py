@@ -95,7 +95,7 @@ LENIENT = (
 )
 
 
-def test_every_template_comes_with_the_package() -> None:
+def test_every_template_is_in_the_package() -> None:
     if "ACTORS_CHAT_TEMPLATES" not in os.environ:
         assert [name for name in (*JUDGES, *LENIENT) if missing(name)] == []
 
@@ -106,14 +106,14 @@ def _marks(messages: list[Json]) -> list[str]:
 
 @pytest.mark.parametrize("name", [*JUDGES, *LENIENT])
 @pytest.mark.parametrize("transcript", GOLDEN)
-def test_a_sound_transcript_is_shown_whole_by_every_template(transcript: str, name: str) -> None:
+def test_every_template_renders_a_valid_transcript_completely(transcript: str, name: str) -> None:
     messages = GOLDEN[transcript]
     assert refusal(name, messages, TOOLS, _marks(messages)) is None
 
 
 @pytest.mark.parametrize("name", JUDGES)
 @pytest.mark.parametrize("transcript", BROKEN)
-def test_a_broken_transcript_is_refused_or_shortened_by_the_templates_named(
+def test_the_listed_templates_reject_or_truncate_a_broken_transcript(
     transcript: str, name: str
 ) -> None:
     messages = BROKEN[transcript]
@@ -122,14 +122,14 @@ def test_a_broken_transcript_is_refused_or_shortened_by_the_templates_named(
     assert (why is None) if wanted is None else (why is not None and why.startswith(wanted))
 
 
-def test_a_template_that_takes_one_call_at_a_time_refuses_two() -> None:
+def test_a_single_call_template_rejects_parallel_calls() -> None:
     name = "meta-llama-Llama-3.1-8B-Instruct"
     assert refusal(name, GOLDEN["one call, then on"], TOOLS) is None
     assert refusal(name, GOLDEN["two calls"], TOOLS) == "This model only supports single tool-calls at once!"
 
 
 @pytest.mark.parametrize("transcript", [*GOLDEN, *BROKEN])
-def test_the_rule_for_such_a_template_gives_the_verdict_of_the_template(transcript: str) -> None:
+def test_the_rule_agrees_with_its_template(transcript: str) -> None:
     messages = (GOLDEN | BROKEN)[transcript]
     why = refusal("mistralai-Ministral-3-14B-Reasoning-2512", messages, TOOLS)
     settings = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
@@ -140,7 +140,7 @@ def test_the_rule_for_such_a_template_gives_the_verdict_of_the_template(transcri
 
 
 @pytest.mark.parametrize("transcript", BROKEN)
-def test_what_any_of_these_templates_refuses_the_strict_rules_refuse_for_some_vendor(transcript: str) -> None:
+def test_strict_rules_reject_every_transcript_that_a_template_rejects(transcript: str) -> None:
     body = dump({"model": "m", "messages": BROKEN[transcript], "tools": TOOLS})
     vllm = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
     assert validate(body, "mistral") or validate(body, "minimax") or validate(body, "vllm", settings=vllm)

@@ -47,7 +47,7 @@ def refused(message: str) -> Failure:
     ],
 )
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, ANTHROPIC], ids=lambda dialect: dialect.name)
-def test_a_status_with_unknown_words_decides_alone(dialect: Dialect, status: int, kind: str) -> None:
+def test_the_status_decides_if_the_message_is_unknown(dialect: Dialect, status: int, kind: str) -> None:
     failure = classify(status, {}, b'{"error":{"message":"something unheard of"}}', dialect)
     assert (failure.kind, failure.status, failure.rule) == (kind, status, None)
     assert failure.message == "something unheard of"
@@ -147,7 +147,7 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         (anthropic(403, "permission_error", "x"), "config", None),
     ],
 )
-def test_the_words_of_a_provider_decide(failure: Failure, kind: str, rule: str | None) -> None:
+def test_the_error_message_of_a_provider_decides(failure: Failure, kind: str, rule: str | None) -> None:
     assert (failure.kind, failure.rule) == (kind, rule)
 
 
@@ -193,12 +193,12 @@ def test_the_words_of_a_provider_decide(failure: Failure, kind: str, rule: str |
         (500, b"[" * 100_000, "transient", "[" * 499 + "…"),
     ],
 )
-def test_every_shape_of_body_is_read(status: int, body: bytes, kind: str, message: str) -> None:
+def test_every_form_of_error_body_is_read(status: int, body: bytes, kind: str, message: str) -> None:
     failure = classify(status, {}, body, OPENAI_CHAT)
     assert (failure.kind, failure.message) == (kind, message)
 
 
-def test_a_gateway_is_unwrapped_to_the_error_it_wraps() -> None:
+def test_the_error_wrapped_by_a_gateway_is_classified() -> None:
     upstream = {
         "type": "error",
         "error": {"type": "invalid_request_error", "message": "`tool_use` ids must be unique"},
@@ -245,7 +245,7 @@ def test_a_gateway_is_unwrapped_to_the_error_it_wraps() -> None:
         ({}, "try again in a moment", None),
     ],
 )
-def test_the_time_to_wait_is_read_in_all_its_forms(
+def test_every_form_of_retry_delay_is_read(
     headers: dict[str, str], body: str, seconds: float | None
 ) -> None:
     content = json.dumps({"error": {"message": body}}).encode()
@@ -253,7 +253,7 @@ def test_the_time_to_wait_is_read_in_all_its_forms(
     assert failure.retry_after == (None if seconds is None else pytest.approx(seconds))
 
 
-def test_a_date_without_a_clock_is_not_understood() -> None:
+def test_a_date_needs_a_clock() -> None:
     headers = {"retry-after": "Fri, 15 Jan 2027 08:01:30 GMT"}
     assert classify(503, headers, b"", OPENAI_CHAT).retry_after is None
 
@@ -276,7 +276,7 @@ def test_a_retry_delay_in_the_details_is_read() -> None:
         (404, "x", "maybe", "next_backend"),
     ],
 )
-def test_x_should_retry_is_obeyed_but_never_against_our_own_fault(
+def test_x_should_retry_applies_except_to_our_own_faults(
     status: int, message: str, header: str, action: str
 ) -> None:
     body = json.dumps({"error": {"message": message}}).encode()
@@ -299,18 +299,18 @@ SECRET = "Zm9vYmFyYmF6cXV4"
         f"AIza{SECRET} expired",
     ],
 )
-def test_no_credential_stays_in_a_message(text: str) -> None:
+def test_credentials_are_removed_from_messages(text: str) -> None:
     assert SECRET not in openai(401, text).message
     assert SECRET not in classify(401, {}, text.encode(), OPENAI_CHAT).message
     assert SECRET not in in_answer({"error": {"message": text}}, ANTHROPIC).message
 
 
-def test_ids_of_calls_stay_in_a_message() -> None:
+def test_call_ids_are_kept_in_messages() -> None:
     message = "ids were found without `tool_result` blocks immediately after: toolu_01AbCdEfGhIjKlMnOpQrStUv."
     assert refused(message).message == message
 
 
-def test_an_error_inside_an_answer_means_what_its_status_would() -> None:
+def test_an_error_inside_an_answer_is_classified_like_its_status() -> None:
     for type_, status in (
         ("overloaded_error", 529),
         ("rate_limit_error", 429),
@@ -349,7 +349,7 @@ def test_an_error_inside_an_answer_means_what_its_status_would() -> None:
         ),
     ],
 )
-def test_a_response_that_failed_says_by_its_code_what_to_do(code: str, kind: str) -> None:
+def test_the_code_of_a_failed_response_decides_the_action(code: str, kind: str) -> None:
     assert in_answer({"error": {"code": code, "message": "Words"}}, OPENAI_RESPONSES).kind == kind
 
 
@@ -367,7 +367,7 @@ def test_a_response_that_failed_says_by_its_code_what_to_do(code: str, kind: str
         ("anything", None),
     ],
 )
-def test_a_reason_to_stop_may_be_a_failure(reason: str, kind: str | None) -> None:
+def test_a_stop_reason_may_be_a_failure(reason: str, kind: str | None) -> None:
     failure = finish_failure(reason)
     assert (failure and failure.kind) == kind
 
@@ -377,7 +377,7 @@ def test_a_reason_to_stop_may_be_a_failure(reason: str, kind: str | None) -> Non
     headers=st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x-should-retry"]), st.text()),
     body=st.binary(max_size=200),
 )
-def test_no_answer_makes_the_classification_raise(status: int, headers: dict[str, str], body: bytes) -> None:
+def test_classification_never_raises(status: int, headers: dict[str, str], body: bytes) -> None:
     failure = classify(status, headers, body, OPENAI_CHAT, now=NOW)
     assert "\n" not in failure.message
     assert len(failure.message) <= 500

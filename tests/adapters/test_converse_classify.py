@@ -54,7 +54,7 @@ def test_the_header_names_the_failure(status: int, kind: str, meant: str, action
         ),
     ],
 )
-def test_words_about_structure_are_our_bug_and_name_their_rule(message: str, rule: str) -> None:
+def test_a_structure_error_is_our_bug_and_names_its_rule(message: str, rule: str) -> None:
     for kind in ("ValidationException", ""):
         found = failure(400, kind, message)
         assert (found.kind, found.action, found.rule) == ("transcript", "our_bug", rule)
@@ -67,12 +67,12 @@ def test_words_about_structure_are_our_bug_and_name_their_rule(message: str, rul
         WRAPPED + "prompt is too long: 213462 tokens > 200000 maximum",
     ],
 )
-def test_an_overflow_asks_for_less(message: str) -> None:
+def test_a_context_overflow_requests_compaction(message: str) -> None:
     found = failure(400, "ValidationException", message)
     assert (found.kind, found.action, found.rule) == ("overflow", "compact", "BED-12")
 
 
-def test_a_model_that_does_not_exist_and_a_daily_quota_are_left_to_another_backend() -> None:
+def test_an_unknown_model_and_a_daily_quota_lead_to_failover() -> None:
     gone = failure(400, "ValidationException", "The provided model identifier is invalid.")
     assert (gone.kind, gone.rule) == ("config", "BED-14")
     spent = failure(429, "ThrottlingException", "Too many tokens per day, please wait before trying again.")

@@ -34,7 +34,7 @@ def failed(stream: bytes) -> AnswerFault:
     return fault
 
 
-def test_a_stream_gives_its_message_and_its_events() -> None:
+def test_a_stream_is_decoded_to_its_message_and_events() -> None:
     made = decoder()
     events, message = run(made, [wire.STREAM])
     assert isinstance(message, Message)
@@ -48,7 +48,7 @@ def test_a_stream_gives_its_message_and_its_events() -> None:
     assert any(isinstance(event, Finish) for event in events)
 
 
-def test_a_cut_anywhere_before_message_stop_is_a_fault_and_behind_it_costs_only_figures() -> None:
+def test_a_cut_before_message_stop_is_a_fault_and_later_loses_only_usage() -> None:
     end = len(b"".join(wire.WORDS))
     complete = set(wire.BLOCKS)
     for place in range(end):
@@ -63,7 +63,7 @@ def test_a_cut_anywhere_before_message_stop_is_a_fault_and_behind_it_costs_only_
         assert said(answered(wire.STREAM[:place])) == wire.BLOCKS, place
 
 
-def test_the_same_bytes_in_any_pieces_are_the_same_answer() -> None:
+def test_the_answer_does_not_depend_on_how_bytes_are_split() -> None:
     whole = run(decoder(), [wire.STREAM])
     assert run(decoder(), [bytes([byte]) for byte in wire.STREAM])[1] == whole[1]
     for place in spread(range(len(wire.STREAM)), 0):
@@ -72,12 +72,12 @@ def test_the_same_bytes_in_any_pieces_are_the_same_answer() -> None:
         assert run(decoder(), list(cut_at_random(wire.STREAM, Random(seed)))) == whole, seed
 
 
-def test_what_follows_the_figures_is_ignored() -> None:
+def test_frames_after_the_usage_are_ignored() -> None:
     for tail in (b"\xff" * 50, wire.exception("throttlingException", message="late")):
         assert said(answered(wire.STREAM + tail)) == wire.BLOCKS
 
 
-def test_a_wrong_bit_anywhere_before_the_end_is_a_fault() -> None:
+def test_a_flipped_bit_before_the_end_is_a_fault() -> None:
     end = len(b"".join(wire.WORDS))
     for place in range(0, end, 3):
         spoilt = bytearray(wire.STREAM)
@@ -96,7 +96,7 @@ def test_a_wrong_bit_anywhere_before_the_end_is_a_fault() -> None:
         ("validationException", {}, ("transcript", "our_bug", 400)),
     ],
 )
-def test_an_exception_inside_a_stream_is_what_its_status_would_be(
+def test_an_exception_inside_a_stream_is_classified_like_its_status(
     kind: str, more: dict[str, object], expected: tuple[str, str, int]
 ) -> None:
     failure = failed(wire.HEAD + wire.exception(kind, message="Words.", **more)).failure
@@ -104,7 +104,7 @@ def test_an_exception_inside_a_stream_is_what_its_status_would_be(
     assert (failure.message, failure.code) == ("Words.", kind)
 
 
-def test_an_overflow_inside_a_stream_asks_for_less() -> None:
+def test_an_overflow_inside_a_stream_requests_compaction() -> None:
     words = "The model returned the following errors: prompt is too long: 9 tokens > 8 maximum"
     failure = failed(wire.HEAD + wire.exception("validationException", message=words)).failure
     assert (failure.kind, failure.rule) == ("overflow", "BED-12")
@@ -124,7 +124,7 @@ def test_a_signature_and_redacted_reasoning_may_come_in_pieces() -> None:
     assert said(message) == (("thinking", "x", '"abcd"'), ("thinking", "", '"c2Vj"'))
 
 
-def test_blocks_of_kinds_that_are_not_ours_are_kept_and_go_back_to_nobody() -> None:
+def test_unknown_blocks_are_kept_but_never_sent() -> None:
     message = answered(
         wire.event("contentBlockStart", start={"image": {"format": "png"}}, contentBlockIndex=0)
         + wire.delta(0, image={"source": {}})
@@ -136,7 +136,7 @@ def test_blocks_of_kinds_that_are_not_ours_are_kept_and_go_back_to_nobody() -> N
     assert said(message) == (("native", "image", "unknown"), ("text", "so"))
 
 
-def test_reasoning_behind_a_block_that_does_not_go_back_has_no_seal() -> None:
+def test_reasoning_after_an_unsendable_block_has_no_seal() -> None:
     message = answered(
         wire.thought(0, text="x", signature="ab")
         + wire.stop(0)
@@ -150,7 +150,7 @@ def test_reasoning_behind_a_block_that_does_not_go_back_has_no_seal() -> None:
     assert message.blocks[2] == Thinking("y")
 
 
-def test_arguments_that_are_no_object_are_kept_as_they_are() -> None:
+def test_non_object_arguments_are_kept_verbatim() -> None:
     parts = wire.begin(0, "tooluse_A", "read") + wire.delta(0, toolUse={"input": '{"p":'}) + wire.stop(0)
     assert said(answered(parts + wire.ended()))[0][5:] == ('{"p":',)
 
@@ -163,17 +163,17 @@ def test_arguments_without_their_call_make_the_answer_incomplete() -> None:
     assert (made.cut_reason, made.left_out) == ("fault", {"stray_arguments": 1})
 
 
-def test_words_without_an_index_are_read() -> None:
+def test_text_without_an_index_is_read() -> None:
     assert answered(wire.event("contentBlockDelta", delta={"text": "x"}) + wire.ended()).text == "x"
 
 
-def test_what_comes_between_the_reason_to_stop_and_the_figures_belongs_to_the_answer() -> None:
+def test_blocks_between_stop_reason_and_usage_belong_to_the_answer() -> None:
     late = wire.delta(0, text="late") + wire.stop(0)
     assert answered(wire.HEAD + wire.ended() + late + wire.figures()).text == "late"
     assert answered(wire.HEAD + wire.ended() + late).text == "late"
 
 
-def test_a_body_is_the_same_answer() -> None:
+def test_a_body_gives_the_same_answer_as_a_stream() -> None:
     content = (
         {"reasoningContent": {"reasoningText": {"text": "Let me see…", "signature": wire.SIGNATURE}}},
         {"reasoningContent": {"redactedContent": "c2VjcmV0"}},

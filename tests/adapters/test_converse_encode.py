@@ -48,7 +48,7 @@ def content(*blocks: Any) -> list[Parsed]:  # Any: blocks of a transcript
     return held
 
 
-def test_a_round_has_blocks_of_one_key_and_results_with_a_status() -> None:
+def test_blocks_have_one_key_and_results_a_status() -> None:
     failed = ("user", (Answer("tooluse_A", quote("boom"), True),))
     assert parsed(sent())["messages"] == [
         {"role": "user", "content": [{"text": "u"}]},
@@ -70,17 +70,17 @@ def test_a_round_has_blocks_of_one_key_and_results_with_a_status() -> None:
     assert b'"status":"error"' in sent([*ROUND[:2], failed]).body
 
 
-def test_arguments_go_back_byte_for_byte() -> None:
+def test_arguments_are_sent_back_byte_for_byte() -> None:
     assert b'"input":{"p" : 1}' in sent().body
 
 
 @pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
-def test_a_result_without_words_is_told_as_such(blank: str) -> None:
+def test_an_empty_result_is_described_as_empty(blank: str) -> None:
     (block,) = content(Answer("tooluse_A", quote(blank)))
     assert block["toolResult"]["content"] == [{"text": BEDROCK.turns.empty_result}]
 
 
-def test_reasoning_goes_back_in_both_forms() -> None:
+def test_reasoning_is_sent_back_in_both_forms() -> None:
     sealed = Thinking("hm", ProviderState("signature", quote("sig"), BEDROCK_BINDING))
     hidden = Thinking("", ProviderState("redacted", quote("c2Vj"), BEDROCK_BINDING))
     assert content(sealed, hidden) == [
@@ -89,7 +89,7 @@ def test_reasoning_goes_back_in_both_forms() -> None:
     ]
 
 
-def test_a_document_has_its_name_and_a_text_beside_it() -> None:
+def test_a_document_has_a_name_and_an_accompanying_text() -> None:
     image, caption, document = content(
         Media("image/png", "aGk="), (Media("application/pdf", "aGk="), "document-1f2e-2")
     )
@@ -100,7 +100,7 @@ def test_a_document_has_its_name_and_a_text_beside_it() -> None:
     assert caption == {"text": "Attached document: document-1f2e-2 (pdf)."}
 
 
-def test_appending_in_pieces_gives_the_bytes_of_the_whole() -> None:
+def test_appending_in_pieces_gives_the_same_bytes() -> None:
     roles: list[Role | None] = [None, "user", "assistant", "user"]
     pieces = [
         written(BEDROCK, said, last_role=role, closed=False) for said, role in zip(ROUND, roles, strict=True)
@@ -109,7 +109,7 @@ def test_appending_in_pieces_gives_the_bytes_of_the_whole() -> None:
 
 
 @pytest.mark.parametrize(("stream", "action"), [(True, "converse-stream"), (False, "converse")])
-def test_the_model_and_the_manner_stand_in_the_path(stream: bool, action: str) -> None:
+def test_the_path_contains_the_model_and_the_method(stream: bool, action: str) -> None:
     request = sent(settings=replace(SETTINGS, stream=stream))
     assert request.path == f"/model/us.anthropic.claude-sonnet-5%3A0/{action}"
     assert not {"model", "stream"} & parsed(request).keys()
@@ -117,7 +117,7 @@ def test_the_model_and_the_manner_stand_in_the_path(stream: bool, action: str) -
     assert sent(settings=arn).path == f"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Ax%2Fy/{action}"
 
 
-def test_tools_that_were_called_are_declared_even_when_tools_are_off() -> None:
+def test_called_tools_are_declared_even_when_tools_are_off() -> None:
     request = sent(called=frozenset({"write", "read"}))
     tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
     assert [tool["name"] for tool in tools] == ["read", "write"]
@@ -127,7 +127,7 @@ def test_tools_that_were_called_are_declared_even_when_tools_are_off() -> None:
     assert [fault.rule for fault in check(sent().body, BEDROCK)] == ["BED-03"]
 
 
-def test_tools_in_the_settings_are_declared_alone_whatever_was_called() -> None:
+def test_declared_tools_replace_those_derived_from_calls() -> None:
     request = sent(settings=replace(SETTINGS, tools=(READ,)), called=frozenset({"read", "ask"}))
     tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
     assert tools == [
@@ -149,7 +149,7 @@ def test_tools_in_the_settings_are_declared_alone_whatever_was_called() -> None:
         ("none", "default", None, ("tool_choice",)),
     ],
 )
-def test_a_tool_choice_is_said_as_far_as_it_can_be(
+def test_a_tool_choice_is_encoded_as_far_as_supported(
     choice: Any, thinking: Any, said: object, losses: tuple[str, ...]
 ) -> None:
     request = sent(settings=replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking))
@@ -157,7 +157,7 @@ def test_a_tool_choice_is_said_as_far_as_it_can_be(
     assert request.losses == losses
 
 
-def test_settings_have_their_places() -> None:
+def test_settings_are_encoded_in_their_fields() -> None:
     body = parsed(
         sent(
             settings=replace(
@@ -175,7 +175,7 @@ def test_settings_have_their_places() -> None:
     assert parsed(sent()).keys() == {"messages"}
 
 
-def test_thinking_is_asked_for_in_the_vendors_words() -> None:
+def test_thinking_is_requested_in_each_vendors_form() -> None:
     def asked(**more: Any) -> Any:  # Any: fields of Settings, and parsed JSON
         return parsed(sent(settings=replace(SETTINGS, **more))).get("additionalModelRequestFields")
 
@@ -191,7 +191,7 @@ def test_thinking_is_asked_for_in_the_vendors_words() -> None:
     assert parsed(sent(settings=replace(SETTINGS, effort="low")))["outputConfig"] == {"effort": "low"}
 
 
-def test_the_form_of_an_answer_is_a_schema_that_stands_in_a_text() -> None:
+def test_an_output_schema_is_sent_as_json_text() -> None:
     schema = dump({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
     settings = replace(SETTINGS, model="us.anthropic.claude-opus-4-6-v1", output=schema)
     form = parsed(sent(settings=settings))["outputConfig"]["textFormat"]
@@ -203,7 +203,7 @@ def test_the_form_of_an_answer_is_a_schema_that_stands_in_a_text() -> None:
     assert "outputConfig" not in parsed(sent(settings=words))
 
 
-def test_a_model_without_a_switch_for_thinking_is_not_asked() -> None:
+def test_thinking_is_not_requested_from_a_model_without_a_switch() -> None:
     plain = replace(BEDROCK, name="nova", reasoning=replace(BEDROCK.reasoning, switch="none"))
     settings = replace(SETTINGS, thinking="adaptive")
     request = adapter(plain).request(Segments(), settings)

@@ -67,7 +67,7 @@ def test_a_json_result_is_its_value() -> None:
     assert result.content == {"a": 1}
 
 
-def test_a_clients_bytes_are_read_like_base64() -> None:
+def test_bytes_from_a_client_are_read_like_base64() -> None:
     image = {"image": {"format": "png", "source": {"bytes": png()}}}
     found = read(user(text("u"), image), model(redacted_reasoning(b"sec")))
     assert found[0].blocks[1] == Media("image/png", PIXEL)
@@ -92,20 +92,20 @@ def test_a_clients_bytes_are_read_like_base64() -> None:
         ([user(text()), {"role": "system", "content": [text("later")]}], "mid-conversation"),
     ],
 )
-def test_what_is_odd_is_noted_and_what_is_rendered_of_it_is_accepted(messages: list[Any], note: str) -> None:
+def test_irregularities_are_reported_and_the_render_is_accepted(messages: list[Any], note: str) -> None:
     found = read(*messages)
     assert any(note in line for line in found.report.notes), found.report.notes
     rendered = cold(found, found.ledger, READERS["bedrock"])
     assert refused(rendered) is None
 
 
-def test_blocks_are_read_wherever_they_stand() -> None:
+def test_blocks_are_read_in_any_position() -> None:
     found = read({"role": "assistant", "content": [use(), answer()]}, {"role": "user", "content": "plain"})
     kinds = [type(block) for message in found for block in message.blocks]
     assert kinds == [ToolCall, ToolResult, Text]
 
 
-def test_what_we_send_is_read_again_as_what_it_was() -> None:
+def test_our_own_requests_round_trip() -> None:
     for seed in range(extent(100, 300)):
         messages, ledger = history(seed)
         sent = json.loads(body(cold(messages, ledger, READERS["bedrock"])))
@@ -136,7 +136,7 @@ values = st.recursive(
         st.dictionaries(st.sampled_from(["role", "content"]), values | st.just("user")), min_size=1
     )
 )
-def test_any_messages_are_read_and_rendered(messages: list[Any]) -> None:
+def test_any_messages_can_be_imported_and_rendered(messages: list[Any]) -> None:
     found = read(*messages)
     rendered = cold(found, found.ledger, READERS["bedrock"])
     assert validate(body(rendered), BEDROCK.name, settings=TRUSTING) is None

@@ -62,7 +62,7 @@ def calls(wire: Wire, name: str) -> list[ToolCall]:
 
 
 @pytest.mark.parametrize("target", PROFILES)
-def test_a_free_text_and_a_namespace_are_kept_in_every_dialect(target: str) -> None:
+def test_free_text_and_namespaces_are_kept_in_every_dialect(target: str) -> None:
     there = body(ITEMS, "responses", target)
     made = calls(there, target)
     assert [(call.name, call.arguments) for call in made] == [
@@ -78,7 +78,7 @@ def test_a_free_text_and_a_namespace_are_kept_in_every_dialect(target: str) -> N
     ]
 
 
-def test_they_come_back_in_responses_as_they_were() -> None:
+def test_custom_and_namespaced_calls_round_trip_in_responses() -> None:
     there = body(ITEMS, "responses", "openai_responses")
     wanted = [dict(item) for item in ITEMS]
     ids = {item["call_id"]: item for item in there["input"] if "call_id" in item}
@@ -94,7 +94,7 @@ def test_they_come_back_in_responses_as_they_were() -> None:
     assert [tool["name"] for tool in there["tools"][1]["tools"]] == ["lookup"]
 
 
-def test_a_custom_call_stays_one_in_chat_where_the_host_has_them_and_nowhere_else() -> None:
+def test_chat_keeps_custom_calls_only_for_hosts_that_support_them() -> None:
     for name, profile in PROFILES.items():
         if profile.family == "openai_chat":
             there = body(ITEMS, "responses", name)
@@ -112,7 +112,7 @@ def test_a_custom_call_stays_one_in_chat_where_the_host_has_them_and_nowhere_els
     assert kinds[:3] == ["custom_tool_call", "function_call", "custom_tool_call"]
 
 
-def test_a_custom_call_in_an_answer_is_one_whether_streamed_or_whole() -> None:
+def test_a_custom_call_is_decoded_from_a_stream_and_a_body() -> None:
     custom = {"name": "sql", "input": "select 1"}
     told = {"index": 0, "id": "call_A", "type": "custom", "custom": custom}
     stream = openai_stream(chunk({"tool_calls": [told]}), chunk({}, "tool_calls"))
@@ -129,7 +129,7 @@ def test_a_custom_call_in_an_answer_is_one_whether_streamed_or_whole() -> None:
     ]
 
 
-def test_text_that_was_to_be_a_json_object_is_malformed_and_no_free_text() -> None:
+def test_text_for_a_json_tool_is_malformed_not_free_text() -> None:
     free, malformed = ToolCall.free_form("a", "f", "{"), ToolCall("a", "f", raw="{")
     assert (free.text, free.is_malformed, free.arguments) == ("{", False, {"input": "{"})
     assert (malformed.text, malformed.is_malformed, malformed.arguments) == (None, True, {})

@@ -137,7 +137,7 @@ def arguments(message: Message | StreamFault) -> list[object]:
 @both
 @pytest.mark.parametrize("came", ["", " ", '{"p":', '{"p"'])
 @dialects
-def test_a_call_whose_arguments_were_cut_is_no_call_and_the_reason_says_so(
+def test_a_call_with_cut_arguments_is_dropped_with_a_reason(
     name: str, came: str, is_streamed: bool
 ) -> None:
     reason = WIRES[name][1]
@@ -152,7 +152,7 @@ def test_a_call_whose_arguments_were_cut_is_no_call_and_the_reason_says_so(
 
 @both
 @dialects
-def test_a_call_whose_arguments_came_whole_before_the_cut_is_a_call(name: str, is_streamed: bool) -> None:
+def test_a_call_with_complete_arguments_before_a_cut_is_kept(name: str, is_streamed: bool) -> None:
     events, message = read(name, [WHOLE], WIRES[name][1], is_streamed)
     assert arguments(message) == [{"p": 1}]
     assert CallDone(mint(1)) in events
@@ -160,7 +160,7 @@ def test_a_call_whose_arguments_came_whole_before_the_cut_is_a_call(name: str, i
 
 @both
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini", "bedrock"])
-def test_an_empty_call_followed_by_another_call_is_not_treated_as_truncated(
+def test_an_earlier_call_without_arguments_is_not_cut(
     name: str, is_streamed: bool
 ) -> None:
     assert arguments(read(name, ["", WHOLE], WIRES[name][1], is_streamed)[1]) == [{}, {"p": 1}]
@@ -168,7 +168,7 @@ def test_an_empty_call_followed_by_another_call_is_not_treated_as_truncated(
 
 @both
 @dialects
-def test_a_call_without_arguments_in_an_answer_that_was_not_cut_is_a_call(
+def test_a_call_without_arguments_in_a_complete_answer_is_kept(
     name: str, is_streamed: bool
 ) -> None:
     reason = {"gemini": "STOP", "vertex": "STOP", "bedrock": "tool_use", "anthropic": "tool_use"}.get(
@@ -185,14 +185,14 @@ def test_a_call_without_arguments_in_an_answer_that_was_not_cut_is_a_call(
 
 @both
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_call_that_a_filter_cut_is_none_either(name: str, is_streamed: bool) -> None:
+def test_a_call_cut_by_a_filter_is_dropped(name: str, is_streamed: bool) -> None:
     assert arguments(read(name, [""], FILTERS[name], is_streamed)[1]) == []
     assert arguments(read(name, [WHOLE], FILTERS[name], is_streamed)[1]) == [{"p": 1}]
 
 
 @pytest.mark.parametrize("came", ["", '{"p":'])
 @dialects
-def test_what_is_kept_of_a_stream_that_broke_off_holds_no_cut_call(name: str, came: str) -> None:
+def test_a_partial_answer_contains_no_cut_call(name: str, came: str) -> None:
     make, reason = WIRES[name]
     stream = make([WHOLE, came], reason)[0]
     whole = [{"p": 1}, {}] if WIRES[name][0] is gemini else [{"p": 1}]  # there calls come whole or not at all
@@ -204,7 +204,7 @@ def test_what_is_kept_of_a_stream_that_broke_off_holds_no_cut_call(name: str, ca
 
 @pytest.mark.parametrize("came", ["", '{"p":'])
 @pytest.mark.parametrize("name", ["anthropic", "bedrock"])
-def test_a_block_of_a_call_that_never_stopped_is_a_cut_answer(name: str, came: str) -> None:
+def test_an_unstopped_call_block_makes_a_cut_answer(name: str, came: str) -> None:
     def stream(text: str, reason: str) -> bytes:
         if name == "anthropic":
             begun = start(0, type="tool_use", id="toolu_A", name="read", input={})

@@ -29,7 +29,7 @@ def texts(events: list[StreamEvent]) -> str:
 
 @pytest.mark.requirement("U-02", "U-03", "U-10")
 @recordings
-def test_an_answer_is_read_whole(recording: Recording) -> None:
+def test_an_answer_is_read_completely(recording: Recording) -> None:
     events, message = run(recording.decoder(), [recording.stream])
     assert isinstance(message, Message)
     assert said(message) == recording.blocks
@@ -42,7 +42,7 @@ def test_an_answer_is_read_whole(recording: Recording) -> None:
 
 
 @recordings
-def test_where_the_bytes_are_cut_changes_nothing(recording: Recording) -> None:
+def test_the_split_of_the_bytes_changes_nothing(recording: Recording) -> None:
     stream = recording.stream
     whole = run(recording.decoder(), [stream])
     for place in spread(range(len(stream)), RECORDINGS.index(recording)):
@@ -53,7 +53,7 @@ def test_where_the_bytes_are_cut_changes_nothing(recording: Recording) -> None:
 
 
 @recordings
-def test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call(recording: Recording) -> None:
+def test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call(recording: Recording) -> None:
     complete = {block for block in recording.blocks if block[0] == "call" or block[-1]}
     text = next(block[1] for block in recording.blocks if block[0] == "text")
     end = len(recording.stream.rstrip())
@@ -70,7 +70,7 @@ def test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call(recording: R
 
 
 @recordings
-def test_what_follows_the_end_is_ignored(recording: Recording) -> None:
+def test_bytes_after_the_end_are_ignored(recording: Recording) -> None:
     whole = run(recording.decoder(), [recording.stream])
     stream = recording.stream + (
         b"data: [DONE]\n\n" if recording.profile is GEMINI else b""
@@ -94,7 +94,7 @@ def test_closing_twice_gives_the_same_message_and_a_fault_stays_a_fault(recordin
 
 
 @recordings
-def test_canonical_ids_count_on_from_the_number_given(recording: Recording) -> None:
+def test_canonical_ids_start_at_the_given_number(recording: Recording) -> None:
     decoder = decode(recording.profile, recording.binding, first_call=41, turn=7)
     decoder.feed(recording.stream)
     message = decoder.close()
@@ -103,7 +103,7 @@ def test_canonical_ids_count_on_from_the_number_given(recording: Recording) -> N
 
 
 @recordings
-def test_thinking_without_its_state_is_not_rescued(recording: Recording) -> None:
+def test_thinking_without_its_state_is_not_kept_from_a_partial_answer(recording: Recording) -> None:
     for place in range(0, len(recording.stream), 7):
         decoder = recording.decoder()
         run(decoder, [recording.stream[:place]])
@@ -114,7 +114,7 @@ def test_thinking_without_its_state_is_not_rescued(recording: Recording) -> None
 @pytest.mark.parametrize(
     "noise", [b"", b"\n\n", b": x\n" * 50, b"HTTP/1.1 200 OK", b'{"error": "plain"}', b"\x00\xff"]
 )
-def test_bytes_that_are_no_stream_are_a_fault(profile: Dialect, noise: bytes) -> None:
+def test_invalid_stream_bytes_are_a_fault(profile: Dialect, noise: bytes) -> None:
     _, fault = run(decode(profile), [noise])
     assert isinstance(fault, AnswerFault)
 
@@ -123,7 +123,7 @@ def test_bytes_that_are_no_stream_are_a_fault(profile: Dialect, noise: bytes) ->
 @pytest.mark.parametrize(
     "data", ["{", "[]", "3", "null", '"x"', "{}}", "[" * 5000, "1" * 5000, '{"a":' * 3000]
 )
-def test_an_event_that_is_no_object_is_a_fault(profile: Dialect, data: str) -> None:
+def test_a_non_object_event_is_a_fault(profile: Dialect, data: str) -> None:
     _, fault = run(decode(profile), [f"data: {data}\n\n".encode()])
     assert isinstance(fault, AnswerFault)
 
@@ -133,7 +133,7 @@ def test_an_event_that_is_no_object_is_a_fault(profile: Dialect, data: str) -> N
     "form", ["%s\n", "%s", "[%s]\r\n\r\n", "data: [%s]\n\n", "event: error\ndata: %s\n\n"]
 )
 @pytest.mark.parametrize("indent", [None, 2])
-def test_an_error_is_understood_however_it_is_written_among_the_events(
+def test_every_form_of_error_event_is_classified(
     recording: Recording, form: str, indent: int | None
 ) -> None:
     error = {"error": {"code": 429, "message": "Slow down. Try again in 7s.", "status": "RESOURCE_EXHAUSTED"}}
@@ -209,7 +209,7 @@ def test_no_bytes_raise_anything_but_a_stream_fault(profile: Dialect, noise: byt
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_an_answer_larger_than_its_cap_is_a_fault_however_it_comes(name: str, stream: bool) -> None:
+def test_an_answer_above_its_size_limit_is_a_fault_in_every_form(name: str, stream: bool) -> None:
     decoder = decode(PROFILES[name], stream=stream, max_bytes=300)
     decoder.feed(b":" * 11)  # less than a frame's prelude
     with pytest.raises(StreamFault, match="larger than 300 bytes"):
@@ -227,7 +227,7 @@ def test_a_damaged_recording_raises_nothing_but_a_stream_fault(
     run(recording.decoder(), [recording.stream[:place] + filling + recording.stream[place + hole :]])
 
 
-def test_a_body_in_bytes_cut_anywhere_is_the_same_answer() -> None:
+def test_the_split_of_a_body_changes_nothing() -> None:
     body = dumped({"content": [{"type": "text", "text": "日本"}], "stop_reason": "end_turn"})
     for place in range(len(body)):
         decoder = decode(ANTHROPIC, stream=False)
@@ -276,7 +276,7 @@ def with_another(value: object, data: st.DataObject) -> object:
         (ANTHROPIC, b'data: {"type":"message_delta","usage":{}}\n\ndata: {"type":"message_stop"}\n\n'),
     ],
 )
-def test_an_end_marker_alone_is_a_fault_and_no_empty_answer(profile: Dialect, stream: bytes) -> None:
+def test_an_end_marker_alone_is_a_fault(profile: Dialect, stream: bytes) -> None:
     _, fault = run(decode(profile), [stream])
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "retry"
@@ -294,7 +294,7 @@ def test_an_end_marker_alone_is_a_fault_and_no_empty_answer(profile: Dialect, st
         (ANTHROPIC, {"content": None}),
     ],
 )
-def test_a_body_without_content_is_a_fault_and_no_empty_answer(profile: Dialect, body: object) -> None:
+def test_a_body_without_content_is_a_fault(profile: Dialect, body: object) -> None:
     _, fault = run(decode(profile, stream=False), [dumped(body)])
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "retry"
@@ -307,7 +307,7 @@ def test_a_body_without_content_is_a_fault_and_no_empty_answer(profile: Dialect,
         (ANTHROPIC, b'data: {"type":"message_start"}\n\ndata: {"type":"message_stop"}\n\n'),
     ],
 )
-def test_an_answer_in_which_the_model_said_nothing_is_an_answer(profile: Dialect, stream: bytes) -> None:
+def test_an_empty_answer_of_the_model_is_an_answer(profile: Dialect, stream: bytes) -> None:
     _, message = run(decode(profile), [stream])
     assert isinstance(message, Message)
     assert message.blocks == ()

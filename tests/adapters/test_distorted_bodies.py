@@ -82,14 +82,14 @@ def read(name: str, *calls: Call) -> tuple[Decoder, list[tuple[str, object]]]:
 
 
 @wires
-def test_a_call_that_is_told_again_is_one_call(name: str) -> None:
+def test_a_repeated_call_is_one_call(name: str) -> None:
     decoder, calls = read(name, ("x", "f", A), ("y", "g", B), ("x", "f", A))
     assert calls == [("f", A), ("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == (None, {"repeated_call": 1})
 
 
 @wires
-def test_two_calls_under_one_id_with_other_arguments_stay_two(name: str) -> None:
+def test_two_calls_with_one_id_and_different_arguments_stay_two(name: str) -> None:
     decoder, calls = read(name, ("x", "f", A), ("x", "f", B), ("x", "g", B))
     assert calls == [("f", A), ("f", B), ("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == (None, {})
@@ -97,7 +97,7 @@ def test_two_calls_under_one_id_with_other_arguments_stay_two(name: str) -> None
 
 @wires
 @pytest.mark.parametrize("lost", ["", "null", None])
-def test_a_call_without_a_name_is_no_call_and_the_answer_is_incomplete(name: str, lost: object) -> None:
+def test_a_call_without_a_name_makes_the_answer_incomplete(name: str, lost: object) -> None:
     decoder, calls = read(name, ("x", "f", A), ("y", lost, B))
     assert calls == [("f", A)]
     assert (decoder.cut_reason, decoder.left_out) == ("fault", {"stray_arguments": 1})
@@ -105,7 +105,7 @@ def test_a_call_without_a_name_is_no_call_and_the_answer_is_incomplete(name: str
 
 @wires
 @pytest.mark.parametrize("none", ["null", "None", " ", None])
-def test_calls_whose_ids_are_none_are_calls(name: str, none: object) -> None:
+def test_calls_without_ids_are_kept(name: str, none: object) -> None:
     decoder, calls = read(name, (none, "f", A), (none, "f", A), (none, "g", B))
     assert calls == [("f", A), ("f", A), ("g", B)]
     assert all(call.native is None for call in decoder.close().calls)

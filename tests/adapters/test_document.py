@@ -54,7 +54,7 @@ def long_texts(value: Value) -> int:
 
 @settings(max_examples=share(2400), suppress_health_check=list(HealthCheck), deadline=None)
 @given(VALUES, st.booleans(), st.sampled_from([(",", ":"), (" , ", "\n:\t")]))
-def test_a_document_holds_what_any_parser_finds_in_it(
+def test_a_document_agrees_with_a_standard_parser(
     value: Value, escaped: bool, separators: tuple[str, str]
 ) -> None:
     data = json.dumps(value, ensure_ascii=escaped, separators=separators).encode()
@@ -62,7 +62,7 @@ def test_a_document_holds_what_any_parser_finds_in_it(
 
 
 @pytest.mark.parametrize("escaped", [True, False])
-def test_only_long_texts_beyond_ascii_stay_in_the_document(escaped: bool) -> None:
+def test_only_long_non_ascii_strings_stay_in_the_document(escaped: bool) -> None:
     value = {"é" * 20: ["é" * 20, "é", "a" * 20, {"b": "\\" * 20 + "😀"}], "c": "naïve\n" * 9}
     data = json.dumps(value, ensure_ascii=escaped).encode()
     assert long_texts(load_document(data)) == 3
@@ -71,7 +71,7 @@ def test_only_long_texts_beyond_ascii_stay_in_the_document(escaped: bool) -> Non
 
 @settings(max_examples=share(1600), suppress_health_check=list(HealthCheck), deadline=None)
 @given(VALUES, st.data())
-def test_a_document_that_is_cut_or_broken_is_refused_or_read_as_before(
+def test_a_damaged_document_is_rejected_or_read_by_the_standard_parser(
     value: Value, data: st.DataObject
 ) -> None:
     whole = json.dumps(value, ensure_ascii=False).encode()
@@ -88,11 +88,11 @@ def test_a_document_that_is_cut_or_broken_is_refused_or_read_as_before(
         )  # what stands for a byte may differ
 
 
-def test_half_a_surrogate_pair_is_read_as_in_a_small_document() -> None:
+def test_a_lone_surrogate_is_read_as_in_a_small_document() -> None:
     data = b'["' + b"a" * 11 + b"\\ud83d\\ude00" * 5 + b'\\ud83d"]'
     assert plain(load_document(data)) == json.loads(data)
 
 
-def test_a_text_of_backslashes_and_quotes_is_read_in_one_pass() -> None:
+def test_a_string_of_escapes_is_read_in_one_pass() -> None:
     value = ["\\" * 200_000 + "é", '"' * 100_000 + "é"]
     assert plain(load_document(json.dumps(value).encode())) == value

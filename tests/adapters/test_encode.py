@@ -30,7 +30,7 @@ def _messages(name: str, *entries: Said) -> object:
     return json.loads(b"[%b]" % written(dialect(name), *entries))
 
 
-def test_openai_writes_one_tool_message_a_result_and_arguments_as_a_string() -> None:
+def test_openai_gets_one_tool_message_per_result_and_string_arguments() -> None:
     entries = (("user", (Text("u"),)), ("assistant", (Text("t"), CALL)), ("tool", (RESULT,)))
     assert _messages("openai", *entries) == [
         {"role": "user", "content": "u"},
@@ -45,14 +45,14 @@ def test_openai_writes_one_tool_message_a_result_and_arguments_as_a_string() -> 
     ]
 
 
-def test_openai_writes_null_content_for_calls_alone_and_marks_an_error_in_the_text() -> None:
+def test_openai_gets_null_content_for_calls_and_errors_marked_in_text() -> None:
     messages = _messages("openai", ("assistant", (CALL,)), ("tool", (FAILED,)))
     assert isinstance(messages, list)
     assert messages[0]["content"] is None
     assert messages[1]["content"] == "ERROR: boom"
 
 
-def test_openai_writes_parts_where_there_is_more_than_one_text_or_an_image() -> None:
+def test_openai_gets_parts_for_several_texts_or_an_image() -> None:
     image = Media("image/png", data="aGk=")
     messages = _messages("openai", ("user", (Text("see"), image)))
     assert isinstance(messages, list)
@@ -62,7 +62,7 @@ def test_openai_writes_parts_where_there_is_more_than_one_text_or_an_image() -> 
     ]
 
 
-def test_anthropic_continues_the_message_it_left_open_and_flags_an_error() -> None:
+def test_anthropic_continues_an_open_message_and_flags_errors() -> None:
     entries = (("assistant", (CALL,)), ("user", (FAILED,)), ("user", (Text("go"),)))
     assert _messages("anthropic", ("user", (Text("u"),)), *entries) == [
         {"role": "user", "content": [{"type": "text", "text": "u"}]},
@@ -80,7 +80,7 @@ def test_anthropic_continues_the_message_it_left_open_and_flags_an_error() -> No
     ]
 
 
-def test_anthropic_writes_sealed_thinking_as_it_came() -> None:
+def test_anthropic_gets_sealed_thinking_unchanged() -> None:
     signed = Thinking("why", ProviderState("signature", quote("s/+="), CLAUDE))
     redacted = Thinking("", ProviderState("redacted", quote("opaque"), CLAUDE))
     messages = _messages("anthropic", ("assistant", (signed, redacted)))
@@ -102,7 +102,7 @@ def test_anthropic_writes_sealed_thinking_as_it_came() -> None:
         ("anthropic", "auto", None),
     ],
 )
-def test_tools_off_declares_the_tools_and_forbids_their_use(name: str, choice: str, sent: object) -> None:
+def test_tools_off_declares_tools_and_forbids_their_use(name: str, choice: str, sent: object) -> None:
     settings = Settings(
         model="m",
         tools=(ToolSpec("read", "Read.", Json(b'{"type":"object"}')),),
@@ -127,7 +127,7 @@ def test_tools_off_declares_the_tools_and_forbids_their_use(name: str, choice: s
         *(("temperature", value) for value in (-0.1, float("nan"), float("inf"), True)),
     ],
 )
-def test_a_number_no_provider_takes_is_refused_when_settings_are_made(field: str, value: float) -> None:
+def test_invalid_numbers_in_settings_are_rejected(field: str, value: float) -> None:
     with pytest.raises(ConfigError, match=rf"^{field} is {value!r}; it takes a .*, or None$"):
         Settings(model="m", **{field: value})  # type: ignore[arg-type]  # what is wrong is the point
     with pytest.raises(ConfigError, match="max_tokens is 0"):
@@ -158,7 +158,7 @@ def test_a_number_no_provider_takes_is_refused_when_settings_are_made(field: str
         ),
     ],
 )
-def test_settings_that_contradict_themselves_or_mean_nothing_are_refused_in_one_line(
+def test_contradictory_settings_are_rejected_in_one_line(
     fields: dict[str, Any],  # Any: what is wrong is the point
     message: str,
 ) -> None:
@@ -169,7 +169,7 @@ def test_settings_that_contradict_themselves_or_mean_nothing_are_refused_in_one_
 
 @pytest.mark.requirement("REQ-915-037", "REQ-915-036")
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_an_adapter_mends_nothing_and_the_judge_refuses_what_it_wrote(name: str) -> None:
+def test_an_adapter_repairs_nothing_and_the_judge_rejects_its_request(name: str) -> None:
     """A transcript that lacks a result is written without it: validity is the renderer's alone."""
     codec = adapter(dialect(name))
     segment = written(dialect(name), ("user", (Text("u"),)), ("assistant", (CALL,)))
@@ -179,7 +179,7 @@ def test_an_adapter_mends_nothing_and_the_judge_refuses_what_it_wrote(name: str)
 
 
 @pytest.mark.requirement("REQ-915-037")
-def test_no_adapter_knows_the_ledger_or_the_renderer() -> None:
+def test_no_adapter_imports_the_ledger_or_the_renderer() -> None:
     paths = Path(actors.adapters.__file__).parent.rglob("*.py")
     known = {name for path in paths for _, name in references(path)}
     forbidden = (
@@ -192,7 +192,7 @@ def test_no_adapter_knows_the_ledger_or_the_renderer() -> None:
 
 
 @pytest.mark.requirement("U-07")
-def test_results_without_a_valid_call_id_are_no_results_on_the_anthropic_wire_and_are_reported() -> None:
+def test_anthropic_results_without_a_valid_call_id_are_reported() -> None:
     calls = [ToolCall(f"c{number}", "read", {"p": number}) for number in (1, 2, 3)]
     history = [
         Message("user", [Text("u")]),
@@ -212,7 +212,7 @@ def test_results_without_a_valid_call_id_are_no_results_on_the_anthropic_wire_an
 
 
 @pytest.mark.requirement("U-07")
-def test_a_wire_result_without_an_id_pairs_with_nothing_by_guess() -> None:
+def test_a_wire_result_without_an_id_is_not_paired_by_guessing() -> None:
     wire = [
         {"role": "user", "content": "u"},
         {
@@ -228,7 +228,7 @@ def test_a_wire_result_without_an_id_pairs_with_nothing_by_guess() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_an_image_by_address_survives_an_import(name: str) -> None:
+def test_an_image_url_survives_an_import(name: str) -> None:
     wire = {
         "openai": [{"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}],
         "anthropic": [{"type": "image", "source": {"type": "url", "url": "https://x.example/a.png"}}],
@@ -238,7 +238,7 @@ def test_an_image_by_address_survives_an_import(name: str) -> None:
     assert body["messages"][0]["content"] == wire
 
 
-def test_a_declared_tool_has_the_name_its_calls_have_and_too_many_tools_are_refused() -> None:
+def test_declared_tools_have_their_call_names_and_are_limited_in_number() -> None:
     history = [Message("user", [Text("u")]), Message("assistant", [ToolCall("c", "a.b")])]
     rendered = render(History(history), Ledger(), dialect("openai"))
     body = json.loads(encode(rendered, model="m", tools=[{"name": "a.b"}]))

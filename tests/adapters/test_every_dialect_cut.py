@@ -76,7 +76,7 @@ CALLS = [("read", arguments) for arguments in ARGUMENTS]
 
 
 @dialects
-def test_in_whatever_pieces_it_comes_it_is_the_same_answer(name: str) -> None:
+def test_an_answer_is_the_same_in_any_pieces(name: str) -> None:
     data = stream(name)
     _, whole = run(decoder(name), [data])
     assert isinstance(whole, Message)
@@ -90,7 +90,7 @@ def test_in_whatever_pieces_it_comes_it_is_the_same_answer(name: str) -> None:
 
 
 @dialects
-def test_wherever_it_ends_it_is_the_whole_answer_or_a_fault_that_keeps_no_half_call(name: str) -> None:
+def test_a_truncated_answer_is_complete_or_a_fault_without_partial_calls(name: str) -> None:
     data = stream(name)
     _, whole = run(decoder(name), [data])
     faults, ends = 0, places(name)

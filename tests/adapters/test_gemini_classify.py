@@ -71,7 +71,7 @@ EXCEEDED = "You exceeded your current quota, please check your plan and billing 
         (answered(400, "INVALID_ARGUMENT", "something unheard of"), "transcript", None, None),
     ],
 )
-def test_a_failure_says_what_to_do(failure: Failure, kind: str, rule: str | None, wait: float | None) -> None:
+def test_each_failure_has_its_action(failure: Failure, kind: str, rule: str | None, wait: float | None) -> None:
     assert (failure.kind, failure.rule, failure.retry_after) == (kind, rule, wait)
 
 
@@ -79,7 +79,7 @@ def test_the_code_of_a_failure_is_the_providers_status() -> None:
     assert answered(404, "NOT_FOUND", "models/x is not found for API version v1beta").code == "NOT_FOUND"
 
 
-def test_an_error_in_a_stream_means_what_its_code_says() -> None:
+def test_an_error_in_a_stream_is_classified_by_its_code() -> None:
     failure = in_answer(
         {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}, GEMINI
     )
@@ -100,12 +100,12 @@ def test_an_error_in_a_stream_means_what_its_code_says() -> None:
         ("MAX_TOKENS", None),
     ],
 )
-def test_a_reason_to_stop_may_be_a_failure(reason: str, kind: str | None) -> None:
+def test_a_stop_reason_may_be_a_failure(reason: str, kind: str | None) -> None:
     failure = finish_failure(reason)
     assert (failure.kind if failure else None) == kind
 
 
-def test_every_rule_that_the_provider_words_is_known_when_it_comes_back() -> None:
+def test_every_rule_is_recognised_by_its_error_message() -> None:
     for rule in RULES.values():
         if rule.id.startswith("GEM-") and rule.refusal:
             status = {"GEM-13": 404, "GEM-14": 503, "GEM-15": 429}.get(rule.id, 400)

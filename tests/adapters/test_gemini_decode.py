@@ -42,7 +42,7 @@ def call(name: str = "read", **more: object) -> Fields:
     return {"functionCall": {"name": name, "args": {"p": 1}}, **more}
 
 
-def test_a_signed_call_that_was_cut_takes_its_signature_along() -> None:
+def test_a_cut_signed_call_is_dropped_with_its_signature() -> None:
     signed = {"functionCall": {"name": "read", "args": {}}, "thoughtSignature": "cw=="}
     _, message = streamed(gemini_chunk({"text": "a"}), gemini_chunk(signed, finish="MAX_TOKENS"))
     assert message.blocks == (Text("a"),)
@@ -90,7 +90,7 @@ def test_the_signature_of_a_call_comes_directly_before_it() -> None:
     assert list(message.blocks) == [Text("t"), sealed("cw=="), *made]
 
 
-def test_arguments_that_are_absent_or_no_object_do_no_harm() -> None:
+def test_absent_and_non_object_arguments_are_accepted() -> None:
     parts: list[Fields] = [
         {"functionCall": {"name": "read"}},
         {"functionCall": {"name": "read", "args": [1]}},
@@ -110,13 +110,13 @@ def test_arguments_that_are_absent_or_no_object_do_no_harm() -> None:
         {"partialArgs": [{"jsonPath": "$.p", "stringValue": ""}]},
     ],
 )
-def test_a_piece_of_a_call_is_never_run_as_a_call(given: Fields) -> None:
+def test_a_partial_call_is_never_returned_as_a_call(given: Fields) -> None:
     found = fault(gemini_chunk(call(), {"functionCall": given}))
     assert (found.failure.kind, found.failure.action) == ("config", "next_backend")
     assert "in pieces" in found.failure.message
 
 
-def test_figures_are_replaced_and_not_summed() -> None:
+def test_usage_figures_are_replaced_not_summed() -> None:
     figures = {"promptTokenCount": 9, "toolUsePromptTokenCount": 1, "cachedContentTokenCount": 4}
     events, _ = streamed(
         gemini_chunk({"text": "a"}, usageMetadata=figures),
@@ -129,13 +129,13 @@ def test_figures_are_replaced_and_not_summed() -> None:
 
 
 @pytest.mark.requirement("U-11")
-def test_thoughts_are_shown_as_thinking() -> None:
+def test_thoughts_become_thinking_blocks() -> None:
     events, _ = streamed(gemini_chunk({"text": "hm", "thought": True}, finish="STOP"))
     assert ThinkingDelta("hm") in events
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])
-def test_what_the_model_could_not_write_is_its_fault_and_no_history(reason: str) -> None:
+def test_a_malformed_call_is_a_model_fault_and_not_in_the_history(reason: str) -> None:
     empty = {"candidates": [{"finishReason": reason, "index": 0}]}
     assert (fault(empty).failure.kind, fault(empty).failure.action) == ("model_fault", "retry")
     assert fault(gemini_chunk({"text": "I call"}, finish=reason)).failure.code == reason
@@ -158,7 +158,7 @@ def test_a_blocked_prompt_is_a_refusal() -> None:
     assert found.failure.action == "give_up"
 
 
-def test_an_answer_cut_for_safety_is_a_refusal_only_where_nothing_was_said() -> None:
+def test_a_safety_stop_is_a_refusal_only_without_text() -> None:
     assert fault({"candidates": [{"finishReason": "SAFETY"}]}).failure.kind == "refusal"
     for reason in ("SAFETY", "OTHER"):
         _, message = streamed(gemini_chunk({"text": "so far"}), gemini_chunk(finish=reason))
@@ -181,7 +181,7 @@ def test_an_answer_cut_for_safety_is_a_refusal_only_where_nothing_was_said() -> 
         ),
     ],
 )
-def test_an_error_in_mid_stream_means_what_its_status_does(
+def test_an_error_in_mid_stream_is_classified_like_its_status(
     error: Fields, kind: str, wait: float | None
 ) -> None:
     found = fault(gemini_chunk({"text": "a"}), {"error": error})
@@ -191,7 +191,7 @@ def test_an_error_in_mid_stream_means_what_its_status_does(
     assert body.failure == found.failure
 
 
-def test_a_stream_without_a_finish_reason_fails_and_keeps_its_complete_blocks() -> None:
+def test_a_stream_without_a_finish_reason_keeps_its_complete_parts() -> None:
     decoder = decode(GEMINI, GOOGLE)
     _, found = run(decoder, [gemini_stream(gemini_chunk({"text": "a"}, call(thoughtSignature="cw==")))])
     assert isinstance(found, AnswerFault)

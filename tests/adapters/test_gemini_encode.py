@@ -58,7 +58,7 @@ def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any
 # ---- contents
 
 
-def test_results_head_the_content_and_text_follows_in_it() -> None:
+def test_results_precede_text_in_a_content() -> None:
     entries = (
         ("user", (Text("u"),)),
         ("assistant", (Text("t"), CALL)),
@@ -78,7 +78,7 @@ def test_results_head_the_content_and_text_follows_in_it() -> None:
     ]
 
 
-def test_a_signature_is_written_on_the_part_behind_it_or_on_an_empty_text() -> None:
+def test_a_signature_is_written_on_the_next_part_or_an_empty_text() -> None:
     blank = Thinking("\n", ProviderState("signed_blank", quote("b"), HOME))
     blocks = (sealed("a"), Text("t"), blank, CALL, sealed("c"), sealed("d"))
     (content,) = contents(("assistant", blocks))
@@ -135,13 +135,13 @@ def test_a_foreign_step_gets_the_sentinel_on_its_first_call_alone(origin: Bindin
     assert signatures(second) == [SENTINEL]
 
 
-def test_the_signature_of_a_blank_text_says_nothing_for_the_call_behind_it() -> None:
+def test_the_signature_of_a_blank_text_does_not_sign_the_next_call() -> None:
     blank = Thinking("", ProviderState("signed_blank", quote("YmxhbmY"), HOME))
     _, step, _ = sent([U, *calls(blank, ONE)])
     assert signatures(step) == ["YmxhbmY", SENTINEL]
 
 
-def test_native_and_foreign_steps_stand_beside_each_other() -> None:
+def test_native_and_foreign_steps_may_be_mixed() -> None:
     foreign = Message("assistant", [Thinking("words"), Text("other"), TWO], origin=READERS["openai_chat"])
     messages = [U, *calls(sealed("b25l"), ONE), foreign, Message("tool", [ToolResult("c2", "ok")]), GO]
     _, own, _, theirs, last = sent(messages)
@@ -153,13 +153,13 @@ def test_thought_summaries_are_never_sent_back() -> None:
     assert "summary" not in json.dumps(sent([U, *calls(Thinking("summary"), sealed("b25l"), ONE), GO]))
 
 
-def test_neighbouring_words_of_the_model_share_a_content_and_are_not_merged() -> None:
+def test_adjacent_model_texts_share_a_content_but_stay_separate_parts() -> None:
     said = [Message("assistant", [Text("a")]), Message("assistant", [sealed("b25l"), Text("b")])]
     _, content, _ = sent([U, *said, GO])
     assert content["parts"] == [{"text": "a"}, {"text": "b", "thoughtSignature": "b25l"}]
 
 
-def test_before_generation_three_nothing_stands_in() -> None:
+def test_no_sentinel_is_sent_before_generation_three() -> None:
     _, step, _ = sent([U, *calls(ONE, TWO)], READERS["gemini_2"])
     assert signatures(step) == [None, None]
 
@@ -178,7 +178,7 @@ def test_before_generation_three_nothing_stands_in() -> None:
         ("gemini_2", "gemini", False),
     ],
 )
-def test_an_id_goes_back_to_the_gemini_api_that_gave_it_and_to_nobody_else(
+def test_an_id_is_sent_only_to_the_gemini_api_that_made_it(
     reader: str, origin: str, kept: bool
 ) -> None:
     call = ToolCall("c1", "read", native=ProviderState("call_id", quote("n1"), READERS[origin]))
@@ -199,7 +199,7 @@ def test_model_and_streaming_are_in_the_path() -> None:
     assert request(Settings(model="m", stream=False), VERTEX)[0].path == "/models/m:generateContent"
 
 
-def test_settings_have_their_fields() -> None:
+def test_each_setting_has_its_field() -> None:
     tools = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{"type":"string"}}}')),)
     settings = Settings(
         model="m", system="s", tools=tools, tool_choice="required", max_tokens=7, temperature=0.5
@@ -249,7 +249,7 @@ def test_a_profile_may_take_json_schema_as_it_is() -> None:
         (GEMINI, {}, None, ()),
     ],
 )
-def test_thinking_is_asked_for_by_level_or_by_budget(
+def test_thinking_is_requested_by_level_or_budget(
     profile: Dialect, asked: dict[str, Any], config: object, losses: tuple[str, ...]
 ) -> None:
     made, body = request(Settings(model="m", **asked), profile)
@@ -290,13 +290,13 @@ def subset(schema: object) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
         ({"$ref": "https://x.example/schema"}, {"type": "OBJECT"}, ("$ref",)),
     ],
 )  # fmt: skip
-def test_a_schema_is_said_in_the_subset_and_what_it_cannot_say_is_named(
+def test_a_schema_is_reduced_to_the_subset_and_losses_are_named(
     schema: object, made: object, lost: tuple[str, ...]
 ) -> None:
     assert subset(schema) == (made, lost)
 
 
-def test_a_schema_that_refers_to_itself_ends() -> None:
+def test_a_recursive_schema_is_cut() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}
     made, lost = project_schema(dump({"$ref": "#/$defs/node", "$defs": {"node": node}}))  # type: ignore[dict-item]  # any JSON
     assert made is not None
@@ -330,7 +330,7 @@ SCHEMAS = st.recursive(
 
 @examples(500)
 @given(schema=SCHEMAS)
-def test_whatever_a_schema_is_the_provider_takes_what_becomes_of_it(schema: object) -> None:
+def test_every_encoded_schema_is_accepted(schema: object) -> None:
     spec = ToolSpec("read", "Read.", dump({"type": "object", "properties": {"p": schema}}))  # type: ignore[dict-item]  # any JSON
     made, _ = request(Settings(model="m", tools=(spec,)))
     assert validate(made.body, "gemini", settings=GeminiSettings()) is None

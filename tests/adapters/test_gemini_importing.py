@@ -43,7 +43,7 @@ def pairs(messages: list[Message]) -> dict[str, object]:
     }
 
 
-def test_a_whole_conversation_is_read() -> None:
+def test_a_complete_conversation_is_read() -> None:
     messages, odd = read(
         user({"text": "u"}),
         model(
@@ -60,7 +60,7 @@ def test_a_whole_conversation_is_read() -> None:
     assert odd == []
 
 
-def test_a_request_body_brings_its_system_instruction() -> None:
+def test_the_system_instruction_of_a_request_body_is_read() -> None:
     body = {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": [user({"text": "u"})]}
     history, _ = from_wire(body, "gemini")
     assert (history.system, len(history)) == ("Be brief.", 1)
@@ -81,7 +81,7 @@ def test_responses_pair_by_id_or_by_position_and_name(answers: list[Json]) -> No
     assert odd == []
 
 
-def test_a_name_that_was_called_in_two_turns_is_answered_in_each() -> None:
+def test_calls_of_one_name_in_two_turns_keep_their_own_results() -> None:
     messages, _ = read(
         model(call(args={"n": 1})),
         user(result(output="1")),
@@ -91,7 +91,7 @@ def test_a_name_that_was_called_in_two_turns_is_answered_in_each() -> None:
     assert pairs(messages) == {"1": "1", "2": "2"}
 
 
-def test_an_error_is_one_and_a_response_of_several_keys_is_kept_whole() -> None:
+def test_errors_are_recognised_and_responses_of_several_keys_kept() -> None:
     failed = {"functionResponse": {"name": "read", "response": {"error": "boom"}}}
     several = {"functionResponse": {"name": "run", "response": {"output": 1, "more": 2}}}
     messages, _ = read(model(call(), call("run")), user(failed, several))
@@ -101,7 +101,7 @@ def test_an_error_is_one_and_a_response_of_several_keys_is_kept_whole() -> None:
     ]
 
 
-def test_what_nobody_called_is_an_orphan_and_a_second_answer_a_duplicate() -> None:
+def test_uncalled_results_are_orphans_and_second_results_duplicates() -> None:
     messages, odd = read(model(call(id="a")), user(result(id="a"), result(id="a"), result("gone", id="z")))
     assert [answer.call_id for answer in messages[1].results] == ["hist_tool_1"]
     assert messages[2].text == "[A tool result without its call: ok]"
@@ -152,7 +152,7 @@ CONTENTS = st.builds(
 @pytest.mark.requirement("PROMISE-1", "REQ-915-013")
 @examples(300)
 @given(contents=st.lists(CONTENTS, min_size=1, max_size=6))
-def test_whatever_was_brought_is_valid_again_everywhere(contents: list[Json]) -> None:
+def test_every_import_renders_to_valid_requests(contents: list[Json]) -> None:
     history, ledger = from_wire(contents, "gemini")
     for name in ("gemini", "vertex", "anthropic", "openai_chat"):
         assert refused(cold(history, ledger, READERS[name])) is None

@@ -215,7 +215,7 @@ def shown(ledger: Ledger) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.requirement("REQ-915-014", "REQ-915-022", "PROMISE-2")
 @pytest.mark.parametrize("name", FORMATS)
-def test_each_imported_result_appears_once_and_never_as_that_of_another_call(name: str) -> None:
+def test_each_imported_result_appears_once_and_with_its_own_call(name: str) -> None:
     for seed in range(share(1600)):
         source, body = transcript(name, seed)
         given = set(findall(r"R\d+\.[ab]\.", str(body)))
@@ -234,7 +234,7 @@ def test_each_imported_result_appears_once_and_never_as_that_of_another_call(nam
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_result_directly_behind_the_only_open_call_of_its_id_is_never_a_note(name: str) -> None:
+def test_a_result_directly_after_its_only_open_call_is_never_a_note(name: str) -> None:
     source, _, write = FORMATS[name]
     made = [Called(number, "f", IDS[0]) for number in range(1, 5)]
     said: list[Step] = [step for call in made for step in ([call], [Answered(call, f"R{call.number}.a.")])]
@@ -245,7 +245,7 @@ def test_a_result_directly_behind_the_only_open_call_of_its_id_is_never_a_note(n
 
 @pytest.mark.requirement("PROMISE-1")
 @pytest.mark.parametrize("name", FORMATS)
-def test_an_import_with_repeated_ids_renders_without_a_refusal(name: str) -> None:
+def test_an_import_with_repeated_ids_renders_to_a_valid_request(name: str) -> None:
     for seed in range(share(256)):
         source, body = transcript(name, seed)
         history, ledger = from_wire(body, source)

@@ -87,7 +87,7 @@ def text(words: str) -> Wire:
     return {"type": "text", "text": words}
 
 
-def test_a_valid_chat_transcript_is_imported_without_notes() -> None:
+def test_a_valid_chat_transcript_has_no_findings() -> None:
     imported = openai(
         {"role": "system", "content": "Be brief."},
         {"role": "developer", "content": [text("Be kind.")]},
@@ -110,7 +110,7 @@ def test_a_valid_chat_transcript_is_imported_without_notes() -> None:
     assert [item.call_id for item in imported.ledger.interactions()] == ["hist_tool_1", "hist_tool_2"]
 
 
-def test_a_sound_anthropic_transcript_is_read_without_a_remark() -> None:
+def test_a_valid_anthropic_transcript_has_no_findings() -> None:
     imported = anthropic(
         user([text("u")]),
         assistant(
@@ -131,7 +131,7 @@ def test_a_sound_anthropic_transcript_is_read_without_a_remark() -> None:
 
 
 @pytest.mark.requirement("REQ-915-014")
-def test_seals_and_native_ids_are_kept_verbatim_and_belong_to_nobody_who_could_open_them() -> None:
+def test_seals_and_native_ids_are_kept_verbatim_with_an_unknown_origin() -> None:
     imported = anthropic(
         assistant({"type": "thinking", "thinking": "hm", "signature": "sig+/é=="}, *used("toolu/é 1"))
     )
@@ -364,7 +364,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
 
 @pytest.mark.requirement("REQ-915-047")
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_broken_transcript_is_read_as_it_stands(name: str) -> None:
+def test_a_broken_transcript_is_read_without_repair(name: str) -> None:
     imported, expected, remarks = SCENARIOS[name]
     assert outline(imported) == expected
     assert len(imported.report.notes) == len(remarks)
@@ -373,7 +373,7 @@ def test_a_broken_transcript_is_read_as_it_stands(name: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"path":"/a', "null", "[1]", '"x"', "3", '{"a":1}{}', [1], 7])
-def test_malformed_arguments_are_kept_verbatim_beside_an_empty_object(arguments: object) -> None:
+def test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object(arguments: object) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
     imported = openai({"role": "assistant", "tool_calls": [call]})
     (read,) = imported[0].calls
@@ -383,14 +383,14 @@ def test_malformed_arguments_are_kept_verbatim_beside_an_empty_object(arguments:
 
 
 @pytest.mark.parametrize("arguments", ["", None, "{}", " {} ", {}])
-def test_arguments_that_say_nothing_are_an_empty_object(arguments: object) -> None:
+def test_blank_arguments_are_an_empty_object(arguments: object) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
     imported = openai({"role": "assistant", "tool_calls": [call]})
     (read,) = imported[0].calls
     assert (read.json, read.raw, imported.report.notes) == (b"{}", None, ())
 
 
-def test_argument_text_keeps_the_bytes_the_model_wrote() -> None:
+def test_valid_arguments_keep_the_bytes_of_the_model() -> None:
     written = '{ "z":1.10, "a":"\\u00e9" }'
     imported = openai({"role": "assistant", "tool_calls": [{"id": "a", "function": {"arguments": written}}]})
     assert imported[0].calls[0].json == written.encode()
@@ -411,7 +411,7 @@ def test_a_result_may_be_any_value() -> None:
         assert result.content == value
 
 
-def test_a_whole_request_body_is_read_with_its_system_prompt() -> None:
+def test_a_request_body_is_read_with_its_system_prompt() -> None:
     body = {"model": "m", "system": [text("one"), text("two")], "messages": [user("u")]}
     imported, _ = from_wire(body, "anthropic")
     assert (imported.system, outline(imported)) == ("one\ntwo", ["user: 'u'"])
@@ -439,12 +439,12 @@ def test_objects_of_a_vendors_client_are_read_like_dicts() -> None:
 @pytest.mark.parametrize(
     "value", [None, 3, "text", b"bytes", {}, {"message": []}, {"messages": 3}, [1, 2], ["x"], {1, 2}]
 )
-def test_what_is_no_transcript_is_one_clear_line(value: object) -> None:
+def test_an_invalid_transcript_is_rejected_in_one_line(value: object) -> None:
     with pytest.raises(TranscriptError, match=r"^Not a transcript: [^\n]+$"):
         from_wire(value, "openai_chat")
 
 
-def test_an_unknown_dialect_is_named() -> None:
+def test_the_error_names_an_unknown_dialect() -> None:
     with pytest.raises(UnknownTarget, match="antropic"):
         from_wire([], "antropic")
 
@@ -481,7 +481,7 @@ messages = st.one_of(
 
 @pytest.mark.parametrize("name", ["gemini", "vertex", "gemini_2"])
 @pytest.mark.parametrize("holder", ["messages", ""])
-def test_what_has_content_and_no_parts_is_not_read_as_geminis(name: str, holder: str) -> None:
+def test_messages_with_content_are_not_read_as_gemini_contents(name: str, holder: str) -> None:
     said = [{"role": "user"}, {"role": "user", "content": "Hi."}]
     transcript = {holder: said} if holder else said
     with pytest.raises(TranscriptError, match=rf"not {name}: messages\[1\] has 'content', and no 'parts'"):

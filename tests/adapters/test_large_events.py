@@ -29,7 +29,7 @@ def told_again(text: str) -> Iterator[Json]:
 
 
 @pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}"])
-def test_a_text_that_the_last_events_repeat_is_read_once_and_whole(letter: str) -> None:
+def test_text_repeated_by_the_last_events_is_read_once(letter: str) -> None:
     text = letter * (1_200_000 // len(letter.encode()))
     decoder = decode(dialect("openai_responses"))
     for event in told_again(text):
@@ -37,7 +37,7 @@ def test_a_text_that_the_last_events_repeat_is_read_once_and_whole(letter: str) 
     assert [block.text for block in decoder.close().blocks if isinstance(block, Text)] == [text]
 
 
-def test_the_last_events_count_towards_the_bound_of_an_answer() -> None:
+def test_the_last_events_count_towards_the_size_limit() -> None:
     decoder = decode(dialect("openai_responses"), max_bytes=3_000_000)
     *events, last = (f"data: {json.dumps(event)}\n\n".encode() for event in told_again("x" * 900_000))
     for event in events:
@@ -46,7 +46,7 @@ def test_the_last_events_count_towards_the_bound_of_an_answer() -> None:
         decoder.feed(last)
 
 
-def test_an_event_that_never_ends_is_held_up_to_the_bound_of_an_answer() -> None:
+def test_an_endless_event_is_buffered_up_to_the_size_limit() -> None:
     decoder = decode(dialect("openai_responses"), max_bytes=100_000)
     decoder.feed(b"data: " + b"x" * 90_000)
     with pytest.raises(StreamFault, match="larger than 100000 bytes"):
@@ -67,7 +67,7 @@ QUOTES = '{"type": "x", "a": "\N{GRINNING FACE}'.encode() + b'"' * 3_000_000 + b
         pytest.param(b"", QUOTES, b"", id="quotes in a body"),
     ],
 )
-def test_a_document_of_so_many_values_that_it_would_stop_the_loop_is_refused(
+def test_a_document_of_too_many_values_is_rejected(
     begin: bytes, data: bytes, end: bytes
 ) -> None:
     decoder = decode(dialect("openai_responses"), stream=bool(begin))
@@ -77,7 +77,7 @@ def test_a_document_of_so_many_values_that_it_would_stop_the_loop_is_refused(
 
 
 @pytest.mark.parametrize("letter", ["", "\N{GRINNING FACE}"])
-def test_a_text_of_many_brackets_and_commas_is_one_value(letter: str) -> None:
+def test_a_string_of_brackets_and_commas_is_one_value(letter: str) -> None:
     text = letter + '[{,"\\' * 400_000
     decoder = decode(dialect("openai_responses"))
     for event in told_again(text):

@@ -209,7 +209,7 @@ def by_place(blocks: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", WIRES)
-def test_what_is_a_providers_own_is_kept_in_its_place_and_the_rest_is_counted(
+def test_native_parts_are_kept_in_place_and_unknown_parts_counted(
     name: str, is_streamed: bool
 ) -> None:
     (stream, body), expected, left_out = WIRES[name]
@@ -246,7 +246,7 @@ def told(name: str, reader: str) -> tuple[str, Report]:
 @pytest.mark.requirement("PROMISE-1", "PROMISE-13")
 @pytest.mark.parametrize("reader", WIRES)
 @pytest.mark.parametrize("name", WIRES)
-def test_a_part_goes_back_to_its_maker_and_others_are_told_that_it_stood_there(
+def test_a_native_part_is_sent_to_its_maker_and_as_a_note_to_others(
     name: str, reader: str
 ) -> None:
     body, report = told(name, reader)
@@ -260,7 +260,7 @@ def test_a_part_goes_back_to_its_maker_and_others_are_told_that_it_stood_there(
     assert dict(report.losses).get("native", 0) == gone
 
 
-def test_a_signed_part_goes_back_with_its_signature_and_what_is_thought_behind_it_stays_valid() -> None:
+def test_a_signed_part_keeps_its_signature_and_later_thinking_valid() -> None:
     signed = {**RAN, "thoughtSignature": "c2ln"}
     parts: list[Fields] = [signed, {"text": "Four.", "thoughtSignature": "bW9yZQ=="}]
     decoder = decode(PROFILES["gemini"], OWNERS["gemini"], stream=False)
@@ -273,7 +273,7 @@ def test_a_signed_part_goes_back_with_its_signature_and_what_is_thought_behind_i
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_half_of_a_search_goes_back_to_nobody(place: int) -> None:
+def test_an_incomplete_search_is_never_sent(place: int) -> None:
     half: Fields = SEARCH if place == 0 else FOUND
     decoder = decode(PROFILES["anthropic"], stream=False)
     _, message = run(decoder, [dumped({"content": [half, {"type": "text", "text": "Hi."}]})])
@@ -285,7 +285,7 @@ def test_half_of_a_search_goes_back_to_nobody(place: int) -> None:
 
 
 @pytest.mark.parametrize("places", [(0, 0), (1,), (0,), (1, 0), (0, 1, 1), (0, 1, 0, 1)])
-def test_a_call_of_a_providers_own_tool_goes_back_with_its_result_once_and_no_half_of_it(
+def test_a_server_tool_call_is_sent_once_and_only_with_its_result(
     places: tuple[int, ...],
 ) -> None:
     owner = OWNERS["anthropic"]
@@ -305,7 +305,7 @@ def test_a_call_of_a_providers_own_tool_goes_back_with_its_result_once_and_no_ha
     assert body.count(b"its provider's own") == 2 * (len(places) - whole)
 
 
-def test_of_an_answer_that_broke_off_no_part_of_a_providers_own_is_kept_and_it_is_counted() -> None:
+def test_native_parts_of_a_partial_answer_are_dropped_and_counted() -> None:
     decoder = decode(PROFILES["anthropic"])
     stream = WIRES["anthropic"][0][0]
     run(decoder, [stream[: stream.rindex(b"content_block_stop")]])
@@ -316,14 +316,14 @@ def test_of_an_answer_that_broke_off_no_part_of_a_providers_own_is_kept_and_it_i
     assert decoder.left_out == {"server_tool_use": 1, "web_search_tool_result": 1}
 
 
-def test_of_an_answer_that_begins_again_only_the_second_is_counted() -> None:
+def test_only_the_second_answer_is_counted_after_a_restart() -> None:
     begun: Fields = {"type": "message_start", "message": {}}
     decoder = decode(PROFILES["anthropic"])
     run(decoder, [anthropic_stream(begun, start(0, **SEARCH), stop(0), begun, start(0, **FOUND), stop(0))])
     assert [kept(block)[1] for block in decoder.close().blocks] == ["web_search_tool_result"]
 
 
-def test_kinds_that_a_server_makes_up_do_not_grow_without_end() -> None:
+def test_the_number_of_unknown_kinds_is_bounded() -> None:
     for value in ({"a": 1}, [1]):
         decoder = decode(PROFILES["openai_chat"])
         _, message = run(
@@ -340,7 +340,7 @@ def test_kinds_that_a_server_makes_up_do_not_grow_without_end() -> None:
     "said",
     [{"reasoning": "Hm."}, {"reasoning_content": "Hm."}, {"reasoning": "Hm.", "reasoning_content": "Hm."}],
 )
-def test_reasoning_is_read_under_either_name_and_once_under_both(name: str, said: Fields) -> None:
+def test_reasoning_is_read_once_from_either_or_both_names(name: str, said: Fields) -> None:
     stream = openai_stream(chunk(said), chunk({"content": "Hi."}), chunk({}, "stop"))
     body = {
         "choices": [{"message": {"role": "assistant", "content": "Hi.", **said}, "finish_reason": "stop"}]
@@ -360,7 +360,7 @@ def test_reasoning_is_read_under_either_name_and_once_under_both(name: str, said
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 @pytest.mark.parametrize("said", ["reasoning", "reasoning_content"])
-def test_reasoning_goes_back_under_the_name_that_the_profile_says(
+def test_reasoning_is_sent_under_the_name_in_the_profile(
     field: Literal["reasoning", "reasoning_content"], said: str
 ) -> None:
     ollama = PROFILES["ollama"]
@@ -389,7 +389,7 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
 
 
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
-def test_the_signature_of_a_call_on_googles_own_copy_is_counted(is_streamed: bool) -> None:
+def test_the_call_signature_of_googles_chat_api_is_counted(is_streamed: bool) -> None:
     signed = {"google": {"thought_signature": "c2ln"}}
     function = {"name": "read", "arguments": "{}"}
     call = {"index": 0, "id": "x", "type": "function", "function": function, "extra_content": signed}

@@ -45,7 +45,7 @@ def argued(events: Sequence[StreamEvent]) -> str:
 
 @pytest.mark.parametrize("escaped", [True, False])
 @pytest.mark.parametrize("is_object", [True, False])
-def test_long_arguments_of_a_whole_answer_are_kept_as_they_are(is_object: bool, escaped: bool) -> None:
+def test_long_arguments_of_a_body_are_kept_verbatim(is_object: bool, escaped: bool) -> None:
     given: object = {"p": [LONG, {"q": LONG}], "n": [], "o": {}} if is_object else LONG
     text = json.dumps(given, ensure_ascii=False, separators=(",", ":")) if is_object else LONG
     part = {"functionCall": {"name": "f", "args": given}}
@@ -76,13 +76,13 @@ def test_an_object_is_found_in_a_longer_text(pieces: tuple[str, tuple[str, ...]]
 @pytest.mark.parametrize(
     "text", ["{}" + json.dumps({"p": LONG}), OBJECT + LONG, OBJECT * 3 + OBJECT[:-1], json.dumps([LONG])]
 )
-def test_a_longer_text_without_one_object_stays_as_it_is(text: str) -> None:
+def test_a_longer_text_without_exactly_one_object_is_kept(text: str) -> None:
     _, (call,) = streamed(*(text[at : at + 30_000] for at in range(0, len(text), 30_000)))
     assert (call.json, call.raw) == (b"{}", text)
 
 
 @pytest.mark.parametrize("at", [0, 9_000, 299_999, None])
-def test_a_final_text_goes_on_or_replaces_what_came(at: int | None) -> None:
+def test_a_final_text_continues_or_replaces_earlier_fragments(at: int | None) -> None:
     """`at` is where it differs from the pieces before."""
     whole = LONG[:310_000]
     before = whole[:300_000]
@@ -105,7 +105,7 @@ def test_a_final_text_goes_on_or_replaces_what_came(at: int | None) -> None:
     ("texts", "rest"),
     [(["ab", "cd", "efgh", "i"], "ghi"), (["abcdef"], ""), (["ab", "xx", "ef"], None), (["abc", "de"], None)],
 )
-def test_what_texts_say_behind_others_is_found_wherever_they_are_cut(
+def test_the_rest_of_a_text_is_found_in_any_pieces(
     texts: list[str], rest: str | None
 ) -> None:
     found = Pieces.of("abcdef").rest_of(texts)

@@ -54,7 +54,7 @@ LOST: dict[str, tuple[Sequence[Fields], list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("name", LOST)
-def test_arguments_that_belong_to_no_call_make_the_answer_incomplete(name: str) -> None:
+def test_arguments_without_a_call_make_the_answer_incomplete(name: str) -> None:
     fragments, expected = LOST[name]
     decoder = read(*fragments)
     assert said(decoder) == expected
@@ -62,7 +62,7 @@ def test_arguments_that_belong_to_no_call_make_the_answer_incomplete(name: str) 
     assert decoder.left_out["stray_arguments"] == 1
 
 
-def test_a_call_without_arguments_counts_only_in_an_answer_that_ended_as_it_should() -> None:
+def test_a_call_without_arguments_is_kept_only_in_a_complete_answer() -> None:
     assert said(read(fragment(0, "x", "f"))) == [("f", "{}")]
     assert read(fragment(0, "x", "f")).cut_reason is None
     for finish, cut in ((None, "fault"), ("length", "length"), ("brand_new", "unknown")):
@@ -71,7 +71,7 @@ def test_a_call_without_arguments_counts_only_in_an_answer_that_ended_as_it_shou
         assert (decoder.cut_reason, decoder.left_out) == (cut, {"cut_call": 1})
 
 
-def test_a_piece_of_a_name_is_no_call_where_the_tools_are_not_known() -> None:
+def test_a_partial_name_is_no_call_if_the_tools_are_unknown() -> None:
     pieces = [fragment(0, "", "f"), fragment(0, "", "g", B)]
     decoder = read(*pieces, tools=None)
     assert said(decoder) == [("g", B)]
@@ -80,12 +80,12 @@ def test_a_piece_of_a_name_is_no_call_where_the_tools_are_not_known() -> None:
     assert said(read(*pieces, tools=frozenset({"f", "g"}))) == [("f", "{}"), ("g", B)]
 
 
-def test_a_call_under_another_id_and_the_same_name_may_be_the_end_of_one_without_arguments() -> None:
+def test_a_second_id_for_the_same_tool_may_continue_the_first_call() -> None:
     decoder = read(fragment(0, "x", "f"), fragment(0, "y", "f", B))
     assert (said(decoder), decoder.cut_reason) == ([("f", B)], "fault")
 
 
-def test_an_item_that_never_ended_and_has_no_arguments_is_no_call() -> None:
+def test_an_unfinished_item_without_arguments_is_no_call() -> None:
     half = added(0, **function_call("fc_1", "call_A", "read", "", "in_progress"))
     for more in ((), (told("function_call_arguments", 0, "fc_1", '{"p": 1'),)):
         decoder = decode(OPENAI_RESPONSES)

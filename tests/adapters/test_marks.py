@@ -69,7 +69,7 @@ def request(name: str, sent: Rendered, lane: str = "", **settings: Any) -> Reque
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_tools_system_what_was_sent_and_all_that_is_sent_are_marked(name: str) -> None:
+def test_cache_marks_cover_tools_system_previous_and_current_request(name: str) -> None:
     first = rendered(name, *ASKED)
     second = rendered(name, *ASKED, *WENT_ON, after=first)
     assert marks(request(name, first).body) == FIRST[name]
@@ -78,7 +78,7 @@ def test_tools_system_what_was_sent_and_all_that_is_sent_are_marked(name: str) -
 
 @pytest.mark.requirement("PROMISE-4", "PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_no_byte_of_a_lane_is_changed_and_what_is_not_marked_is_sent_as_it_is_kept(name: str) -> None:
+def test_marks_change_no_byte_of_a_lane(name: str) -> None:
     first = rendered(name, *ASKED)
     second = rendered(name, *ASKED, *WENT_ON, after=first)
     third = rendered(name, *ASKED, *WENT_ON, *SAID, after=second)
@@ -94,7 +94,7 @@ def test_no_byte_of_a_lane_is_changed_and_what_is_not_marked_is_sent_as_it_is_ke
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_request_that_asks_for_nothing_is_the_same_without_its_marks(name: str) -> None:
+def test_a_request_without_caching_is_the_same_without_marks(name: str) -> None:
     first = rendered(name, *ASKED)
     second = rendered(name, *ASKED, *WENT_ON, after=first)
     plain = request(name, second, "lane", cache="off").body
@@ -106,7 +106,7 @@ def test_a_request_that_asks_for_nothing_is_the_same_without_its_marks(name: str
 
 
 @pytest.mark.parametrize("name", MARKED)
-def test_every_mark_asks_for_an_hour_where_that_is_wanted(name: str) -> None:
+def test_every_mark_requests_an_hour_if_configured(name: str) -> None:
     first = rendered(name, *ASKED)
     second = rendered(name, *ASKED, *WENT_ON, after=first)
     made = request(name, second, cache="long")
@@ -135,14 +135,14 @@ def test_only_models_with_a_cache_are_marked(name: str, model: str, taken: bool)
     assert ("cache" in made.losses) != taken  # a longer life that nobody can give is told
 
 
-def test_media_at_the_end_of_a_message_is_marked_with_it() -> None:
+def test_media_at_the_end_of_a_message_carry_the_mark() -> None:
     photo = Message("user", [Text("Look:"), Media("image/png", png_base64())])
     made = request("openrouter", rendered("openrouter", photo))
     assert marks(made.body) == ["messages.0.content.0", "messages.1.content.1"]
     assert validate(made.body, "openrouter") is None
 
 
-def test_a_mark_cuts_no_segment_but_the_one_it_stands_in() -> None:
+def test_a_mark_splits_only_its_own_segment() -> None:
     long = [Message("user", [Text("x" * 200_000)]), Message("assistant", [Text("y" * 200_000)])]
     first = rendered("anthropic", *long, *ASKED)
     second = rendered("anthropic", *long, *ASKED, *WENT_ON, after=first)
@@ -152,7 +152,7 @@ def test_a_mark_cuts_no_segment_but_the_one_it_stands_in() -> None:
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_a_mark_where_the_request_before_ended_is_found_however_much_came_since(name: str) -> None:
+def test_the_end_of_the_previous_request_is_marked_however_far_back(name: str) -> None:
     first = rendered(name, *ASKED)
     told = [Message("user", [Text(f"{number} {'x' * SHARED}")]) for number in range(PAGE)]
     said = [Message("assistant", [Text(f"{number} {'y' * SHARED}")]) for number in range(PAGE)]
@@ -170,14 +170,14 @@ def test_a_mark_where_the_request_before_ended_is_found_however_much_came_since(
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_lane_is_named_where_requests_are_led_by_its_name(name: str) -> None:
+def test_a_cache_key_is_sent_where_requests_are_routed_by_it(name: str) -> None:
     body = json.loads(request(name, rendered(name, *ASKED), "lane-1").body)
     assert body.get("prompt_cache_key") == ("lane-1" if name in KEYED else None)
     assert "prompt_cache_retention" not in body
 
 
 @pytest.mark.parametrize("name", KEYED)
-def test_a_longer_life_is_asked_for_where_it_can_be(name: str) -> None:
+def test_a_longer_cache_lifetime_is_requested_where_supported(name: str) -> None:
     made = request(name, rendered(name, *ASKED), "lane-1", cache="long")
     keeps = name.startswith("openai")
     assert json.loads(made.body).get("prompt_cache_retention") == ("24h" if keeps else None)
@@ -186,7 +186,7 @@ def test_a_longer_life_is_asked_for_where_it_can_be(name: str) -> None:
     assert check(made.body, dialect(name)) == []
 
 
-def test_a_lane_key_is_unique_and_reveals_no_account_or_session() -> None:
+def test_a_cache_key_is_unique_and_opaque() -> None:
     binding = Binding("claude", "anthropic", "https://host.example", "account-1", "m")
     named = lane_key("s", binding)
     assert named == lane_key("s", binding)
@@ -196,7 +196,7 @@ def test_a_lane_key_is_unique_and_reveals_no_account_or_session() -> None:
     assert lane_key("\ud800", binding).isalnum()
 
 
-def test_the_pure_encoder_marks_and_names_as_it_is_told() -> None:
+def test_the_pure_encoder_takes_cache_marks_and_key_as_arguments() -> None:
     sent = rendered("anthropic", *ASKED)
     assert marks(encode(sent, model="m")) == ["request"]
     assert marks(encode(sent, model="m", cache="off")) == []

@@ -68,13 +68,13 @@ anthropic 404 config model: claude-vision
 
 
 @pytest.mark.parametrize("line", ABOUT_MEDIA.strip().splitlines())
-def test_words_about_an_attachment_are_about_media(line: str) -> None:
+def test_errors_about_attachments_are_recognised_as_media_errors(line: str) -> None:
     name, status, words = line.split(" ", 2)
     failure = refused(name, int(status), words)
     assert (failure.kind, failure.action) == ("media", "leave_out")
 
 
 @pytest.mark.parametrize("line", NOT_ABOUT_MEDIA.strip().splitlines())
-def test_words_that_only_resemble_them_are_not(line: str) -> None:
+def test_similar_errors_are_not_recognised_as_media_errors(line: str) -> None:
     name, status, kind, words = line.split(" ", 3)
     assert refused(name, int(status), words).kind == kind

@@ -133,7 +133,7 @@ def test_a_call_without_arguments_is_not_mixed_up_with_the_next(deltas: list[lis
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_calls_of_one_tool_that_all_have_index_0_are_told_apart_by_their_ids(together: bool) -> None:
+def test_calls_of_one_tool_at_index_0_are_separated_by_their_ids(together: bool) -> None:
     whole = [fragment(0, name, "f", text) for name, text in (("x", A), ("y", ""), ("z", A))]
     ends = [fragment(0, "y", text=B[:3]), fragment(0, "y", text=B[3:])]
     deltas = [[*whole, *ends]] if together else [[piece] for piece in (*whole, *ends)]
@@ -149,7 +149,7 @@ def test_calls_of_one_tool_that_all_have_index_0_are_told_apart_by_their_ids(tog
     assert said(body_answer(OPENAI_CHAT, body)[1]) == expected
 
 
-def test_a_fragment_that_has_lost_its_index_belongs_to_the_call_before_it() -> None:
+def test_a_fragment_without_an_index_belongs_to_the_previous_call() -> None:
     stream = openai_stream(calls(fragment(3, "x", "f")), calls(fragment(None, text=A)))
     assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
 
@@ -170,7 +170,7 @@ def test_a_call_is_announced_when_its_name_is_known_and_done_once() -> None:
 
 
 @pytest.mark.parametrize("more", [1, 2])
-def test_a_call_is_done_once_although_arguments_follow_the_finish_reason(more: int) -> None:
+def test_a_call_ends_once_although_arguments_follow_the_finish_reason(more: int) -> None:
     stream = openai_stream(
         calls(fragment(0, "x", "f", '{"a"')),
         *(chunk({}, "tool_calls") for _ in range(more)),
@@ -184,7 +184,7 @@ def test_a_call_is_done_once_although_arguments_follow_the_finish_reason(more: i
     assert message.calls[0].arguments == {"a": 1}
 
 
-def test_a_call_that_was_finished_is_kept_when_the_stream_breaks_off_behind_it() -> None:
+def test_a_finished_call_is_kept_when_the_stream_breaks_off_later() -> None:
     decoder = decode(OPENAI_CHAT)
     decoder.feed(openai_stream(calls(fragment(0, "x", "f", A)), chunk({}, "tool_calls"), done=False))
     with pytest.raises(AnswerFault):
@@ -207,7 +207,7 @@ def test_a_call_that_was_finished_is_kept_when_the_stream_breaks_off_behind_it()
         '{"a":"\\ud800"}',
     ],
 )
-def test_malformed_arguments_are_kept_verbatim_beside_an_empty_object(text: str) -> None:
+def test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object(text: str) -> None:
     (call,) = answer(
         OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", text)), chunk({}, "tool_calls"))
     ).calls
@@ -221,13 +221,13 @@ def test_empty_arguments_are_an_empty_object(text: str) -> None:
     assert (call.json, call.raw) == (b"{}", None)
 
 
-def test_good_arguments_keep_the_bytes_the_model_wrote() -> None:
+def test_valid_arguments_of_a_stream_keep_their_bytes() -> None:
     text = '{ "z" : 1.10,\t"a":"\\u00e9é/\\/" , "big":1e5}'
     (call,) = answer(OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", f"{text}\n")))).calls
     assert call.json == text.encode()
 
 
-def test_half_a_character_in_one_delta_is_joined_with_the_other_half() -> None:
+def test_a_character_split_across_deltas_is_joined() -> None:
     stream = openai_stream(
         b'data: {"choices":[{"delta":{"content":"a\\ud83d"}}]}\n\n',
         b'data: {"choices":[{"delta":{"content":"\\ude00b\\udc00"}}]}\n\n',
@@ -239,7 +239,7 @@ def test_half_a_character_in_one_delta_is_joined_with_the_other_half() -> None:
     assert events == [TextDelta("a"), TextDelta("😀b\ufffd"), TextDelta("c")]
 
 
-def test_parts_stand_in_order_of_appearance() -> None:
+def test_parts_are_in_order_of_appearance() -> None:
     stream = openai_stream(
         chunk({"reasoning": "hm"}),
         chunk({"content": "one"}),
@@ -290,13 +290,13 @@ def test_an_empty_function_call_of_the_old_kind_is_no_call() -> None:
     assert body_answer(OPENAI_CHAT, {"choices": [{"message": body, "finish_reason": "stop"}]})[1] == message
 
 
-def test_an_empty_function_call_beside_a_call_adds_none() -> None:
+def test_an_empty_function_call_next_to_a_call_adds_none() -> None:
     both = {"tool_calls": [fragment(0, "x", "f", A)], "function_call": NO_CALL}
     stream = openai_stream(chunk(both), chunk({"function_call": NO_CALL}, "tool_calls"))
     assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
 
 
-def test_usage_is_the_last_word_with_cache_figures() -> None:
+def test_the_last_usage_wins_with_its_cache_figures() -> None:
     first = chunk({"content": "x"}, usage={"prompt_tokens": 1, "completion_tokens": 1})
     last = {
         "choices": [],
@@ -319,7 +319,7 @@ def test_cache_figures_of_compatible_servers_are_read(usage: dict[str, object]) 
     assert decoder.usage == Usage(9, 0, 5, 0)
 
 
-def test_a_finish_reason_without_the_end_marker_is_no_success_and_keeps_what_is_finished() -> None:
+def test_a_stream_without_the_end_marker_keeps_only_finished_parts() -> None:
     stream = openai_stream(
         chunk({"content": "t"}), calls(fragment(0, "x", "f", A)), chunk({}, "stop"), done=False
     )
@@ -329,7 +329,7 @@ def test_a_finish_reason_without_the_end_marker_is_no_success_and_keeps_what_is_
     assert said(decoder.partial_message()) == (("text", "t"), ("call", "hist_tool_1", "f", A, '"x"'))
 
 
-def test_without_a_finish_reason_a_call_is_not_rescued_even_if_it_looks_whole() -> None:
+def test_without_a_finish_reason_no_call_is_kept() -> None:
     decoder = decode(OPENAI_CHAT, OPENAI)
     run(decoder, [openai_stream(chunk({"content": "t"}), calls(fragment(0, "x", "f", A)), done=False)])
     assert said(decoder.partial_message()) == (("text", "t"),)
@@ -404,7 +404,7 @@ def test_an_error_inside_a_body_is_classified_as_in_a_stream() -> None:
     assert body_answer(OPENAI_CHAT, good)[1].text == "ok"
 
 
-def test_a_null_error_is_none() -> None:
+def test_a_null_error_is_no_error() -> None:
     assert answer(OPENAI_CHAT, openai_stream(chunk({"content": "x"}, error=None))).text == "x"
 
 
@@ -416,7 +416,7 @@ def test_only_the_first_choice_is_read() -> None:
 
 
 @pytest.mark.requirement("U-09")
-def test_a_whole_body_gives_the_same_message_as_a_stream() -> None:
+def test_a_body_gives_the_same_message_as_a_stream() -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 2}
     tool_calls = [
         {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": A}},

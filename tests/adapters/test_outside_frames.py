@@ -68,7 +68,7 @@ def test_random_frames_in_random_pieces_are_read_as_botocore_reads_them() -> Non
         assert ours(pieces) == theirs(stream) != [], seed
 
 
-def test_a_stream_cut_anywhere_gives_the_frames_that_are_whole() -> None:
+def test_a_truncated_stream_gives_its_complete_frames() -> None:
     random = Random(1)
     stream = b"".join(a_frame(random) for _ in range(4))
     for place in range(len(stream)):
@@ -76,7 +76,7 @@ def test_a_stream_cut_anywhere_gives_the_frames_that_are_whole() -> None:
     assert ours([bytes([byte]) for byte in stream]) == theirs(stream)
 
 
-def test_a_wrong_bit_is_refused_where_botocore_refuses_it() -> None:
+def test_a_flipped_bit_is_rejected_where_botocore_rejects_it() -> None:
     whole = frame({":message-type": "event", ":event-type": "a"}, b'{"x":1}')
     for place in range(len(whole)):
         spoilt = bytearray(whole)
@@ -100,12 +100,12 @@ def test_a_wrong_bit_is_refused_where_botocore_refuses_it() -> None:
         (pack(">II", 1 << 24, 0) + pack(">I", crc32(pack(">II", 1 << 24, 0))), "larger than"),
     ],
 )
-def test_a_frame_that_is_malformed_is_a_fault(stream: bytes, why: str) -> None:
+def test_a_malformed_frame_is_a_fault(stream: bytes, why: str) -> None:
     with pytest.raises(StreamFault, match=why):
         FrameParser(MAX_FRAME).feed(stream)
 
 
-def test_what_came_whole_before_a_fault_is_told_first() -> None:
+def test_complete_frames_before_a_fault_are_returned_first() -> None:
     good = frame({":message-type": "event", ":event-type": "a"}, b"{}")
     parser = FrameParser(MAX_FRAME)
     assert parser.feed(good + b"\xff" * 20) == [ServerEvent("a", "{}")]
@@ -115,7 +115,7 @@ def test_what_came_whole_before_a_fault_is_told_first() -> None:
         parser.feed(good)
 
 
-def test_exceptions_and_errors_become_one_event_that_names_their_kind() -> None:
+def test_exceptions_and_errors_become_an_event_with_their_kind() -> None:
     parser = FrameParser(MAX_FRAME)
     told = parser.feed(
         frame({":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message":"slow"}')
@@ -129,7 +129,7 @@ def test_exceptions_and_errors_become_one_event_that_names_their_kind() -> None:
     ]
 
 
-def test_the_end_is_told_and_what_was_cut_is_dropped() -> None:
+def test_closing_reports_the_end_and_drops_a_partial_frame() -> None:
     parser = FrameParser(MAX_FRAME)
     parser.feed(frame({}, b"{}")[:-1])
     assert parser.close() == [END]

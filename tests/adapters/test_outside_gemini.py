@@ -52,7 +52,7 @@ def judged(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_body_is_of_the_vendors_own_types(name: str) -> None:
+def test_every_body_validates_against_the_vendors_types(name: str) -> None:
     signed = calls = 0
     said = set[str]()
     for seed, body in bodies(name, share(600)):
@@ -77,7 +77,7 @@ def test_every_body_is_of_the_vendors_own_types(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_vendors_types_refuse_an_unknown_key(name: str) -> None:
+def test_the_vendors_types_reject_an_unknown_key(name: str) -> None:
     _, body = next(bodies(name, 1))
     for spoilt in (
         {**body, "contents": [{**body["contents"][0], "content": "x"}]},
@@ -88,7 +88,7 @@ def test_the_vendors_types_refuse_an_unknown_key(name: str) -> None:
             judged(spoilt)
 
 
-def test_the_vendors_own_objects_are_read() -> None:
+def test_objects_of_the_vendors_sdk_are_imported() -> None:
     said = types.Content(
         role="model",
         parts=[

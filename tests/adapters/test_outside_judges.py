@@ -68,7 +68,7 @@ def _named(body: dict[str, Any]) -> None:  # Any: JSON
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 @pytest.mark.parametrize("name", list(REQUESTS))
-def test_every_body_is_of_the_vendors_own_request_type(name: str) -> None:
+def test_every_body_validates_against_the_vendors_request_type(name: str) -> None:
     judged, named, said = 0, 0, set[str]()
     for seed, body in _bodies(name, COUNT):
         _named(body)
@@ -82,7 +82,7 @@ def test_every_body_is_of_the_vendors_own_request_type(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(REQUESTS))
-def test_the_vendors_type_refuses_an_unknown_key_and_a_wrong_type(name: str) -> None:
+def test_the_vendors_type_rejects_an_unknown_key_and_a_wrong_type(name: str) -> None:
     _, body = next(_bodies(name, 1))
     assert nonconformity({**body, "zzz": 1}, REQUESTS[name]) is not None
     key = "input" if "input" in body else "messages"
@@ -93,7 +93,7 @@ def test_the_vendors_type_refuses_an_unknown_key_and_a_wrong_type(name: str) -> 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008")
 @pytest.mark.parametrize("name", PAIRING)
-def test_another_projects_judge_of_pairing_and_adjacency_finds_nothing(name: str) -> None:
+def test_an_external_checker_of_pairing_and_adjacency_finds_nothing(name: str) -> None:
     provider = name.removesuffix("_chat")
     judged = 0
     for seed, body in _bodies(name, COUNT):
@@ -104,7 +104,7 @@ def test_another_projects_judge_of_pairing_and_adjacency_finds_nothing(name: str
 
 
 @pytest.mark.parametrize("name", PAIRING)
-def test_that_judge_refuses_a_call_whose_result_is_taken_away(name: str) -> None:
+def test_the_external_checker_rejects_a_call_without_its_result(name: str) -> None:
     spoilt = 0
     for _, body in _bodies(name, 200):
         kept = [message for message in body["messages"] if "tool" not in _answers(message)]
@@ -124,7 +124,7 @@ def _converse_faults(body: dict[str, Any], shape: Any) -> str:  # Any: JSON, and
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
-def test_every_bedrock_body_is_of_awss_own_request_shape() -> None:
+def test_every_bedrock_body_matches_the_request_shape_of_aws() -> None:
     shape, judged, named = _converse(), 0, 0
     for seed, body in _bodies("bedrock", COUNT):
         assert _converse_faults(body, shape) == "", f"history({seed})"
@@ -133,7 +133,7 @@ def test_every_bedrock_body_is_of_awss_own_request_shape() -> None:
     assert named > COUNT // 20
 
 
-def test_awss_shape_refuses_an_unknown_key_a_wrong_type_and_an_empty_list() -> None:
+def test_the_aws_shape_rejects_unknown_keys_wrong_types_and_empty_lists() -> None:
     shape = _converse()
     _, body = next(_bodies("bedrock", 1))
     first, *rest = body["messages"]
@@ -148,7 +148,7 @@ def test_awss_shape_refuses_an_unknown_key_a_wrong_type_and_an_empty_list() -> N
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008")
-def test_another_projects_judge_of_pairing_finds_nothing_in_bedrock_bodies_either() -> None:
+def test_an_external_pairing_checker_finds_nothing_in_bedrock_bodies() -> None:
     judged = 0
     for seed, body in _bodies("bedrock", COUNT):
         report = turnsafe.validate([_renamed(message) for message in body["messages"]], "anthropic")

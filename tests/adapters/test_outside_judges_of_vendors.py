@@ -90,7 +90,7 @@ def _chunk(chunk: Json) -> Json:
 @pytest.mark.parametrize(
     ("generation", "thinking"), [(3, "drop"), (7, "drop"), (11, "drop"), (13, "native"), (15, "native")]
 )
-def test_every_generation_of_mistrals_validator_accepts_what_mistral_is_sent(
+def test_every_version_of_mistrals_validator_accepts_our_requests(
     generation: int, thinking: ThinkingPolicy
 ) -> None:
     validator = get_validator(TokenizerVersion(f"v{generation}"), ValidationMode.serving)
@@ -110,7 +110,7 @@ def test_every_generation_of_mistrals_validator_accepts_what_mistral_is_sent(
 
 
 @pytest.mark.parametrize("generation", [3, 7, 11, 13, 15])
-def test_that_validator_refuses_a_result_taken_away_and_a_field_it_does_not_know(generation: int) -> None:
+def test_mistrals_validator_rejects_a_missing_result_and_an_unknown_field(generation: int) -> None:
     validator = get_validator(TokenizerVersion(f"v{generation}"), ValidationMode.serving)
     spoilt = 0
     for body in bodies("mistral", "drop", stream=False)[:200]:
@@ -140,7 +140,7 @@ def _as_declared(body: Json) -> Json:
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
-def test_every_body_for_mistral_is_of_its_sdks_request_type() -> None:
+def test_every_mistral_body_validates_against_its_sdk() -> None:
     said = set[str]()
     for seed, body in enumerate(bodies("mistral")):
         why = nonconformity(_as_declared(body), ChatCompletionStreamRequestTypedDict)
@@ -161,7 +161,7 @@ def test_every_body_for_mistral_is_of_its_sdks_request_type() -> None:
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-036")
 @pytest.mark.parametrize("name", VENDORS)
-def test_bodies_for_other_vendors_are_openais_but_for_the_fields_they_add(name: str) -> None:
+def test_bodies_of_other_vendors_are_openai_bodies_plus_their_fields(name: str) -> None:
     forces = dialect(name).request
     is_named = forces.forced_choice == "yes" and forces.named_choice
     is_named = is_named and dialect(name).model.forced_choice != "never"

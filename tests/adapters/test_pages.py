@@ -23,7 +23,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("answer", PAGES, ids=lambda answer: str(answer["status"]))
-def test_an_error_page_is_its_status_and_title(answer: dict[str, object]) -> None:
+def test_an_error_page_is_reduced_to_its_status_and_title(answer: dict[str, object]) -> None:
     status, body = answer["status"], str(answer["body"]).encode()
     assert isinstance(status, int)
     failure = classify(status, {"content-type": str(answer["content_type"])}, body, OPENAI_CHAT)
@@ -40,12 +40,12 @@ def test_pages_of_other_shapes_are_one_line_too(status: int, page: str, message:
 
 
 @pytest.mark.parametrize("text", ["upstream connect error", "a < b", "<think>no</think>", ""])
-def test_plain_words_stay_as_they_are(text: str) -> None:
+def test_plain_text_errors_are_unchanged(text: str) -> None:
     assert page_title(text, 500) is None
 
 
 @given(st.text(max_size=300))
-def test_no_page_has_more_than_a_line(text: str) -> None:
+def test_every_page_is_reduced_to_one_line(text: str) -> None:
     message = classify(503, {}, f"<html><title>{text}".encode("utf-8", "replace"), OPENAI_CHAT).message
     assert len(message) <= MAX_MESSAGE
     assert len(message.splitlines()) == 1
@@ -61,5 +61,5 @@ def test_a_redirect_names_its_target_without_its_query(status: int) -> None:
         assert (failure.kind, failure.action) == ("config", "next_backend")
 
 
-def test_a_redirect_that_leads_nowhere_is_a_status() -> None:
+def test_a_redirect_without_a_target_is_its_status() -> None:
     assert classify(301, {}, b"", OPENAI_CHAT).message == "HTTP 301 without a message"

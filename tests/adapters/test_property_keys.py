@@ -89,7 +89,7 @@ def sent(made: Request, name: str) -> Any:  # Any: JSON
 
 
 @pytest.mark.parametrize("name", CLAUDE)
-def test_a_key_that_the_host_refuses_is_renamed_with_what_demands_it_and_a_valid_one_is_not(
+def test_an_invalid_key_is_renamed_together_with_required(
     name: str,
 ) -> None:
     made = request(LIST, name, CLAUDE[name])
@@ -107,13 +107,13 @@ def test_a_key_that_the_host_refuses_is_renamed_with_what_demands_it_and_a_valid
 @pytest.mark.parametrize(
     ("name", "model"), [("openai_chat", "gpt"), ("bedrock", "amazon.nova-pro-v1:0"), ("vllm", "m")]
 )
-def test_a_host_that_takes_any_key_is_sent_the_tools_own(name: str, model: str) -> None:
+def test_a_host_that_accepts_any_key_gets_the_original_keys(name: str, model: str) -> None:
     made = request(LIST, name, model)
     assert made.keys == {}
     assert sent(made, name) == LIST
 
 
-def test_made_keys_are_the_same_in_every_process() -> None:
+def test_renamed_keys_are_the_same_in_every_process() -> None:
     code = (
         "from actors.core.schemas.property_keys import property_key; "
         f"print(property_key({LONG!r}, {PATTERN!r}), end='')"
@@ -122,7 +122,7 @@ def test_made_keys_are_the_same_in_every_process() -> None:
     assert told.stdout == property_key(LONG, PATTERN)
 
 
-def test_all_that_names_a_key_follows_it() -> None:
+def test_every_reference_to_a_renamed_key_is_updated() -> None:
     inner: dict[str, JsonValue] = {
         "type": "object",
         "properties": {"x y": {"type": "string"}},
@@ -162,14 +162,14 @@ def test_all_that_names_a_key_follows_it() -> None:
     }
 
 
-def test_a_made_key_never_takes_the_place_of_one_of_the_tools_own() -> None:
+def test_a_renamed_key_never_collides_with_an_original_key() -> None:
     taken = property_key("a b", PATTERN)
     made = host_schema(dump({"type": "object", "properties": {"a b": {}, taken: {}}}), "any", PATTERN)
     assert made.keys == {property_key("a b", PATTERN, 1): "a b"}
     assert len(parse(made.schema)["properties"]) == 2  # type: ignore[index,call-overload,arg-type]  # JSON
 
 
-def test_lookarounds_are_left_out_where_a_grammar_is_made_and_simple_patterns_stay() -> None:
+def test_lookarounds_are_dropped_for_hosts_that_build_grammars() -> None:
     for name in ("llama_cpp", "vllm", "ollama"):
         made = request(SEND, name)
         properties = sent(made, name)["properties"]
@@ -182,12 +182,12 @@ def test_lookarounds_are_left_out_where_a_grammar_is_made_and_simple_patterns_st
 
 
 @pytest.mark.parametrize("pattern", [r"^\(?!b$", r"^(?:a|b)$", r"^\\(a)$", "^a$"])
-def test_a_pattern_without_a_special_group_stays(pattern: str) -> None:
+def test_a_pattern_without_a_special_group_is_kept(pattern: str) -> None:
     schema = dump({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}})
     assert host_schema(schema, "plain") == (schema, (), {})
 
 
-def test_the_schema_of_an_answer_loses_its_lookarounds_too() -> None:
+def test_lookarounds_are_dropped_from_an_output_schema_too() -> None:
     form = dump(
         {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?=a)b$"}}, "required": ["a"]}
     )
@@ -197,7 +197,7 @@ def test_the_schema_of_an_answer_loses_its_lookarounds_too() -> None:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_what_is_no_schema_where_one_must_stand_is_sent_as_a_schema_of_anything(name: str) -> None:
+def test_an_invalid_subschema_is_sent_as_an_empty_schema(name: str) -> None:
     made = request(STRAY, name)
     assert "schema.properties" in made.losses
     assert check(made.body, dialect(name)) == []
@@ -215,7 +215,7 @@ def test_what_is_no_schema_where_one_must_stand_is_sent_as_a_schema_of_anything(
         ("properties.a.not", {"type": "object", "properties": {"a": {"not": 3}}}),
     ],
 )
-def test_an_entry_that_is_no_schema_is_refused_where_the_tool_is_declared(
+def test_an_invalid_property_schema_is_rejected_at_tool_declaration(
     place: str, schema: Any
 ) -> None:  # Any: JSON
     with pytest.raises(ToolDefinitionError, match=re.escape(f"'{place}' is ")) as refused:
@@ -267,7 +267,7 @@ def arguments(schema: dict[str, Any]) -> Any:  # Any: as above
 
 @settings(max_examples=share(960), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schema=schemas())
-def test_any_schema_is_taken_and_any_call_comes_back_and_goes_out_again_as_it_was(
+def test_calls_round_trip_under_any_schema(
     schema: dict[str, Any],
 ) -> None:
     made = request(schema, "anthropic")
@@ -300,7 +300,7 @@ def test_renaming_keys_keeps_every_other_byte(text: Any) -> None:  # Any: JSON
     assert there.startswith(b'{\n "a_b_1": ')
 
 
-def test_a_call_that_names_a_key_twice_keeps_the_models_own() -> None:
+def test_a_call_with_a_duplicate_key_keeps_the_models_arguments() -> None:
     me = Binding("b", "anthropic", "https://a.example", "", "m")
     decoder = decode(dialect("anthropic"), me, stream=False, keys={"list": {"a_b_1": "a b"}})
     call = {"type": "tool_use", "id": "toolu_1", "name": "list", "input": {"a_b_1": 1, "a b": 2}}
@@ -319,7 +319,7 @@ TOOL = Tool.from_schema("list", "List files.", LIST, list_files)  # type: ignore
 
 
 @pytest.mark.anyio
-async def test_a_tool_gets_its_own_keys_and_the_provider_its_own_again() -> None:
+async def test_a_tool_gets_original_keys_and_the_provider_its_renamed_ones() -> None:
     def answer(body: dict[str, Any]) -> Turn:  # Any: JSON
         if body["messages"][-1]["content"][0]["type"] == "tool_result":
             return Turn(Say("Done."))
@@ -346,7 +346,7 @@ async def test_a_tool_gets_its_own_keys_and_the_provider_its_own_again() -> None
     assert json.loads(bodies(gpt)[-1]["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"$top": 3}
 
 
-def test_what_a_provider_knows_of_a_call_is_read_from_its_seal() -> None:
+def test_the_providers_form_of_a_call_is_read_from_its_seal() -> None:
     me = Binding("b", "anthropic")
     seal = ToolCall.sealed_id("x", {"a b": "a_b"}, me)
     call = ToolCall("c1", "list", {"a b": 1}, native=seal)

@@ -33,16 +33,16 @@ def usage_of(name: str, *told: Json, stream: bool = True) -> Usage:
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", [CASE["dialect"], "openai_compatible", "openrouter"])
-def test_reasoning_that_is_counted_beside_the_completion_is_output(name: str, stream: bool) -> None:
+def test_reasoning_counted_outside_the_completion_is_output(name: str, stream: bool) -> None:
     assert usage_of(name, CASE["usage"], stream=stream) == Usage(1000, 50, 800)
 
 
 @pytest.mark.parametrize("total", [1020, None, 0, 1021])
-def test_reasoning_in_the_completion_counts_once(total: int | None) -> None:
+def test_reasoning_within_the_completion_is_counted_once(total: int | None) -> None:
     told = {**CASE["usage"], "total_tokens": total}
     assert usage_of("xai", told) == Usage(1000, 20, 800)
 
 
-def test_a_later_report_without_details_forgets_no_reasoning() -> None:
+def test_a_later_usage_without_details_keeps_the_reasoning_tokens() -> None:
     later = {"prompt_tokens": 1000, "completion_tokens": 25, "total_tokens": 1055}
     assert usage_of("xai", CASE["usage"], later) == Usage(1000, 55, 800)

@@ -121,7 +121,7 @@ def decoded(name: str, stream: bytes) -> Message | StreamFault:
 
 @pytest.mark.parametrize("held", [NOTHING, THOUGHT, BLANK])
 @pytest.mark.parametrize(("name", "wire", "reason", "kind"), REASONS)
-def test_an_answer_that_says_nothing_fails_for_the_reason_it_stopped_for(
+def test_an_empty_answer_fails_with_its_stop_reason(
     name: str, wire: Callable[[str, str], bytes], reason: str, kind: str, held: str
 ) -> None:
     fault = decoded(name, wire(held, reason))
@@ -131,7 +131,7 @@ def test_an_answer_that_says_nothing_fails_for_the_reason_it_stopped_for(
 
 @pytest.mark.parametrize("held", [WORDS, CALL])
 @pytest.mark.parametrize(("name", "wire", "reason", "kind"), REASONS)
-def test_what_was_said_before_an_answer_was_stopped_stands_but_words_beside_an_unreadable_call(
+def test_text_before_a_stop_is_kept_except_next_to_an_unreadable_call(
     name: str, wire: Callable[[str, str], bytes], reason: str, kind: str, held: str
 ) -> None:
     message = decoded(name, wire(held, reason))
@@ -143,7 +143,7 @@ def test_what_was_said_before_an_answer_was_stopped_stands_but_words_beside_an_u
 
 
 @pytest.mark.parametrize("held", [NOTHING, THOUGHT, BLANK, WORDS, CALL])
-def test_an_ordinary_reason_to_stop_is_no_failure_whatever_was_said(held: str) -> None:
+def test_an_ordinary_stop_reason_is_never_a_failure(held: str) -> None:
     for name, wire, reason in (
         ("openai_chat", chat, "length"),
         ("anthropic", anthropic, "max_tokens"),
@@ -154,7 +154,7 @@ def test_an_ordinary_reason_to_stop_is_no_failure_whatever_was_said(held: str) -
         assert isinstance(decoded(name, wire(held, reason)), Message)
 
 
-def test_a_signature_missing_inside_a_200_is_our_bug_even_beside_a_call() -> None:
+def test_a_missing_signature_is_our_bug_even_next_to_a_call() -> None:
     fault = decoded("gemini", gemini(CALL, "MISSING_THOUGHT_SIGNATURE"))
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "our_bug"
@@ -185,7 +185,7 @@ WIRES = (
         (" ", None),
     ],
 )
-def test_a_reason_to_stop_that_is_no_plain_end_is_a_cut_answer(reason: str, kind: str | None) -> None:
+def test_an_abnormal_stop_reason_makes_a_cut_answer(reason: str, kind: str | None) -> None:
     for name, wire in WIRES:
         decoder = decode(PROFILES[name])
         _, message = run(decoder, [wire(WORDS, reason)])
@@ -198,7 +198,7 @@ def test_a_reason_to_stop_that_is_no_plain_end_is_a_cut_answer(reason: str, kind
             assert (decoder.cut_reason, message.text) == (kind, "so far")
 
 
-def test_a_plain_reason_to_stop_does_not_make_up_for_a_cut_one() -> None:
+def test_a_normal_stop_reason_does_not_override_a_cut() -> None:
     said = chunk({"content": "x"})
     for reasons, cut in (
         (("length", "stop"), "length"),

@@ -230,7 +230,7 @@ def run(path: Path, value: Json, command: str) -> int:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("command", ["convert", "preview"])
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_file_in_the_format_of_another_tool_is_refused_with_the_values_of_from(
+def test_a_file_of_another_tool_is_rejected_with_the_values_of_from(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, FOREIGN[name], command) == 2
@@ -241,7 +241,7 @@ def test_a_file_in_the_format_of_another_tool_is_refused_with_the_values_of_from
 
 
 @pytest.mark.parametrize("named", ["gemini", "openai", "anthropic", "openai_responses"])
-def test_an_export_of_another_tool_is_refused_whatever_dialect_is_named(named: str) -> None:
+def test_an_export_of_another_tool_is_rejected_in_every_dialect(named: str) -> None:
     for tool in ("opencode", "Claude Code", "Codex", "pydantic-ai"):
         with pytest.raises(TranscriptError, match=f"in the format of {tool}, which cannot be imported"):
             from_wire(FOREIGN[tool], named)
@@ -319,7 +319,7 @@ def distort(messages: list[Json], draw: Random) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_near_miss_is_refused_or_every_word_keeps_its_speaker(name: str) -> None:
+def test_a_near_match_is_rejected_or_keeps_every_role(name: str) -> None:
     refused = 0
     for seed in range(400):
         draw, messages = Random(seed), deepcopy(SAMPLES[name])

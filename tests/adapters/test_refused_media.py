@@ -100,16 +100,16 @@ def kind(name: str, words: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "words"), REFUSALS)
-def test_a_refusal_of_an_attachment_is_recognised_by_its_words(name: str, words: str) -> None:
+def test_a_rejected_attachment_is_recognised_by_its_error_message(name: str, words: str) -> None:
     assert kind(name, words) == "media"
 
 
 @pytest.mark.parametrize(("name", "words"), OTHERS)
-def test_a_refusal_of_another_part_is_not_taken_for_one_of_an_attachment(name: str, words: str) -> None:
+def test_other_errors_are_not_taken_for_rejected_attachments(name: str, words: str) -> None:
     assert kind(name, words) == "transcript"
 
 
-def test_an_attachment_is_recognised_by_the_field_that_names_its_place() -> None:
+def test_a_rejected_attachment_is_recognised_by_the_path_field() -> None:
     error = {
         "message": "Invalid value.",
         "param": "messages[1].content[0].image_url",
@@ -202,7 +202,7 @@ A, B, LINK = content_name("AAAA"), content_name("BBBB"), content_name("https://h
         ([], []),
     ],
 )
-def test_the_attachments_of_a_body_are_found_with_their_places(
+def test_attachments_of_a_body_are_found_with_their_paths(
     body: object, expected: list[tuple[tuple[int, ...], str]]
 ) -> None:
     assert [(item.place, item.name) for item in media_parts(json.dumps(body).encode())] == expected
@@ -220,5 +220,5 @@ def test_the_attachments_of_a_body_are_found_with_their_places(
         ("Could not process image", ()),
     ],
 )
-def test_words_point_at_attachments_by_place_or_address(words: str, expected: tuple[str, ...]) -> None:
+def test_error_messages_identify_attachments_by_path_or_url(words: str, expected: tuple[str, ...]) -> None:
     assert named_media(words, media_parts(json.dumps(ANTHROPIC).encode())) == expected

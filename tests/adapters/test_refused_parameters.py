@@ -230,7 +230,7 @@ def failure(name: str, error: dict[str, Any]) -> Failure:  # Any: as above
 
 
 @pytest.mark.parametrize(("name", "error", "setting"), UNSUPPORTED)
-def test_a_parameter_that_is_not_supported_is_recognised(
+def test_an_unsupported_parameter_is_recognised(
     name: str,
     error: dict[str, Any],  # Any: as above
     setting: str,
@@ -241,7 +241,7 @@ def test_a_parameter_that_is_not_supported_is_recognised(
 
 
 @pytest.mark.parametrize(("name", "error", "setting"), VALUES)
-def test_a_rejected_value_is_told_from_a_parameter_that_is_not_supported(
+def test_a_rejected_value_differs_from_an_unsupported_parameter(
     name: str,
     error: dict[str, Any],  # Any: as above
     setting: str,
@@ -252,14 +252,14 @@ def test_a_rejected_value_is_told_from_a_parameter_that_is_not_supported(
 
 
 @pytest.mark.parametrize(("name", "error"), OTHERS)
-def test_a_refusal_of_another_part_names_no_parameter(
+def test_other_errors_name_no_parameter(
     name: str,
     error: dict[str, Any],  # Any: as above
 ) -> None:
     assert failure(name, error).kind not in ("parameter", "media")
 
 
-def test_a_list_of_fields_that_were_not_accepted_names_the_parameter() -> None:
+def test_a_list_of_rejected_fields_names_the_parameter() -> None:
     detail = [
         {
             "type": "extra_forbidden",

@@ -36,7 +36,7 @@ def test_every_case_is_used_by_a_test() -> None:
     assert [path.stem for path in sorted(CASES.glob("*.json")) if path.stem not in written] == []
 
 
-def test_an_effort_beside_tools_is_sent_to_no_model_that_refuses_it() -> None:
+def test_effort_with_tools_is_not_sent_to_models_that_reject_it() -> None:
     given = case("chat-effort-and-tools")
     made = [
         request_with(
@@ -50,13 +50,13 @@ def test_an_effort_beside_tools_is_sent_to_no_model_that_refuses_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses"])
-def test_a_temperature_is_sent_to_no_model_that_refuses_it(name: str) -> None:
+def test_temperature_is_not_sent_to_models_that_reject_it(name: str) -> None:
     given = case("sampling-on-gpt-5")
     made = [request_with(name, Settings(**each)) for each in given["requests"]]
     assert {"temperature": [json.loads(each.body).get("temperature") for each in made]} == given["expected"]
 
 
-def test_every_message_of_deepseek_has_its_reasoning_where_tools_are_declared() -> None:
+def test_deepseek_messages_have_reasoning_if_tools_are_declared() -> None:
     given = case("deepseek-reasoning-without-calls")
     history, ledger = from_wire(given["messages"], "deepseek")
     rendered = render(history, ledger, dialect("deepseek"))
@@ -76,7 +76,7 @@ def body_with(given: Case, name: str, model: str = "model") -> tuple[Case, tuple
 @pytest.mark.parametrize(
     ("name", "model"), [("anthropic", "claude-sonnet-5"), ("bedrock", "anthropic.claude-sonnet-5")]
 )
-def test_keys_that_a_host_refuses_are_sent_renamed(name: str, model: str) -> None:
+def test_keys_that_a_host_rejects_are_renamed(name: str, model: str) -> None:
     given = case("property-keys")
     body, _ = body_with(given, name, model)
     if name == "anthropic":
@@ -88,7 +88,7 @@ def test_keys_that_a_host_refuses_are_sent_renamed(name: str, model: str) -> Non
     assert (len({*keys}), "fine" in keys, schema["required"]) == (5, True, [keys[0]])
 
 
-def test_a_property_that_is_no_schema_is_one_line_where_the_tool_is_declared() -> None:
+def test_an_invalid_property_is_a_one_line_error_at_declaration() -> None:
     (given,) = case("property-that-is-a-word")["tools"]
     with pytest.raises(
         ToolDefinitionError, match=r"'properties.type' is \"object\" where a schema must stand"
@@ -96,7 +96,7 @@ def test_a_property_that_is_no_schema_is_one_line_where_the_tool_is_declared() -
         Tool.from_schema(given["name"], "", given["parameters"], print)
 
 
-def test_patterns_with_lookarounds_are_not_sent_to_a_host_that_makes_a_grammar_of_them() -> None:
+def test_lookarounds_are_not_sent_to_hosts_that_build_grammars() -> None:
     given = case("grammar-lookaround")
     body, losses = body_with(given, "llama_cpp")
     assert not re.search(r"\(\?[!=<]", json.dumps(body))
@@ -125,7 +125,7 @@ def test_the_type_of_an_image_is_that_of_its_bytes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock"])
-def test_an_image_of_too_many_pixels_is_a_note(name: str) -> None:
+def test_an_image_of_too_many_pixels_becomes_a_note(name: str) -> None:
     given = case("image-of-too-many-pixels")
     (media,) = given["result_media"]
     wide = given["and"]

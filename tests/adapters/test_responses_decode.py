@@ -55,7 +55,7 @@ def fault(*events: Fields, body: object = None) -> AnswerFault:
     return found
 
 
-def test_a_body_is_read_as_its_stream_is() -> None:
+def test_a_body_and_its_stream_give_the_same_answer() -> None:
     usage = {
         "input_tokens": 9,
         "output_tokens": 4,
@@ -77,7 +77,7 @@ def test_a_body_is_read_as_its_stream_is() -> None:
     assert streamed(*whole, ended(usage=usage)) == message
 
 
-def test_an_item_that_is_told_only_at_its_end_is_read_whole() -> None:
+def test_an_item_present_only_at_its_end_is_read_completely() -> None:
     events, message = run(
         decode(OPENAI_RESPONSES), [responses_stream(finished(0, **words("Hi.")), finished(1, **CALL))]
     )
@@ -87,7 +87,7 @@ def test_an_item_that_is_told_only_at_its_end_is_read_whole() -> None:
     assert CallDone(message.calls[0].id) in events
 
 
-def test_a_relay_that_sends_only_the_last_event_is_read_whole() -> None:
+def test_a_stream_of_only_the_last_event_is_read_completely() -> None:
     message = streamed(ended(output=[words("Hi."), CALL]))
     assert [block[0] for block in said(message)] == ["text", "call"]
 
@@ -100,7 +100,7 @@ def test_the_output_of_the_last_event_is_not_read_again() -> None:
 
 
 @pytest.mark.parametrize("named", ["fc_rewritten", ""])
-def test_a_delta_of_an_unknown_item_goes_by_its_index(named: str) -> None:
+def test_a_delta_of_an_unknown_item_is_assigned_by_index(named: str) -> None:
     message = streamed(
         added(0, **function_call("fc_1", "call_A", "read", "")),
         added(1, **function_call("fc_2", "call_B", "run", "")),
@@ -112,12 +112,12 @@ def test_a_delta_of_an_unknown_item_goes_by_its_index(named: str) -> None:
     assert [call.json for call in message.calls] == [b'{"p":1}', b"{}"]
 
 
-def test_a_delta_without_any_name_goes_to_the_latest_item_of_its_kind() -> None:
+def test_a_delta_without_ids_belongs_to_the_latest_item_of_its_kind() -> None:
     delta = {"type": "response.output_text.delta", "delta": "Hi"}
     assert streamed(delta, delta, ended()).text == "HiHi"
 
 
-def test_the_end_of_an_item_has_the_last_word_on_its_arguments() -> None:
+def test_the_end_event_of_an_item_decides_its_arguments() -> None:
     message = streamed(
         added(0, **function_call("fc_1", "call_A", "read", "")),
         told("function_call_arguments", 0, "fc_1", '{"p": 9'),
@@ -127,7 +127,7 @@ def test_the_end_of_an_item_has_the_last_word_on_its_arguments() -> None:
     assert message.calls[0].json == b'{"p":1}'
 
 
-def test_arguments_told_at_their_end_complete_what_came_before() -> None:
+def test_final_arguments_complete_earlier_fragments() -> None:
     done = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1"}
     events, message = run(
         decode(OPENAI_RESPONSES),
@@ -144,19 +144,19 @@ def test_arguments_told_at_their_end_complete_what_came_before() -> None:
 
 
 @pytest.mark.parametrize("state", [None, "", 3])
-def test_reasoning_without_encrypted_content_is_words_alone(state: object) -> None:
+def test_reasoning_without_encrypted_content_is_only_text(state: object) -> None:
     message = streamed(finished(0, **thought(encrypted_content=state)), finished(1, **words("Hi.")), ended())
     assert said(message)[0] == ("thinking", "Let me see…\n\nYes.", "")
 
 
 @pytest.mark.parametrize("item_id", ["", "reasoning-1", "rs_é", "rs_" + "x" * 62])
-def test_reasoning_under_an_id_that_would_be_refused_is_kept_without_it(item_id: str) -> None:
+def test_reasoning_with_an_invalid_id_is_kept_without_it(item_id: str) -> None:
     message = streamed(finished(0, **thought(id=item_id)), finished(1, **words("Hi.")), ended())
     again = json.loads(json.loads(said(message)[0][2]))
     assert again == {"type": "reasoning", "summary": SUMMARY, "encrypted_content": "gAAA+/==é"}
 
 
-def test_encrypted_content_is_taken_from_the_end_of_its_item_only() -> None:
+def test_encrypted_content_is_read_only_from_the_end_of_its_item() -> None:
     stream = responses_stream(added(0, **thought(encrypted_content="part")), done=False)
     decoder = decode(OPENAI_RESPONSES)
     run(decoder, [stream])
@@ -171,7 +171,7 @@ def test_unknown_fields_of_reasoning_are_not_kept_and_its_content_is() -> None:
     assert again["content"] == content
 
 
-def test_reasoning_that_the_provider_withheld_is_told_but_for_the_end_of_a_turn() -> None:
+def test_withheld_reasoning_is_reported_except_at_the_end_of_a_turn() -> None:
     reasons = ("prefix_mismatch", "turn_boundary", "model_mismatch")
     removed = [
         {"type": "reasoning", "action": "removed", "id": "rs_1", "reason": reason} for reason in reasons
@@ -186,7 +186,7 @@ def test_reasoning_that_the_provider_withheld_is_told_but_for_the_end_of_a_turn(
     assert expected.withheld == ()
 
 
-def test_a_refusal_is_what_the_model_said() -> None:
+def test_a_refusal_is_read_as_model_text() -> None:
     parts = [{"type": "refusal", "refusal": "I cannot."}]
     assert streamed(finished(0, type="message", id="msg_1", content=parts), ended()).text == "I cannot."
 
@@ -225,7 +225,7 @@ def test_items_of_the_providers_own_tools_keep_their_place() -> None:
         function_call("fc_1", "call_A", "no name", "{}"),
     ],
 )
-def test_reasoning_behind_what_cannot_be_sent_again_as_it_was_has_no_seal(between: Fields) -> None:
+def test_reasoning_after_unsendable_items_has_no_seal(between: Fields) -> None:
     items = (thought(), between, thought(id="rs_2"), words("Hi.", "msg_2", phase="commentary"))
     message = streamed(*(finished(at, **item) for at, item in enumerate(items)), ended())
     seals = [block.seal and block.seal.kind for block in message.blocks if isinstance(block, Thinking)]
@@ -261,7 +261,7 @@ def test_an_incomplete_response_keeps_finished_calls_and_no_cut_one(cut: str) ->
 
 
 @pytest.mark.parametrize("status", ["completed", "incomplete"])
-def test_free_text_is_whole_in_an_incomplete_response_if_its_item_is_called_completed(status: str) -> None:
+def test_free_text_of_a_completed_item_is_kept_in_an_incomplete_response(status: str) -> None:
     named = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_B", "name": "patch"}
     item = finished(0, **named, input="*** Begin", status=status)
     message = streamed(item, ended("incomplete", incomplete_details={"reason": "max_output_tokens"}))
@@ -276,7 +276,7 @@ def test_free_text_is_whole_in_an_incomplete_response_if_its_item_is_called_comp
         ("context_length_exceeded", "overflow"),
     ],
 )
-def test_an_error_inside_an_answer_is_classified_however_it_is_wrapped(code: str, kind: str) -> None:
+def test_an_error_inside_an_answer_is_classified_in_every_wrapping(code: str, kind: str) -> None:
     error = {"code": code, "message": "no"}
     failed = {"status": "failed", "error": error}
     for event in (
@@ -290,11 +290,11 @@ def test_an_error_inside_an_answer_is_classified_however_it_is_wrapped(code: str
 
 
 @pytest.mark.parametrize("status", ["cancelled", "queued", "in_progress", "zzz"])
-def test_a_response_that_did_not_end_is_a_fault(status: str) -> None:
+def test_an_unfinished_response_is_a_fault(status: str) -> None:
     assert fault(body={"status": status, "output": []}).failure.action == "retry"
 
 
-def test_a_stream_that_a_relay_ends_with_done_alone_is_a_fault() -> None:
+def test_a_stream_that_ends_with_only_done_is_a_fault() -> None:
     stream = responses_stream(finished(0, **words("Hi.")), done=False) + b"data: [DONE]\n\n"
     _, found = run(decode(OPENAI_RESPONSES), [stream])
     assert isinstance(found, AnswerFault)
@@ -307,7 +307,7 @@ def test_a_body_without_output_is_a_fault(body: object) -> None:
     assert fault(body=body).failure.kind == "transient"
 
 
-def test_the_end_of_an_item_that_leaves_out_its_namespace_or_its_name_takes_neither_away() -> None:
+def test_an_end_event_without_name_or_namespace_keeps_the_earlier_ones() -> None:
     call = {**function_call("fc_1", "call_A", "lookup", ""), "namespace": "crm"}
     done = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1"}
     for name in ("lookup", ""):
@@ -320,7 +320,7 @@ def test_the_end_of_an_item_that_leaves_out_its_namespace_or_its_name_takes_neit
         assert [(each.name, each.arguments) for each in message.calls] == [("crm__lookup", {"p": 1})]
 
 
-def test_an_item_that_only_the_last_event_holds_has_its_place_among_the_others() -> None:
+def test_an_item_only_in_the_last_event_is_placed_in_order() -> None:
     decoder = decode(OPENAI_RESPONSES)
     last = ended(output=[thought(), words("Hi."), CALL])
     _, message = run(decoder, [responses_stream(finished(1, **words("Hi.")), last, done=False)])

@@ -90,7 +90,7 @@ def test_a_message_is_a_run_of_items() -> None:
     ]
 
 
-def test_a_user_message_is_a_list_of_parts_where_it_holds_more_than_a_text() -> None:
+def test_a_user_message_of_more_than_a_text_is_a_list_of_parts() -> None:
     image, linked = Media("image/png", data="aGk="), Media("image/*", url="https://x.example/a.png")
     document, there = (
         Media("application/pdf", data="aGk="),
@@ -106,14 +106,14 @@ def test_a_user_message_is_a_list_of_parts_where_it_holds_more_than_a_text() -> 
     ]
 
 
-def test_words_come_before_calls_and_outputs_directly_behind_them() -> None:
+def test_text_precedes_calls_and_outputs_directly_follow_them() -> None:
     call = ToolCall("c1", "read")
     found = items(said(call, Text("t"), ToolCall("c2", "read")))
     assert kinds(found) == ["user", "assistant", *["function_call"] * 2, *["function_call_output"] * 2]
     assert [part["call_id"] for part in found[2:4]] == [part["call_id"] for part in found[4:]]
 
 
-def test_a_phase_stays_with_its_message_and_goes_to_nobody_else() -> None:
+def test_a_phase_stays_with_its_message_and_is_sent_to_no_other_provider() -> None:
     messages = said(thought(), phase(), Text("t"), Text("u"))
     shown = [part.get("phase") for part in items([*messages, Message("user", [Text("go")])])]
     assert shown == [None, None, "commentary", None, None]
@@ -123,7 +123,7 @@ def test_a_phase_stays_with_its_message_and_goes_to_nobody_else() -> None:
 
 @pytest.mark.requirement("REQ-915-023", "REQ-915-024")
 @pytest.mark.parametrize("binding", STRANGERS)
-def test_reasoning_goes_back_to_its_own_account_and_model_only(binding: Binding) -> None:
+def test_reasoning_is_sent_only_to_its_own_account_and_model(binding: Binding) -> None:
     messages = said(thought(), ToolCall("c1", "read"))
     assert items(messages)[1] == sent(1)
     rendered = cold(messages, Ledger(), binding)
@@ -147,13 +147,13 @@ def test_foreign_reasoning_never_becomes_an_item() -> None:
         (phase(),),
     ],
 )
-def test_reasoning_that_nothing_follows_is_left_out(blocks: tuple[Block, ...]) -> None:
+def test_reasoning_without_a_following_item_is_omitted(blocks: tuple[Block, ...]) -> None:
     rendered = render(History(said(*blocks)), Ledger(), OPENAI_RESPONSES, binding=HERE)
     assert refused(rendered) is None
     assert dict(rendered.report.losses)["thinking"] == sum(isinstance(block, Thinking) for block in blocks)
 
 
-def test_a_reasoning_item_goes_out_once_in_an_epoch() -> None:
+def test_a_reasoning_item_is_sent_once_per_epoch() -> None:
     again = Message("assistant", [thought(), Text("again")], origin=HERE)
     messages = said(thought(), Text("t"), after=(again, Message("user", [Text("u")])))
     assert [part for part in items(messages) if part["type"] == "reasoning"] == [sent(1)]
@@ -178,12 +178,12 @@ def test_a_reasoning_item_goes_out_once_in_an_epoch() -> None:
         ("phase", Json(b"3")),
     ],
 )
-def test_a_seal_that_holds_no_state_of_this_api_is_left_out(kind: str, data: Json) -> None:
+def test_a_seal_of_another_api_is_omitted(kind: str, data: Json) -> None:
     odd = Thinking("", ProviderState(kind, data, HERE))
     assert items(said(odd, Text("t"))) == items(said(Text("t")))
 
 
-def test_a_native_call_id_goes_back_and_a_foreign_one_is_minted() -> None:
+def test_native_call_ids_are_sent_back_and_foreign_ones_minted() -> None:
     own = ToolCall("c1", "read", native=ProviderState("call_id", quote("call_own"), HERE))
     foreign = ToolCall("c2", "read", native=ProviderState("call_id", quote("toolu_1"), READERS["anthropic"]))
     found = [part["call_id"] for part in items(said(own, foreign)) if "call_id" in part]
@@ -205,7 +205,7 @@ def asked(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fields of Se
     return body, request.losses
 
 
-def test_a_request_is_stateless_and_asks_for_encrypted_reasoning() -> None:
+def test_a_request_is_stateless_and_includes_encrypted_reasoning() -> None:
     body, losses = asked(stream=False)
     assert body == {
         "model": "m",
@@ -216,7 +216,7 @@ def test_a_request_is_stateless_and_asks_for_encrypted_reasoning() -> None:
     assert losses == ()
 
 
-def test_settings_are_written_in_the_words_of_the_api() -> None:
+def test_settings_are_encoded_in_the_fields_of_the_api() -> None:
     body, losses = asked(
         system="Be brief.",
         tools=(TOOL,),
@@ -280,7 +280,7 @@ def test_settings_are_written_in_the_words_of_the_api() -> None:
         ),
     ],
 )
-def test_what_a_profile_does_not_take_is_left_out_and_named(
+def test_unsupported_settings_are_omitted_and_named(
     settings: Wire, changes: Wire, key: str, value: object, losses: tuple[str, ...]
 ) -> None:
     body, lost = asked(**settings, profile=custom_dialect("house", {"base": "responses", **changes}))
@@ -306,7 +306,7 @@ def test_the_alias_names_the_profile() -> None:
 
 
 @pytest.mark.parametrize(("asked", "sent"), [(1, 16), (16, 16), (17, 17)])
-def test_an_answer_may_have_no_fewer_tokens_than_the_host_takes(asked: int, sent: int) -> None:
+def test_the_token_limit_is_raised_to_the_minimum_of_the_host(asked: int, sent: int) -> None:
     profile = dialect("openai_responses")
     rendered = render(History([Message("user", [Text("u")])]), Ledger(), profile)
     settings = Settings(model="m", max_tokens=asked)

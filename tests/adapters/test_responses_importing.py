@@ -43,7 +43,7 @@ def read(*items: object) -> History:
     return history
 
 
-def test_a_sound_transcript_is_read_without_a_remark() -> None:
+def test_a_valid_transcript_has_no_findings() -> None:
     imported = read(
         {"role": "developer", "content": "Be brief."},
         user("u"),
@@ -68,7 +68,7 @@ def test_a_sound_transcript_is_read_without_a_remark() -> None:
     assert (imported.system, imported.report.notes) == ("Be brief.", ())
 
 
-def test_reasoning_is_sealed_and_never_goes_back_as_its_readers_own() -> None:
+def test_imported_reasoning_is_sealed_and_never_sent_as_native() -> None:
     (message,) = read(THOUGHT, model("t"))
     thought = message.blocks[0]
     assert isinstance(thought, Thinking)
@@ -84,7 +84,7 @@ def test_reasoning_is_sealed_and_never_goes_back_as_its_readers_own() -> None:
         ({"input": [user("u")], "model": "m"}, None, ["user: 'u'"]),
     ],
 )
-def test_a_whole_body_is_read_with_its_instructions(body: Wire, system: str | None, said: list[str]) -> None:
+def test_a_body_is_read_with_its_instructions(body: Wire, system: str | None, said: list[str]) -> None:
     imported, _ = from_wire(body, "responses")
     assert (outline(imported), imported.system) == (said, system)
 
@@ -109,14 +109,14 @@ def test_a_custom_call_keeps_its_input_verbatim_and_its_output() -> None:
         (user(3), "content of an unknown kind"),
     ],
 )
-def test_what_has_no_place_is_kept_as_labelled_text(odd: object, note: str) -> None:
+def test_unsupported_items_are_kept_as_labelled_text(odd: object, note: str) -> None:
     imported = read(user("u"), odd)
     assert len(imported) == 2
     assert imported[1].text.startswith(f"[{note}]")
     assert imported.report.notes == (f"input[1]: {note} kept as text",)
 
 
-def test_items_of_a_providers_own_tools_are_the_models_words_and_no_calls() -> None:
+def test_server_tool_items_are_model_text_not_calls() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "x"}}
     mcp = {"type": "mcp_call", "id": "mcp_1", "name": "lookup", "arguments": "{}", "output": "found"}
     image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"}
@@ -132,7 +132,7 @@ def test_items_of_a_providers_own_tools_are_the_models_words_and_no_calls() -> N
     ]
 
 
-def test_what_only_its_provider_can_read_is_left_out_and_said() -> None:
+def test_opaque_provider_items_are_omitted_and_reported() -> None:
     compacted = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
     tools = {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f"}]}
     imported = read(user("u"), compacted, tools)
@@ -143,7 +143,7 @@ def test_what_only_its_provider_can_read_is_left_out_and_said() -> None:
     ]
 
 
-def test_broken_pairs_are_read_as_they_stand() -> None:
+def test_broken_pairs_are_read_without_repair() -> None:
     imported = read(
         gave("z"), user("u"), call("a"), call("a"), gave("a", "1"), gave("a", "2"), gave("a", "3")
     )
@@ -158,7 +158,7 @@ def test_broken_pairs_are_read_as_they_stand() -> None:
 
 @pytest.mark.requirement("REQ-915-048")
 @pytest.mark.parametrize("status", ["in_progress", "incomplete"])
-def test_the_end_of_a_call_whose_output_had_not_come_is_unknown(status: str) -> None:
+def test_a_call_without_its_output_has_an_unknown_end(status: str) -> None:
     imported = read(call("a"), {"type": "function_call_output", "call_id": "a", "status": status})
     (known,) = imported.ledger.interactions()
     assert (known.status, known.reason, known.started) == ("unknown", "outcome_unknown", True)
@@ -167,7 +167,7 @@ def test_the_end_of_a_call_whose_output_had_not_come_is_unknown(status: str) -> 
     assert [item.status for item in given.ledger.interactions()] == ["complete"]
 
 
-def test_a_call_without_a_call_id_goes_by_its_item_id() -> None:
+def test_a_call_without_a_call_id_is_identified_by_its_item_id() -> None:
     assert outline(read(call(None, id="fc_1"), gave("fc_1"))) == ["assistant: call1", "tool: result1(ok)"]
 
 
@@ -176,7 +176,7 @@ def test_a_tool_message_of_the_other_api_is_a_result() -> None:
     assert outline(imported) == ["assistant: call1", "tool: result1(ok)"]
 
 
-def test_images_and_files_are_media_wherever_they_stand() -> None:
+def test_images_and_files_become_media_in_any_position() -> None:
     image = {"type": "input_image", "image_url": f"data:image/png;base64,{png_base64()}"}
     file = {"type": "input_file", "filename": "d.pdf", "file_data": "data:application/pdf;base64,aGk="}
     there = {"type": "input_file", "file_url": "https://x.example/d.pdf"}
@@ -204,7 +204,7 @@ JSON = st.recursive(
 
 @pytest.mark.requirement("REQ-915-004")
 @given(items=st.lists(JSON, min_size=1, max_size=5))
-def test_whatever_is_brought_leaves_as_a_valid_request(items: list[object]) -> None:
+def test_every_import_renders_to_a_valid_request(items: list[object]) -> None:
     profile = dialect("responses")
     history, ledger = from_wire([user("u"), *items], "responses")
     body = encode(render(history, ledger, profile), model="m")

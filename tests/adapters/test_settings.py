@@ -36,7 +36,7 @@ def body(made: Request) -> Any:  # Any: JSON
     return json.loads(made.body)
 
 
-def test_a_temperature_goes_where_it_is_taken_and_is_named_where_it_is_not() -> None:
+def test_temperature_is_sent_if_supported_and_otherwise_reported() -> None:
     settings = Settings(model="m", temperature=0.5)
     assert body(request(settings, ANTHROPIC))["temperature"] == 0.5
     deaf = replace(ANTHROPIC, request=replace(ANTHROPIC.request, sampling=False))
@@ -45,7 +45,7 @@ def test_a_temperature_goes_where_it_is_taken_and_is_named_where_it_is_not() -> 
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock"])
-def test_a_temperature_above_what_is_taken_is_not_sent_and_named(name: str) -> None:
+def test_a_temperature_above_the_maximum_is_omitted_and_reported(name: str) -> None:
     hot, warm = (request(Settings(model="m", temperature=heat), dialect(name)) for heat in (1.5, 1.0))
     assert (hot.losses, warm.losses) == (("temperature",), ())
     assert b"temperature" not in hot.body
@@ -63,7 +63,7 @@ def test_a_thinking_model_is_sent_no_temperature(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["adaptive", "manual"])
-def test_a_forced_tool_switches_thinking_off_for_its_request(mode: str) -> None:
+def test_a_forced_tool_disables_thinking_for_its_request(mode: str) -> None:
     """ANT-48: a forced tool and thinking exclude each other."""
     settings = Settings(
         model="m",
@@ -79,7 +79,7 @@ def test_a_forced_tool_switches_thinking_off_for_its_request(mode: str) -> None:
     assert validate(made.body, "anthropic") is None
 
 
-def test_manual_thinking_has_a_budget_smaller_than_the_answer() -> None:
+def test_the_budget_of_manual_thinking_is_smaller_than_max_tokens() -> None:
     asked = body(request(Settings(model="m", thinking="manual", thinking_tokens=20_000), ANTHROPIC))
     assert asked["thinking"] == {"type": "enabled", "budget_tokens": 20_000}
     assert asked["max_tokens"] > 20_000
@@ -87,7 +87,7 @@ def test_manual_thinking_has_a_budget_smaller_than_the_answer() -> None:
     assert tight["max_tokens"] > tight["thinking"]["budget_tokens"] >= 1024
 
 
-def test_effort_and_off_are_said_in_the_providers_words() -> None:
+def test_effort_and_off_are_encoded_for_each_provider() -> None:
     asked = body(request(Settings(model="m", thinking="off", effort="low"), ANTHROPIC))
     assert asked["thinking"] == {"type": "disabled"}
     assert asked["output_config"] == {"effort": "low"}
@@ -109,7 +109,7 @@ TRUSTING = AnthropicSettings(signatures="trust")
 
 @pytest.mark.requirement("REQ-915-024")
 @pytest.mark.parametrize("said", [(), (Message("user", [Text("quickly")]),)], ids=["goes on", "steered"])
-def test_a_loop_that_began_without_thinking_is_closed_for_a_model_that_has_a_budget(
+def test_a_tool_loop_without_thinking_is_closed_before_budgeted_thinking(
     said: tuple[Message, ...],
 ) -> None:
     """ANT-40, scenario 24: thinking is asked for as in every other request, so that the cached prefix stands."""
@@ -127,7 +127,7 @@ def test_a_loop_that_began_without_thinking_is_closed_for_a_model_that_has_a_bud
     assert body(closed)["messages"][-1]["content"][0]["text"] == ("quickly" if said else "(Please continue.)")
 
 
-def test_manual_thinking_goes_on_in_a_loop_of_its_own() -> None:
+def test_manual_thinking_continues_in_its_own_tool_loop() -> None:
     own = request(MANUAL, ANTHROPIC, *loop(OWN), budgeted=True)
     assert "thinking" in body(own)
     assert len(body(own)["messages"]) == 3
@@ -142,7 +142,7 @@ def test_manual_thinking_goes_on_in_a_loop_of_its_own() -> None:
     assert validate(made.body, "anthropic", settings=TRUSTING) is None
 
 
-def test_a_loop_is_closed_once_in_the_life_of_a_lane() -> None:
+def test_a_tool_loop_is_closed_once_per_lane() -> None:
     reader, encoder = RenderTarget(CLAUDE, budgeted=True), adapter(ANTHROPIC).encoder
     history = History(loop())
     first = advance(empty_lane(ANTHROPIC), history, Ledger(), ANTHROPIC, encoder, reader)
@@ -162,7 +162,7 @@ def test_a_loop_is_closed_once_in_the_life_of_a_lane() -> None:
     assert validate(made.body, "anthropic", settings=TRUSTING) is None
 
 
-def test_a_tool_name_the_dialect_refuses_goes_out_under_another_and_comes_back_as_its_own() -> None:
+def test_an_invalid_tool_name_is_replaced_on_the_wire_and_restored() -> None:
     choosy = replace(
         ANTHROPIC,
         ids=replace(ANTHROPIC.ids, tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}"),

@@ -46,7 +46,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_events_are_the_same_however_the_bytes_are_cut(name: str) -> None:
+def test_events_do_not_depend_on_how_the_bytes_are_split(name: str) -> None:
     data, expected = STREAMS[name]
     events = [ServerEvent(*event) for event in expected]
     assert parsed([data]) == events
@@ -65,7 +65,7 @@ def test_any_bytes_parse_the_same_in_one_piece_and_in_many(pieces: list[bytes]) 
     assert parsed([data]) == parsed(one_by_one(data)) == parsed(pieces)
 
 
-def test_an_event_over_its_cap_is_a_fault_wherever_it_is_cut() -> None:
+def test_an_event_above_its_size_limit_is_a_fault_in_any_pieces() -> None:
     big = b"data: " + b"x" * 100
     for chunks in ([big + b"\n\n"], one_by_one(big), [b"data: " + b"x" * 40 + b"\n"] * 3, [b"y" * 101]):
         with pytest.raises(StreamFault, match="larger than 100 bytes"):
@@ -78,7 +78,7 @@ def test_a_flood_of_empty_data_lines_is_bounded() -> None:
         parser.feed(b"data\n" * 200)
 
 
-def test_an_event_has_a_bounded_number_of_lines_of_data() -> None:
+def test_the_number_of_data_lines_of_an_event_is_bounded() -> None:
     data = b"data:a\n" * 100_000
     (event,) = EventParser(MEBIBYTE).feed(data + b"\n")
     assert len(event.data) == 199_999
@@ -87,14 +87,14 @@ def test_an_event_has_a_bounded_number_of_lines_of_data() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 64 * 1024])
-def test_a_byte_order_mark_may_stand_before_a_large_line_of_data(size: int) -> None:
+def test_a_byte_order_mark_may_precede_a_large_data_line(size: int) -> None:
     data = b"\xef\xbb\xbfdata: " + b"x" * 2 * MEBIBYTE
     chunks = [data[:size], *(data[at : at + 64 * 1024] for at in range(size, len(data), 64 * 1024))]
     (event,) = parsed(chunks, EventParser(3 * MEBIBYTE))
     assert len(event.data) == 2 * MEBIBYTE
 
 
-def test_a_flood_of_json_that_is_no_event_is_bounded() -> None:
+def test_a_flood_of_json_outside_events_is_bounded() -> None:
     parser = EventParser(max_event=100)
     with pytest.raises(StreamFault, match="larger than 100 bytes"):
         parser.feed(b'[\n"x",\n\n' * 30)
@@ -105,7 +105,7 @@ def test_a_flood_of_comments_inside_one_event_is_skipped() -> None:
     assert parser.feed(b"data: a\n" + b": keep-alive\n" * 1000 + b"data: b\n\n") == [ServerEvent("", "a\nb")]
 
 
-def test_a_large_event_may_have_comments_and_a_line_that_is_no_data_is_bounded_by_itself() -> None:
+def test_comments_in_large_events_are_allowed_and_other_lines_bounded() -> None:
     data = b"data: " + b"x" * 2 * MEBIBYTE + b"\n: keep-alive\n\n"
     assert [len(event.data) for event in parsed([data], EventParser(3 * MEBIBYTE))] == [2 * MEBIBYTE]
     for line in (b"x" * 2 * MEBIBYTE, b'{"error": 1}\n' * 100_000, b": " + b"x" * 2 * MEBIBYTE):
@@ -118,6 +118,6 @@ def test_an_event_of_the_largest_size_passes() -> None:
     assert len(EventParser(max_event=100).feed(data + b"\n\n")) == 1
 
 
-def test_an_event_of_one_mebibyte_in_single_bytes_ends_in_a_fault_and_not_in_a_hang() -> None:
+def test_a_large_event_in_single_bytes_ends_in_a_fault() -> None:
     with pytest.raises(StreamFault, match="larger than 1048576 bytes"):
         parsed([b"data: "] + [b"x"] * MEBIBYTE)

@@ -50,30 +50,30 @@ NONSENSE = (
 
 
 @pytest.mark.parametrize(("value", "seconds"), FORMS)
-def test_a_time_is_read_in_every_form(value: str, seconds: float) -> None:
+def test_every_form_of_time_is_read(value: str, seconds: float) -> None:
     assert seconds_until(value, NOW) == pytest.approx(seconds, abs=1e-4)
 
 
 @pytest.mark.parametrize("value", NONSENSE)
-def test_what_is_no_time_is_not_there(value: str) -> None:
+def test_an_invalid_time_is_ignored(value: str) -> None:
     assert seconds_until(value, NOW) is None
 
 
 @given(value=st.one_of(st.text(max_size=30), st.floats().map(str), st.integers().map(str)))
-def test_no_time_is_further_ahead_than_a_month_or_behind(value: str) -> None:
+def test_times_are_limited_to_between_now_and_a_month_ahead(value: str) -> None:
     read = seconds_until(value, NOW)
     assert read is None or 0 <= read <= MOST_AHEAD
 
 
 @pytest.mark.parametrize("skew", [-1e8, -3600, 0, 3600, 1e8])
 @pytest.mark.parametrize("value", ["Fri, 15 Jan 2027 08:01:00 GMT", "1800000060", "2027-01-15T08:01:00Z"])
-def test_a_moment_is_compared_with_the_clock_of_the_server_that_names_it(value: str, skew: float) -> None:
+def test_a_date_is_compared_with_the_clock_of_its_server(value: str, skew: float) -> None:
     told = {"Date": "Fri, 15 Jan 2027 08:00:00 GMT", "Retry-After": value}
     assert classify(429, told, b"", OPENAI_CHAT, now=NOW + skew).retry_after == 60.0
 
 
 @pytest.mark.parametrize("reset", ["1800000060", "1800000060000", "60", "60s", "1m", "2027-01-15T08:01:00Z"])
-def test_what_is_left_of_an_account_is_whole_again_at_the_same_time_in_every_form(reset: str) -> None:
+def test_the_reset_time_of_a_rate_limit_is_read_in_every_form(reset: str) -> None:
     told = {
         "x-ratelimit-limit-requests": "100",
         "x-ratelimit-remaining-requests": "0",
@@ -83,12 +83,12 @@ def test_what_is_left_of_an_account_is_whole_again_at_the_same_time_in_every_for
     assert classify(429, told, b"", OPENAI_CHAT, now=NOW).retry_after == pytest.approx(0.6)
 
 
-def test_a_days_quota_comes_back_as_a_whole() -> None:
+def test_a_daily_quota_is_restored_completely() -> None:
     told = {"x-ratelimit-limit": "50", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "5h2m0s"}
     assert used_up(told, NOW) == 18_120.0
 
 
-def test_the_longest_wait_of_several_limits_counts() -> None:
+def test_the_longest_wait_of_several_limits_applies() -> None:
     told = {
         "anthropic-ratelimit-requests-remaining": "0",
         "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:02Z",
@@ -100,7 +100,7 @@ def test_the_longest_wait_of_several_limits_counts() -> None:
     assert classify(429, told, b"", ANTHROPIC, now=NOW).retry_after == 5.0
 
 
-def test_what_is_asked_for_in_words_goes_before_what_an_account_has_left() -> None:
+def test_an_explicit_retry_delay_precedes_rate_limit_headers() -> None:
     told = {"retry-after": "3", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
     assert classify(429, told, b"", OPENAI_CHAT, now=NOW).retry_after == 3.0
     assert classify(503, {"x-ratelimit-reset-requests": "9"}, b"", OPENAI_CHAT, now=NOW).retry_after is None

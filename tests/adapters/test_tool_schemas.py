@@ -37,7 +37,7 @@ def request(settings: Settings, profile: Dialect) -> Request:
     return adapter(profile).request(Segments(), settings)
 
 
-def test_a_choice_at_the_root_describes_what_any_of_its_arms_describes_and_demands_what_all_demand() -> None:
+def test_a_root_union_merges_properties_and_intersects_required() -> None:
     root, lost = made(
         {
             "type": "object",
@@ -63,7 +63,7 @@ def test_a_choice_at_the_root_describes_what_any_of_its_arms_describes_and_deman
     assert lost == ("oneOf",)
 
 
-def test_what_all_of_several_schemas_demand_is_demanded_at_the_root() -> None:
+def test_properties_required_by_all_arms_are_required_at_the_root() -> None:
     root, lost = made(
         {
             "type": "object",
@@ -110,7 +110,7 @@ def test_references_at_the_root_and_in_its_arms_are_followed() -> None:
         ({"anyOf": [{}], "properties": {"a": {"$ref": "#/anyOf/0"}}}, ("$ref",)),
     ],
 )
-def test_what_one_schema_cannot_say_is_left_out_and_named(
+def test_inexpressible_constraints_are_omitted_and_named(
     schema: dict[str, JsonValue], lost: tuple[str, ...]
 ) -> None:
     root, named = made({"type": "object", **schema})
@@ -118,7 +118,7 @@ def test_what_one_schema_cannot_say_is_left_out_and_named(
     assert root.keys().isdisjoint({"anyOf", "oneOf", "allOf", "not", "enum", "$ref"})
 
 
-def test_a_union_without_a_type_of_its_own_is_shown_as_an_object_and_judged_as_it_is() -> None:
+def test_an_untyped_union_is_sent_as_an_object_but_validated_unchanged() -> None:
     """The schema is what a union of models gives. Only the provider is shown another one."""
     union: dict[str, JsonValue] = {
         "oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}],
@@ -135,7 +135,7 @@ def test_a_union_without_a_type_of_its_own_is_shown_as_an_object_and_judged_as_i
     assert tool._check.errors({"a": "x", "b": 1}) != ()
 
 
-def test_a_schema_that_multiplies_itself_by_references_is_given_up_within_bounds() -> None:
+def test_a_schema_that_expands_exponentially_is_given_up_within_bounds() -> None:
     doubling: dict[str, JsonValue] = {
         f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}, {"$ref": f"#/$defs/D{n + 1}"}]} for n in range(30)
     }
@@ -165,7 +165,7 @@ CHOICES = st.dictionaries(
     max_examples=extent(25, 100), suppress_health_check=list(HealthCheck)
 )  # how many fit their schema is a matter of luck
 @given(arm=ARM, choices=CHOICES, arguments=st.dictionaries(st.sampled_from("abc"), VALUES))
-def test_arguments_that_a_tool_takes_fit_what_the_model_is_told(
+def test_arguments_valid_for_a_tool_are_valid_for_the_sent_schema(
     arm: dict[str, JsonValue], choices: dict[str, JsonValue], arguments: dict[str, JsonValue]
 ) -> None:
     schema: dict[str, JsonValue] = {"type": "object", **arm, **choices}
@@ -174,7 +174,7 @@ def test_arguments_that_a_tool_takes_fit_what_the_model_is_told(
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_no_provider_refuses_a_tool_for_a_choice_at_its_root(name: str) -> None:
+def test_no_provider_rejects_a_tool_with_a_root_union(name: str) -> None:
     """OAC-11, KIM-07 and their like. The schema is what a union of models gives."""
     arms: JsonValue = [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}, {"required": ["c"]}]
     definitions: JsonValue = {
@@ -190,7 +190,7 @@ def test_no_provider_refuses_a_tool_for_a_choice_at_its_root(name: str) -> None:
         assert validate(body, name) is None
 
 
-def test_a_reference_that_kimi_does_not_follow_is_lost_and_named() -> None:
+def test_a_reference_unsupported_by_kimi_is_dropped_and_named() -> None:
     """KIM-07."""
     schema = dump({"type": "object", "properties": {"a": {"$ref": "https://x.example/s.json"}}})
     settings = Settings(model="m", tools=(ToolSpec("read", "", schema),))
@@ -199,7 +199,7 @@ def test_a_reference_that_kimi_does_not_follow_is_lost_and_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai", "responses", "anthropic", "bedrock", "mistral", "kimi"])
-def test_a_schema_has_an_object_with_properties_at_its_root_and_items_in_its_arrays(name: str) -> None:
+def test_sent_schemas_have_root_properties_and_array_items(name: str) -> None:
     """OAC-11, in the words of several hosts; `tuple[int, str]` of a function gives the array."""
     pair: JsonValue = {
         "type": "array",
@@ -220,14 +220,14 @@ def test_a_schema_has_an_object_with_properties_at_its_root_and_items_in_its_arr
     assert text.count('"items"') == 1
 
 
-def test_a_schema_that_needs_nothing_stays_as_it_is() -> None:
+def test_a_valid_schema_is_unchanged() -> None:
     whole = Json(b'{"type": "object",  "properties":{"a":{"type":"string"}}}')
     made = request(Settings(model="m", tools=(ToolSpec("t", "", whole),)), dialect("anthropic"))
     assert made.body.count(bytes(whole)) == 1
     assert made.losses == ()
 
 
-def test_kimi_is_given_types_in_the_arms_of_a_choice_and_references_alone() -> None:
+def test_kimi_gets_typed_union_arms_and_bare_references() -> None:
     """KIM-07, as seen: no type beside anyOf or $ref, no tuples, nothing that refers out."""
     schema: JsonValue = {
         "type": "object",

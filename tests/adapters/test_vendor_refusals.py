@@ -90,7 +90,7 @@ OTHERS: list[tuple[str, int, object, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("name", "status", "body", "rule"), TRANSCRIPT)
-def test_a_vendors_refusal_of_a_transcript_is_our_bug_and_names_the_rule(
+def test_a_rejected_transcript_is_our_bug_and_names_the_rule(
     name: str, status: int, body: object, rule: str | None
 ) -> None:
     failure = classify(status, {}, json.dumps(body).encode(), dialect(name))
@@ -99,7 +99,7 @@ def test_a_vendors_refusal_of_a_transcript_is_our_bug_and_names_the_rule(
 
 
 @pytest.mark.parametrize(("name", "status", "body", "kind", "rule"), OTHERS)
-def test_what_is_no_fault_of_a_transcript_is_told_apart(
+def test_other_errors_are_not_taken_for_transcript_faults(
     name: str, status: int, body: object, kind: str, rule: str | None
 ) -> None:
     failure = classify(status, {}, json.dumps(body).encode(), dialect(name))

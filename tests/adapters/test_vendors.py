@@ -73,7 +73,7 @@ def replayed(message: Message, reader: Binding) -> dict[str, Any]:  # Any: JSON
 
 @pytest.mark.parametrize("reader", [KIMI, DEEPSEEK], ids=lambda binding: binding.dialect)
 @pytest.mark.requirement("REQ-915-024")
-def test_reasoning_content_goes_back_verbatim_to_who_wrote_it(reader: Binding) -> None:
+def test_reasoning_content_is_sent_back_verbatim_to_its_model(reader: Binding) -> None:
     stream = openai_stream(
         chunk({"reasoning_content": 'Hm, "na\u00efve"\n'}),
         chunk({"reasoning_content": " \U0001f600"}),
@@ -97,7 +97,7 @@ def test_reasoning_content_goes_back_verbatim_to_who_wrote_it(reader: Binding) -
     ],
     ids=["none", "unsealed", "a stranger's", "without words"],
 )
-def test_calls_without_reasoning_of_the_readers_own_have_words_in_its_place(
+def test_calls_without_native_reasoning_get_a_placeholder(
     name: str, thought: tuple[Thinking, ...]
 ) -> None:
     message = said(name, *thought, ToolCall("c", "read"), reader=READERS[name])
@@ -107,7 +107,7 @@ def test_calls_without_reasoning_of_the_readers_own_have_words_in_its_place(
     assert without.get("reasoning_content") == required
 
 
-def test_every_message_of_deepseeks_model_has_reasoning_or_its_placeholder() -> None:
+def test_every_deepseek_message_has_reasoning_or_a_placeholder() -> None:
     """Case deepseek-reasoning-without-calls: DSK-05."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages = [
@@ -127,7 +127,7 @@ def test_every_message_of_deepseeks_model_has_reasoning_or_its_placeholder() -> 
     assert [bool(message["reasoning_content"]) for message in said] == [True] * 3
 
 
-def test_minimax_is_sent_back_the_details_of_its_reasoning() -> None:
+def test_minimax_reasoning_details_are_sent_back() -> None:
     details = quote('[{"type":"reasoning.text","text":"hm"}]')
     own = Thinking("hm", ProviderState("reasoning_details", details, READERS["minimax"]))
     message = said("minimax", own, Text("t"), ToolCall("c", "read"), reader=READERS["minimax"])
@@ -142,7 +142,7 @@ OWN = Thinking("hm", ProviderState("reasoning_content", quote("reasoning_content
 
 @pytest.mark.requirement("REQ-915-023")
 @pytest.mark.parametrize("name", NOT_THEIRS)
-def test_no_other_dialect_is_ever_sent_reasoning_content(name: str) -> None:
+def test_reasoning_content_is_sent_to_no_other_dialect(name: str) -> None:
     message = said(name, OWN, Text("t"), ToolCall("c", "read"), reader=READERS[name])
     assert message.keys() == {"role", "content", "tool_calls"}
     assert "hm" not in json.dumps(message)
@@ -152,7 +152,7 @@ def roles_of(rendered: Rendered) -> list[str]:
     return [message["role"] for message in json.loads(rendered.transcript)]
 
 
-def test_reasoning_alone_is_no_message() -> None:
+def test_reasoning_alone_makes_no_message() -> None:
     for name in ("kimi", "deepseek"):
         own = Thinking("hm", ProviderState("reasoning_content", quote("reasoning_content"), READERS[name]))
         history = [GO, Message("assistant", [own], origin=READERS[name]), GO]
@@ -161,7 +161,7 @@ def test_reasoning_alone_is_no_message() -> None:
         assert dict(rendered.report.losses)["thinking"] == 1
 
 
-def test_reasoning_that_broke_off_is_nobodys() -> None:
+def test_partial_reasoning_is_not_kept() -> None:
     decoder = decode(dialect("kimi"), KIMI)
     decoder.feed(openai_stream(chunk({"reasoning_content": "Hm"}), chunk({"content": "I"}), done=False))
     assert decoder.partial_message().blocks == (Text("I"),)
@@ -206,7 +206,7 @@ def routed(upstream: str | None, *, number: int = 0) -> Message:
     return Message("assistant", [*message.blocks[:-1], renamed], origin=ROUTER)
 
 
-def test_reasoning_details_go_back_in_order_on_the_same_message() -> None:
+def test_reasoning_details_are_sent_back_in_order_on_their_message() -> None:
     message = routed("Anthropic")
     assert message.blocks[0] == Thinking(
         "Let me \u2026seeSo",
@@ -223,7 +223,7 @@ def _up(upstream: str) -> Binding:
     return Binding(ROUTER.backend, ROUTER.dialect, ROUTER.endpoint, ROUTER.account, ROUTER.model, upstream)
 
 
-def test_details_of_a_body_go_back_as_they_came() -> None:
+def test_reasoning_details_of_a_body_are_sent_back_unchanged() -> None:
     message = {"role": "assistant", "content": "hi", "reasoning": "seen", "reasoning_details": WHOLE}
     decoder = decode(dialect("openrouter"), ROUTER, stream=False)
     decoder.feed(dumped({"choices": [{"message": message, "finish_reason": "stop"}], "provider": "One"}))
@@ -252,7 +252,7 @@ def _pinned(upstream: str, backend: str = "pinned") -> Binding:
     return replace(ROUTER, backend=backend, upstream=upstream)
 
 
-def test_reasoning_of_a_pinned_upstream_is_for_who_is_pinned_to_it_whatever_an_answer_calls_it() -> None:
+def test_reasoning_of_a_pinned_upstream_is_sent_only_with_the_same_pin() -> None:
     stream = openai_stream(
         chunk({"reasoning_details": WHOLE}, provider="One"),
         calls(fragment(0, "call_1", "read", "{}")),
@@ -265,7 +265,7 @@ def test_reasoning_of_a_pinned_upstream_is_for_who_is_pinned_to_it_whatever_an_a
         assert "reasoning_details" not in replayed(message, reader)
 
 
-def test_a_gateway_is_told_its_upstream_and_nobody_else_is() -> None:
+def test_an_upstream_is_sent_only_to_a_gateway() -> None:
     gateway, host = adapter(dialect("openrouter")), adapter(dialect("groq"))
     free, pinned = Settings(model="m"), Settings(model="m", upstream='on"e')
     told = gateway.request(Segments(), pinned)
@@ -289,7 +289,7 @@ CHUNKS = openai_stream(
 )
 
 
-def test_thinking_chunks_lead_the_content_they_came_with() -> None:
+def test_thinking_chunks_precede_their_content() -> None:
     message = answered(MISTRAL, CHUNKS)
     told = replayed(message, MISTRAL)
     assert told["content"] == [
@@ -301,7 +301,7 @@ def test_thinking_chunks_lead_the_content_they_came_with() -> None:
     assert elsewhere["content"] == "I look."
 
 
-def test_calls_that_come_whole_and_figures_on_the_last_chunk_are_read() -> None:
+def test_complete_calls_and_usage_on_the_last_chunk_are_read() -> None:
     decoder = decode(dialect("mistral"), MISTRAL)
     decoder.feed(CHUNKS)
     assert [(call.name, call.arguments) for call in decoder.close().calls] == [
@@ -328,11 +328,11 @@ def test_an_error_in_the_middle_of_a_gateways_stream_is_a_failure() -> None:
     ("name", "content"),
     [("openai_chat", None), ("deepseek", None), ("glm", ""), ("vllm", ""), ("mistral", "-"), ("kimi", "-")],
 )
-def test_calls_without_text_say_so_as_the_vendor_wants_it(name: str, content: object) -> None:
+def test_calls_without_text_have_the_content_that_the_vendor_expects(name: str, content: object) -> None:
     assert said(name, ToolCall("c", "read")).get("content", "-") == content
 
 
-def test_mistral_hears_from_the_model_between_a_result_and_a_user() -> None:
+def test_mistral_gets_a_model_message_between_result_and_user() -> None:
     history = [
         GO,
         Message("assistant", [ToolCall("c", "read")]),
@@ -347,14 +347,14 @@ def test_mistral_hears_from_the_model_between_a_result_and_a_user() -> None:
     assert b"".join(second.lane._segments).startswith(b"".join(first.lane._segments))
 
 
-def test_a_template_sees_roles_that_alternate() -> None:
+def test_a_template_gets_alternating_roles() -> None:
     history = [Message("assistant", [Text("a")]), Message("assistant", [Text("b")]), GO, GO]
     for name in ("vllm", "llama_cpp", "ollama"):
         roles = roles_of(render(History(history), Ledger(), dialect(name)))
         assert roles == ["user", "assistant", "user", "assistant", "user", "assistant", "user"]
 
 
-def test_ollama_is_sent_images_by_value_only() -> None:
+def test_ollama_gets_only_inline_images() -> None:
     by_url, by_value = (
         Media("image/png", url="https://a.example/i.png"),
         Media("image/png", data=png_base64()),
@@ -366,7 +366,7 @@ def test_ollama_is_sent_images_by_value_only() -> None:
     assert kinds == ["text", "image_url"]
 
 
-def test_qwen_calls_no_tool_search() -> None:
+def test_a_tool_named_search_is_renamed_for_qwen() -> None:
     call = said("qwen", ToolCall("c", "search"))["tool_calls"][0]["function"]
     rendered = render(History([GO]), Ledger(), dialect("qwen"))
     declared = json.loads(encode(rendered, model="m", tools=[{"name": "search"}, {"name": "search_web"}]))[
@@ -428,7 +428,7 @@ def asked(name: str, **settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
         ("openrouter", {}, {}, ()),
     ],
 )  # fmt: skip
-def test_a_setting_is_said_in_the_vendors_way_or_named_as_lost(
+def test_a_setting_is_encoded_for_the_vendor_or_reported_as_lost(
     name: str,
     settings: dict[str, Any],
     sent: dict[str, Any],
@@ -437,7 +437,7 @@ def test_a_setting_is_said_in_the_vendors_way_or_named_as_lost(
     assert asked(name, **{"stream": False, "tools": (TOOL,), **settings}) == (sent, losses)
 
 
-def test_a_tool_of_kimis_has_types_and_references_as_moonshot_wants_them() -> None:
+def test_kimi_tool_schemas_have_types_and_references_for_moonshot() -> None:
     schema = {
         "type": "object",
         "definitions": {"X": {"enum": ["a", "b"]}},
@@ -480,7 +480,7 @@ def test_a_tool_of_kimis_has_types_and_references_as_moonshot_wants_them() -> No
         ({"type": "string", "oneOf": []}, {"type": "string"}, ()),
     ],
 )  # fmt: skip
-def test_a_choice_in_a_tool_of_kimis_is_one_that_stands_for_a_type(
+def test_a_union_in_a_kimi_tool_schema_has_no_type_of_its_own(
     inner: Fields, sent: Fields, losses: tuple[str, ...]
 ) -> None:
     schema = {"type": "object", "properties": {"p": inner}, "$defs": {"X": {"type": "integer"}}}
@@ -512,7 +512,7 @@ def test_a_choice_in_a_tool_of_kimis_is_one_that_stands_for_a_type(
          (Text("a"),)),
     ],
 )  # fmt: skip
-def test_a_vendors_reasoning_is_read_and_belongs_to_nobody(
+def test_imported_vendor_reasoning_is_read_without_an_origin(
     name: str,
     message: dict[str, Any],
     blocks: tuple[Any, ...],  # Any: JSON; any block
@@ -535,7 +535,7 @@ def test_mistrals_content_chunks_are_read() -> None:
     assert "reference" in history[0].text
 
 
-def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -> None:
+def test_a_model_filler_separates_a_result_from_the_final_user_filler() -> None:
     strict = replace(MISTRAL_PROFILE, turns=replace(MISTRAL_PROFILE.turns, last_roles=frozenset({"user"})))
     history = [GO, Message("assistant", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")])]
     rendered = render(History(history), Ledger(), strict)
@@ -543,7 +543,7 @@ def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -
     assert roles_of(rendered) == ["user", "assistant", "tool", "assistant", "user"]
 
 
-def test_texts_of_a_message_are_joined_as_long_as_the_dialect_takes_one_string_of_that_length() -> None:
+def test_texts_are_joined_up_to_the_string_limit_of_the_dialect() -> None:
     short = replace(OPENAI_CHAT, turns=ChatTurns(max_string=1000))
     for size, joined in ((498, True), (500, False)):
         history = [Message("user", [Text("a" * size), Text("b" * size)])]

@@ -40,15 +40,15 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "commands/test_cut_sessions.py": (
             "test_an_ask_with_a_cut_answer_ends_once_and_runs_no_partial_call",
         ),
-        "adapters/test_decode_cuts.py": ("test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call",),
+        "adapters/test_decode_cuts.py": ("test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call",),
         "adapters/test_every_dialect_cut.py": (
-            "test_wherever_it_ends_it_is_the_whole_answer_or_a_fault_that_keeps_no_half_call",
+            "test_a_truncated_answer_is_complete_or_a_fault_without_partial_calls",
         ),
         "transport/test_faults.py": ("test_a_connection_that_ends_at_any_byte_frees_its_slot",),
     },
     "provider: statuses from 400 to 529": {
         "session/test_faulty_streams.py": ("test_the_status_of_a_response_decides_whether_it_is_retried",),
-        "adapters/test_classify.py": ("test_a_status_with_unknown_words_decides_alone",),
+        "adapters/test_classify.py": ("test_the_status_decides_if_the_message_is_unknown",),
         "runtime/test_stats.py": ("test_the_counters_equal_recounts_of_the_logs_and_of_the_events",),
     },
     "provider: 200 with an error inside the stream": {
@@ -63,7 +63,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_flood_of_comments_in_a_stream_is_skipped",
             "test_an_unreadable_stream_is_a_transient_failure_and_is_retried",
         ),
-        "adapters/test_sse.py": ("test_events_are_the_same_however_the_bytes_are_cut",),
+        "adapters/test_sse.py": ("test_events_do_not_depend_on_how_the_bytes_are_split",),
     },
     "provider: invalid arguments": {
         "session/test_faulty_calls.py": (

@@ -123,13 +123,13 @@ def test_the_judge_finds_the_broken_rules_and_no_others(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
-def test_the_judge_finds_nothing_in_the_sound_request(row: Row) -> None:
+def test_the_judge_finds_nothing_in_the_valid_request(row: Row) -> None:
     assert {fault.rule for fault in check(encoded(row.sound), row.judged_by)} == set(row.stricter.split())
 
 
 @pytest.mark.requirement("REQ-915-005", "REQ-915-036")
 @pytest.mark.parametrize("row", SERVED, ids=name)
-def test_a_broken_request_is_refused_in_words_that_the_classifier_reads(row: Row) -> None:
+def test_the_classifier_recognises_the_rejection_of_a_broken_request(row: Row) -> None:
     refused = refusal(row, row.broken, row.mode)
     assert (refused and refused.rule) == row.refused_as
     if refused is None:
@@ -145,12 +145,12 @@ def test_a_broken_request_is_refused_in_words_that_the_classifier_reads(row: Row
 
 
 @pytest.mark.parametrize("row", SERVED, ids=name)
-def test_a_sound_request_is_accepted_in_both_modes(row: Row) -> None:
+def test_a_valid_request_is_accepted_in_both_modes(row: Row) -> None:
     assert refusal(row, row.sound, row.mode) is None
     assert refusal(row, row.sound, "hosted") is None
 
 
-def test_no_refusal_of_a_request_is_sent_again_unchanged() -> None:
+def test_a_rejected_request_is_never_retried_unchanged() -> None:
     for dialect, table in TABLES.items():
         for rule in table.values():
             refused = ServerRefusal(rule.id, rule.status, rule.type, rule.code, None, rule.text)
@@ -183,7 +183,7 @@ def usual_reading(rule: str) -> str:
     return "transcript" if known is None else f"{KINDS[known.fault_class]} {rule}"
 
 
-def test_every_rule_of_a_strict_server_has_a_row_with_its_words() -> None:
+def test_every_rule_of_a_strict_server_has_a_row_with_its_message() -> None:
     rules = {rule for table in TABLES.values() for rule in table}
     assert rules - {row.refused_as for row in SERVED if row.words} == set(WITHOUT_A_ROW)
     assert all((TESTS / path).is_file() for path in WITHOUT_A_ROW.values())

@@ -91,9 +91,9 @@ CONTENT = (
         "the arguments of a call are cut off at the token limit",
         (Case("U A[c1] R1", "U A[c{}] R1", _MALFORMED, calls=_arguments('{"path":"/a')),),
         (
-            "tests/adapters/test_anthropic_decode.py::test_calls_count_whatever_the_stop_reason_says",
+            "tests/adapters/test_anthropic_decode.py::test_calls_are_kept_whatever_the_stop_reason",
             "tests/adapters/test_openai_chat_decode.py"
-            "::test_malformed_arguments_are_kept_verbatim_beside_an_empty_object",
+            "::test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object",
             "tests/core/test_batch.py::test_a_call_with_non_object_arguments_never_runs",
         ),
     ),
@@ -196,8 +196,8 @@ CONTENT = (
         44,
         "a block that only its provider knows stays in the history",
         proofs=(
-            "tests/scenarios/test_foreign_blocks.py::test_a_block_without_the_block_it_belongs_to_is_refused_by_its_own_host",
-            "tests/scenarios/test_foreign_blocks.py::test_what_only_one_provider_knows_goes_to_the_others_as_words",
+            "tests/scenarios/test_foreign_blocks.py::test_half_of_a_native_pair_is_rejected_by_its_own_host",
+            "tests/scenarios/test_foreign_blocks.py::test_native_blocks_are_sent_to_other_providers_as_text",
         ),
     ),
 )

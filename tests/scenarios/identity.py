@@ -157,7 +157,7 @@ IDENTITY = (
             "tests/adapters/test_openai_chat_decode.py::test_every_call_of_an_answer_is_kept_apart",
             "tests/adapters/test_openai_chat_decode.py"
             "::test_two_calls_of_one_tool_with_blank_ids_and_one_index_are_two_calls",
-            "tests/adapters/test_anthropic_decode.py::test_ids_that_repeat_or_are_blank_are_two_calls",
+            "tests/adapters/test_anthropic_decode.py::test_repeated_and_blank_ids_are_separate_calls",
         ),
     ),
     Scenario(
@@ -173,7 +173,7 @@ IDENTITY = (
             ),
         ),
         (
-            "tests/scenarios/test_lanes.py::test_a_number_that_kimi_or_we_have_given_is_never_given_again",
+            "tests/scenarios/test_lanes.py::test_a_used_kimi_call_number_is_never_reused",
             "tests/core/test_lane.py::test_an_id_stays_assigned_after_its_neighbour_is_compacted",
         ),
     ),

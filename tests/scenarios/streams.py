@@ -10,7 +10,7 @@ STREAMS = (
             "tests/provider/test_provider.py"
             "::test_a_stream_that_breaks_inside_a_call_is_retried_and_runs_it_once",
             "tests/provider/test_failover.py::test_a_failover_after_a_broken_stream_runs_no_call",
-            "tests/adapters/test_decode_cuts.py::test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call",
+            "tests/adapters/test_decode_cuts.py::test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call",
             "tests/adapters/test_openai_chat_decode.py::test_an_error_inside_a_200_stream_is_classified",
             "tests/adapters/test_anthropic_decode.py::test_an_error_inside_a_200_stream_is_classified",
         ),
@@ -21,7 +21,7 @@ STREAMS = (
         proofs=(
             "tests/session/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn",
             "tests/scenarios/test_streams.py"
-            "::test_the_next_backend_continues_from_the_results_of_a_batch_after_failover",
+            "::test_a_batch_of_a_failed_backend_is_closed_and_answered_by_the_next",
             "tests/runtime/test_acceptance.py"
             "::test_alternation_and_failover_after_the_reference_sequence_succeed",
         ),
@@ -30,8 +30,8 @@ STREAMS = (
         47,
         "a 429 says that the request is too large, and waiting never helps",
         proofs=(
-            "tests/adapters/test_classify.py::test_the_words_of_a_provider_decide",
-            "tests/scenarios/test_streams.py::test_a_request_too_large_for_the_bucket_is_never_waited_for",
+            "tests/adapters/test_classify.py::test_the_error_message_of_a_provider_decides",
+            "tests/scenarios/test_streams.py::test_a_request_too_large_for_the_bucket_fails_over_without_waiting",
         ),
     ),
     Scenario(
@@ -47,11 +47,11 @@ STREAMS = (
         "the model writes a call that its own provider cannot read",
         proofs=(
             "tests/adapters/test_gemini_decode.py"
-            "::test_what_the_model_could_not_write_is_its_fault_and_no_history",
+            "::test_a_malformed_call_is_a_model_fault_and_not_in_the_history",
             "tests/scenarios/test_streams.py"
-            "::test_a_call_that_its_own_provider_cannot_read_is_asked_for_again_and_not_kept",
+            "::test_an_unreadable_call_is_retried_and_not_kept",
             "tests/scenarios/test_streams.py"
-            "::test_a_model_that_never_writes_a_readable_call_is_given_up_after_a_few_tries",
+            "::test_a_turn_fails_after_a_few_unreadable_calls",
         ),
     ),
     Scenario(
@@ -60,7 +60,7 @@ STREAMS = (
         proofs=(
             "tests/adapters/test_vendors.py::test_reasoning_of_another_upstream_is_foreign",
             "tests/scenarios/test_streams.py"
-            "::test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_session_goes_on",
+            "::test_foreign_upstream_reasoning_is_dropped_and_the_session_continues",
         ),
     ),
 )

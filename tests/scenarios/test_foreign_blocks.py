@@ -45,7 +45,7 @@ BROUGHT: Mapping[str, tuple[str, str | None, dict[str, Any]]] = {  # Any: JSON
 
 
 @pytest.mark.parametrize(("name", "rule", "body"), BROUGHT.values(), ids=list(BROUGHT))
-def test_a_block_without_the_block_it_belongs_to_is_refused_by_its_own_host(
+def test_half_of_a_native_pair_is_rejected_by_its_own_host(
     name: str, rule: str | None, body: dict[str, Any]
 ) -> None:
     extra = {"max_tokens": 64} if name == "anthropic" else {"store": False}
@@ -55,7 +55,7 @@ def test_a_block_without_the_block_it_belongs_to_is_refused_by_its_own_host(
 
 @pytest.mark.parametrize("target", list(IDS))
 @pytest.mark.parametrize(("name", "rule", "body"), BROUGHT.values(), ids=list(BROUGHT))
-def test_what_only_one_provider_knows_goes_to_the_others_as_words(
+def test_native_blocks_are_sent_to_other_providers_as_text(
     name: str, rule: str | None, body: dict[str, Any], target: str
 ) -> None:
     history, ledger = from_wire(body, name)

@@ -34,7 +34,7 @@ def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
     return rendered, {item.text: item.wire_id for item in items(body, "openai_chat") if item.kind == "call"}
 
 
-def test_a_number_that_kimi_or_we_have_given_is_never_given_again() -> None:
+def test_a_used_kimi_call_number_is_never_reused() -> None:
     rendered, ids = _advanced(
         empty_lane(dialect("kimi")), "U A[T c1] R1 A@elsewhere[c2] R2 A[T c3] R3 A@elsewhere[c4] R4 U"
     )

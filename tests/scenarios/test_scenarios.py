@@ -90,7 +90,7 @@ def _has_legal_ids_and_names(body: bytes, name: str, case: Case) -> None:
 
 
 @each_case
-def test_a_request_may_be_sent_at_any_moment_of_it_and_stays_as_it_was_sent(case: Case) -> None:
+def test_requests_at_every_point_are_accepted_and_only_grow(case: Case) -> None:
     for name in IDS:
         with naming.case(name):
             _stays_as_it_was_sent(case, name)
@@ -114,7 +114,7 @@ def _stays_as_it_was_sent(case: Case, name: str) -> None:
 
 
 @each_case
-def test_the_naive_request_is_mended_by_reading_it_and_sending_it_again(case: Case) -> None:
+def test_importing_and_rendering_a_naive_request_repairs_it(case: Case) -> None:
     for name in case.rules:
         with naming.case(name):
             history, ledger = from_wire(json.loads(_naive(case, name)), name)
@@ -126,30 +126,30 @@ def test_the_naive_request_is_mended_by_reading_it_and_sending_it_again(case: Ca
 
 
 @pytest.mark.parametrize("name", list(IDS))
-def test_a_body_says_what_its_script_says(name: str) -> None:
+def test_the_body_of_a_scenario_matches_its_script(name: str) -> None:
     said = read('U["u" I] A["a" c1 c2] [R1 S2] U"go" A[c3] R3 A"well" U')
     words = 'U["u" I] A["a" c1 c2] R1 S2 U"go" A[c3] R3 A"well" U'
     assert shape(naive(said, Asked(name)), dialect(name).family) == words
 
 
 @pytest.mark.parametrize("name", list(IDS))
-def test_results_that_were_exchanged_are_seen(name: str) -> None:
+def test_exchanged_results_are_detected(name: str) -> None:
     body = naive(read("U A[c1 c2] [R1 R2]"), Asked(name)).replace(b"R1.", b"R3.").replace(b"R2.", b"R1.")
     assert shape(body, dialect(name).family) == "U A[c1 c2] R3!1 R1!2"
 
 
-def test_every_dialect_that_has_a_strict_server_is_in_the_table_and_is_refused_something() -> None:
+def test_every_dialect_with_a_strict_server_has_a_rejected_scenario() -> None:
     refused = {
         name for scenario in SCENARIOS for case in scenario.cases for name in case.rules if case.rules[name]
     }
     assert refused == set(IDS) == set(NAMES) == set(PROFILES)
 
 
-def test_every_scenario_is_in_the_table_once() -> None:
+def test_every_scenario_is_listed_once() -> None:
     assert [scenario.number for scenario in SCENARIOS] == list(range(1, 51))
 
 
-def test_every_scenario_has_a_conversation_or_a_test_that_shows_it() -> None:
+def test_every_scenario_has_a_conversation_or_a_test() -> None:
     assert [scenario.number for scenario in SCENARIOS if not scenario.cases and not scenario.proofs] == []
 
 

@@ -49,7 +49,7 @@ UNREADABLE = Status(
 
 @pytest.mark.parametrize("fault", [QUOTA, SERVER_ERROR], ids=["quota", "500"])
 @pytest.mark.parametrize(("first", "second"), [(openai, anthropic), (anthropic, openai)])
-async def test_the_next_backend_continues_from_the_results_of_a_batch_after_failover(
+async def test_a_batch_of_a_failed_backend_is_closed_and_answered_by_the_next(
     first: Callable[..., LoopbackServer], second: Callable[..., LoopbackServer], fault: InjectedFault
 ) -> None:
     gate = Gate()
@@ -70,7 +70,7 @@ async def test_the_next_backend_continues_from_the_results_of_a_batch_after_fail
     assert two.refusals == []
 
 
-async def test_a_request_too_large_for_the_bucket_is_never_waited_for() -> None:
+async def test_a_request_too_large_for_the_bucket_fails_over_without_waiting() -> None:
     one, two = openai(faults={0: TOO_LARGE}), anthropic(Turn(Say("Here.")))
     async with runtime_with(a=one, b=two, pools=POOL, backend=BackendLimits(attempts=4)) as runtime:
         session = await runtime.open("pool")
@@ -80,7 +80,7 @@ async def test_a_request_too_large_for_the_bucket_is_never_waited_for() -> None:
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_a_call_that_its_own_provider_cannot_read_is_asked_for_again_and_not_kept() -> None:
+async def test_an_unreadable_call_is_retried_and_not_kept() -> None:
     gate = Gate()
     gate.open("x")
     one = openai(Turn(Call("work", {"name": "x"})), Turn(Say("Done.")), faults={0: UNREADABLE})
@@ -95,7 +95,7 @@ async def test_a_call_that_its_own_provider_cannot_read_is_asked_for_again_and_n
     assert bodies(one)[0] == bodies(one)[1]
 
 
-async def test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_session_goes_on() -> None:
+async def test_foreign_upstream_reasoning_is_dropped_and_the_session_continues() -> None:
     """Who serves a request is not known before its answer: the first one after a change may be refused, and no more."""
     gate = Gate()
     gate.open("x")
@@ -116,7 +116,7 @@ async def test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_s
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_a_model_that_never_writes_a_readable_call_is_given_up_after_a_few_tries() -> None:
+async def test_a_turn_fails_after_a_few_unreadable_calls() -> None:
     one = openai(faults=dict.fromkeys(range(20), UNREADABLE))
     async with runtime_with(a=one, backend=BackendLimits(attempts=3)) as runtime:
         session = await runtime.open("a")

@@ -46,14 +46,14 @@ THINKING = (
         ),
         (
             "tests/adapters/test_settings.py"
-            "::test_a_loop_that_began_without_thinking_is_closed_for_a_model_that_has_a_budget",
+            "::test_a_tool_loop_without_thinking_is_closed_before_budgeted_thinking",
         ),
     ),
     Scenario(
         25,
         "what stands before bound thinking is edited",
         proofs=(
-            "tests/strict/test_thinking.py::test_bound_thinking_is_refused_once_anything_before_it_changed",
+            "tests/strict/test_thinking.py::test_bound_thinking_is_rejected_after_any_change_before_it",
             "tests/core/test_lane.py::test_bound_thinking_stays_valid_across_alternating_bindings",
             "tests/core/test_lane.py::test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id",
         ),
@@ -78,8 +78,8 @@ THINKING = (
             ),
         ),
         (
-            "tests/strict/test_thinking.py::test_the_latest_assistants_thinking_may_not_be_edited",
-            "tests/strict/test_thinking.py::test_the_latest_assistants_thinking_may_not_be_reordered",
+            "tests/strict/test_thinking.py::test_thinking_of_the_latest_assistant_message_may_not_be_edited",
+            "tests/strict/test_thinking.py::test_thinking_of_the_latest_assistant_message_may_not_be_reordered",
         ),
     ),
     Scenario(
@@ -159,7 +159,7 @@ THINKING = (
             ),
         ),
         (
-            "tests/adapters/test_responses_encode.py::test_reasoning_that_nothing_follows_is_left_out",
+            "tests/adapters/test_responses_encode.py::test_reasoning_without_a_following_item_is_omitted",
             "tests/adapters/test_responses_encode.py::test_generated_histories_send_no_item_id",
         ),
     ),
@@ -188,6 +188,6 @@ THINKING = (
                 shapes=dict.fromkeys(TEMPLATED, 'U A+ U"go"'),
             ),
         ),
-        ("tests/adapters/test_decode_cuts.py::test_thinking_without_its_state_is_not_rescued",),
+        ("tests/adapters/test_decode_cuts.py::test_thinking_without_its_state_is_not_kept_from_a_partial_answer",),
     ),
 )

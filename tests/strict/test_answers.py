@@ -20,7 +20,7 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 
 @settings(max_examples=share(2400), deadline=None)
 @given(st.sampled_from(ROWS), st.data())
-def test_whatever_a_schema_holds_there_is_a_verdict_and_strict_is_the_stricter(
+def test_any_schema_gets_a_verdict_and_strict_mode_is_stricter(
     row: Row, data: st.DataObject
 ) -> None:
     spoilt = copy.deepcopy(row.sound)

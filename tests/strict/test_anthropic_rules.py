@@ -5,7 +5,7 @@ from tests.rules.anthropic import answer, assistant, body, use, user
 from tests.rules.row import encoded
 
 
-def test_hosted_names_text_before_results_in_its_current_words() -> None:
+def test_the_host_rejects_text_before_results_in_its_current_wording() -> None:
     misplaced = encoded(body(user("u"), assistant(use()), user("go", answer())))
     refusal = validate(misplaced, "anthropic", mode="hosted")
     assert refusal is not None
@@ -17,7 +17,7 @@ def test_results_may_come_in_any_order() -> None:
     assert validate(encoded(body(user("u"), assistant(use(), use("toolu_b")), last)), "anthropic") is None
 
 
-def test_the_results_of_one_turn_must_follow_that_turn() -> None:
+def test_the_results_of_a_turn_must_follow_that_turn() -> None:
     shifted = body(
         user("u"), assistant(use()), assistant(use("toolu_b")), user(answer()), user(answer("toolu_b"))
     )

@@ -78,7 +78,7 @@ SAMPLES: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_what_the_host_accepts_is_accepted_in_both_modes(sample: str) -> None:
+def test_requests_accepted_by_the_host_are_accepted_in_both_modes(sample: str) -> None:
     settings = AnthropicSettings(signatures="trust")
     raw = json.dumps(SAMPLES[sample]).encode()
     assert validate(raw, "anthropic", settings=settings) is None
@@ -128,7 +128,7 @@ def test_the_judge_still_finds_a_broken_structure(rule: str, refused: Json) -> N
         ("ANT-S04", body(user("u"), thread={"type": "resume"})),
     ],
 )
-def test_what_breaks_the_structure_beside_such_blocks_is_still_refused(
+def test_structure_faults_next_to_server_tool_blocks_are_rejected(
     rule: str, refused: Json | None
 ) -> None:
     if refused is None:
@@ -141,7 +141,7 @@ def test_what_breaks_the_structure_beside_such_blocks_is_still_refused(
     assert refusal.rule == rule
 
 
-def test_a_body_alone_continues_no_thread() -> None:
+def test_a_body_cannot_continue_an_unknown_thread() -> None:
     alone = body(user("u"), thread={"type": "continue", "previous_message_id": "msg_a"})
     refusal = validate(json.dumps(alone).encode(), "anthropic")
     assert refusal is not None
@@ -181,7 +181,7 @@ async def test_the_sdks_thread_sends_only_new_messages_and_the_model_sees_all() 
 
 
 @pytest.mark.anyio
-async def test_the_sdk_reads_the_refusals_of_threads() -> None:
+async def test_the_sdk_raises_the_errors_of_threads() -> None:
     server = AnthropicServer()
     with anyio.fail_after(60):
         async with (

@@ -118,7 +118,7 @@ def _whole(block: Json) -> Json:
 @pytest.mark.alternating
 @pytest.mark.parametrize("write_bytes", [None, 1])
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_aws_client_holds_a_whole_tool_conversation(
+async def test_the_aws_client_completes_a_tool_conversation(
     streamed: bool, write_bytes: int | None
 ) -> None:
     server = BedrockServer(Script([CALLS, ANSWER]), aws_key=KEY, write_bytes=write_bytes)
@@ -142,7 +142,7 @@ async def test_the_aws_client_holds_a_whole_tool_conversation(
     assert [exchange.status for exchange in server.requests] == [200, 200]
 
 
-async def test_the_aws_client_reads_refusals_as_its_own_errors() -> None:
+async def test_the_aws_client_raises_its_own_errors() -> None:
     call = {"toolUse": {"toolUseId": "tooluse_a", "name": "weather", "input": {}}}
     dangling = [USER, {"role": "assistant", "content": [call]}, USER]
     server = BedrockServer(faults={1: Status(429), 2: OVERLOADED, 3: Status(424)})
@@ -180,7 +180,7 @@ async def test_an_exception_inside_a_stream_reaches_the_aws_client(status: int, 
     await asked(server, talk)
 
 
-async def test_an_answer_that_is_cut_or_garbage_is_one_for_the_aws_client_too() -> None:
+async def test_the_aws_client_rejects_truncated_and_garbage_answers() -> None:
     server = BedrockServer(
         Script([ANSWER]), faults={0: Disconnect(after_bytes=150), 1: Garbage(b"\xff" * 64)}
     )
@@ -204,7 +204,7 @@ async def test_an_answer_that_is_cut_or_garbage_is_one_for_the_aws_client_too() 
         (AwsKey(KEY.access_key, KEY.secret_key, region="eu-west-1"), "InvalidSignatureException"),
     ],
 )
-async def test_a_request_signed_with_another_key_or_region_is_refused(key: AwsKey, code: str) -> None:
+async def test_a_request_signed_with_another_key_or_region_is_rejected(key: AwsKey, code: str) -> None:
     server = BedrockServer(aws_key=KEY)
 
     def talk(client: Any) -> str:

@@ -27,14 +27,14 @@ def test_reasoning_signed_for_the_same_organisation_and_model_is_accepted() -> N
 @pytest.mark.parametrize(
     "more", [{"organisation": "other"}, {"secret": b"other"}, {"model": "anthropic.other"}]
 )
-def test_reasoning_of_another_organisation_host_or_model_is_refused(more: dict[str, Any]) -> None:
+def test_reasoning_of_another_organisation_host_or_model_is_rejected(more: dict[str, Any]) -> None:
     refusal = validate(encoded(conversation(**more)), "bedrock", settings=DEFAULT)
     assert refusal is not None
     assert refusal.rule == "BED-10"
     assert "Invalid `signature`" in refusal.message
 
 
-def test_reasoning_that_is_bound_to_its_prefix_is_refused_behind_another() -> None:
+def test_bound_reasoning_is_rejected_after_another_prefix() -> None:
     bound = BedrockSettings(BedrockProfile(AnthropicProfile(prefix_bound=True)))
     request = conversation()
     assert validate(encoded(request), "bedrock", settings=bound) is None
@@ -44,12 +44,12 @@ def test_reasoning_that_is_bound_to_its_prefix_is_refused_behind_another() -> No
     assert "bound to a different conversation" in refusal.message
 
 
-def test_a_model_of_another_vendor_may_be_asked_to_go_on_with_its_own_words() -> None:
+def test_a_model_of_another_vendor_may_continue_its_own_message() -> None:
     nova = BedrockSettings(BedrockProfile(upstream=None))
     assert validate(encoded(body(user(text()), model(text("t")))), "bedrock", settings=nova) is None
 
 
-def test_a_model_that_the_host_does_not_have_is_refused() -> None:
+def test_an_unknown_model_is_rejected() -> None:
     others = BedrockSettings(models={"other": BedrockProfile()})
     refusal = validate(encoded(OK), "bedrock", settings=others)
     assert refusal is not None

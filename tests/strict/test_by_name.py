@@ -101,7 +101,7 @@ def test_only_anthropic_itself_lists_models_in_its_own_form(name: str) -> None:
 @pytest.mark.alternating
 @pytest.mark.long
 @pytest.mark.parametrize("name", SERVERS)
-async def test_a_conversation_that_began_elsewhere_goes_on_in_each_dialect_and_back(name: str) -> None:
+async def test_a_foreign_conversation_continues_in_each_dialect_and_back(name: str) -> None:
     thinks = Turn(Think("Hm."), Call("weather", {"city": "Rome"}))
     home = MistralServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Cold.")), Turn(Say("Rome."))])
     away = strict_server(name, [thinks, Turn(Say("Warm.")), Turn(Say("Still."))], api_key="secret")
@@ -121,7 +121,7 @@ async def test_a_conversation_that_began_elsewhere_goes_on_in_each_dialect_and_b
     assert b"Rome: 4 C" in home.requests[-1].body
 
 
-async def test_a_wrong_key_is_let_into_no_server() -> None:
+async def test_every_server_rejects_a_wrong_key() -> None:
     for name in SERVERS:
         server = strict_server(name, api_key="secret")
         async with runtime_with(a=server, environ={"KEY": "wrong"}, auth={"a": "KEY"}) as runtime:
@@ -141,7 +141,7 @@ def test_vertex_ai_has_the_project_in_the_endpoint_of_a_backend() -> None:
 
 
 @pytest.mark.parametrize("fault", [None, Disconnect(after_bytes=5)])
-async def test_an_exchange_is_told_once_its_answer_is_sent(fault: InjectedFault | None) -> None:
+async def test_an_exchange_is_reported_once_its_answer_is_sent(fault: InjectedFault | None) -> None:
     told: list[Exchange] = []
     server = OpenAIServer(faults=None if fault is None else {0: fault})
     server.on_exchange = told.append
@@ -157,7 +157,7 @@ async def test_an_exchange_is_told_once_its_answer_is_sent(fault: InjectedFault 
     assert told == server.requests
 
 
-async def test_an_exchange_that_stalls_is_told_when_it_ends() -> None:
+async def test_a_stalled_exchange_is_reported_when_it_ends() -> None:
     told: list[Exchange] = []
     server = OpenAIServer(faults={0: Stall()})
     server.on_exchange = told.append

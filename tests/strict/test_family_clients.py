@@ -118,7 +118,7 @@ VENDORS = [vendor for vendor in COMPATIBLE_RULES if vendor != "mistral"]
 @pytest.mark.alternating
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_the_openai_client_holds_a_whole_tool_conversation(vendor: str, streamed: bool) -> None:
+async def test_the_openai_client_completes_a_tool_conversation(vendor: str, streamed: bool) -> None:
     server = strict_server(vendor, Script([CALLS, ANSWER]), api_key="key")
     request: Json = {"model": "m", "messages": [USER], "tools": TOOLS}
     async with openai_client(server) as client:
@@ -159,7 +159,7 @@ async def mistral_message(client: Any, request: Json, streamed: bool) -> Json:  
 
 @on_asyncio
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_mistral_client_holds_a_whole_tool_conversation(streamed: bool) -> None:
+async def test_the_mistral_client_completes_a_tool_conversation(streamed: bool) -> None:
     server = MistralServer(Script([CALLS, ANSWER]), api_key="key")
     request: Json = {"model": "m", "messages": [USER], "tools": TOOLS}
     async with mistral_client(server) as client:
@@ -177,7 +177,7 @@ async def test_the_mistral_client_holds_a_whole_tool_conversation(streamed: bool
 
 
 @on_asyncio
-async def test_the_mistral_client_reads_refusals_as_its_own_errors() -> None:
+async def test_the_mistral_client_raises_its_own_errors() -> None:
     server = MistralServer(faults={2: Status(429)})
     call = {"id": "call_a", "function": {"name": "weather", "arguments": "{}"}}
     foreign = [
@@ -201,7 +201,7 @@ async def test_the_mistral_client_reads_refusals_as_its_own_errors() -> None:
 
 
 @pytest.mark.parametrize(("short", "prefix"), [(False, "functions."), (True, "")])
-async def test_kimi_counts_its_ids_over_the_whole_conversation(short: bool, prefix: str) -> None:
+async def test_kimi_numbers_its_ids_across_the_conversation(short: bool, prefix: str) -> None:
     server = KimiServer(Script([CALLS, CALLS]), short_ids=short)
     request: Json = {"model": "m", "messages": [USER], "tools": TOOLS}
     async with openai_client(server) as client:
@@ -214,7 +214,7 @@ async def test_kimi_counts_its_ids_over_the_whole_conversation(short: bool, pref
 
 
 @pytest.mark.parametrize(("vendor", "rule"), [("kimi", "KIM-S03"), ("deepseek", "DSK-S03")])
-async def test_reasoning_that_comes_back_changed_is_known_again(vendor: str, rule: str) -> None:
+async def test_changed_reasoning_is_recognised(vendor: str, rule: str) -> None:
     server = strict_server(vendor, Script([CALLS, ANSWER, ANSWER, ANSWER]))
     request: Json = {"model": "m", "messages": [USER], "tools": TOOLS}
     async with openai_client(server) as client:
@@ -229,7 +229,7 @@ async def test_reasoning_that_comes_back_changed_is_known_again(vendor: str, rul
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_openrouter_reasoning_is_refused_by_another_upstream_in_its_own_words(streamed: bool) -> None:
+async def test_openrouter_reasoning_is_rejected_by_another_upstream(streamed: bool) -> None:
     upstreams = ["Anthropic", "Google", "Anthropic"]
     server = OpenRouterServer(Script([CALLS, ANSWER, ANSWER]), upstreams=upstreams)
     request: Json = {"model": "m", "messages": [USER], "tools": TOOLS}

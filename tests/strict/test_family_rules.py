@@ -8,14 +8,14 @@ from tests.rules.row import encoded
 
 
 @pytest.mark.parametrize("vendor", list(COMPATIBLE_RULES))
-def test_a_fault_without_words_of_its_own_keeps_the_familys_rule(vendor: str) -> None:
+def test_a_fault_without_a_vendor_wording_uses_that_of_its_family(vendor: str) -> None:
     assert not COMPATIBLE_RULES[vendor].keys() & OPENAI_CHAT_RULES.keys()
     refusal = validate(b"[]", vendor)
     assert refusal is not None
     assert refusal.rule in OPENAI_CHAT_RULES or refusal.rule == "MIS-S08"
 
 
-def test_a_422_names_the_place_as_a_path_and_repeats_what_stood_there() -> None:
+def test_a_422_names_the_path_and_repeats_the_input() -> None:
     refusal = validate(encoded(body(USER, calls_with_reasoning(call()), result())), "mistral")
     assert refusal is not None
     assert refusal.param == "body.messages.1.assistant.reasoning_content"
@@ -29,7 +29,7 @@ def test_a_422_names_the_place_as_a_path_and_repeats_what_stood_there() -> None:
 
 
 @pytest.mark.parametrize("upstream", ["openai_chat", "mistral", "deepseek"])
-def test_behind_openrouter_the_upstreams_rules_hold_in_the_upstreams_words(upstream: str) -> None:
+def test_openrouter_applies_the_rules_and_wordings_of_its_upstream(upstream: str) -> None:
     settings = CompatibleSettings(upstream_vendor=upstream)
     dangling = encoded(body(USER, calls(call(), content=None), USER, provider={"order": ["x"]}))
     refusal = validate(dangling, "openrouter", settings=settings)
@@ -39,7 +39,7 @@ def test_behind_openrouter_the_upstreams_rules_hold_in_the_upstreams_words(upstr
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5.6", "openai/gpt-6-astra", "openai/gpt-5.3-codex", "gpt-5.6"])
-def test_openrouter_serves_openais_models_with_tools_at_any_effort(model: str) -> None:
+def test_openrouter_accepts_openai_models_with_tools_at_any_effort(model: str) -> None:
     tools = [
         {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
     ]

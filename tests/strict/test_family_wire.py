@@ -88,7 +88,7 @@ BODIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("vendor", BODIES)
-def test_a_refusal_has_the_vendors_error_body(vendor: str) -> None:
+def test_a_rejection_has_the_error_body_of_its_vendor(vendor: str) -> None:
     body = json.loads(json.dumps(DANGLING))
     if vendor == "ollama":
         body["messages"][1]["tool_calls"][0]["function"]["arguments"] = "["
@@ -105,13 +105,13 @@ def test_mistral_validation_errors_and_request_errors_have_different_bodies() ->
     assert error_of("mistral", {**REQUEST, "zzz": 1}) == {"detail": [{**detail, "input": 1}]}
 
 
-def test_llama_cpp_counts_what_does_not_fit() -> None:
+def test_llama_cpp_reports_the_token_counts_of_an_overflow() -> None:
     error = error_of("llama_cpp", REQUEST, settings=SMALL)["error"]
     assert error["type"] == "exceed_context_size_error"
     assert (error["n_ctx"], error["n_prompt_tokens"] > 1) == (1, True)
 
 
-def test_openrouter_wraps_what_its_upstream_said_and_says_its_own_plainly() -> None:
+def test_openrouter_wraps_upstream_errors_but_not_its_own() -> None:
     settings = CompatibleSettings(upstream_vendor="deepseek", upstream="DeepSeek")
     plain = replace(wire("openrouter"), settings=lambda: settings)
     refusal = validate(json.dumps(DANGLING).encode(), "openrouter", settings=settings)
@@ -159,7 +159,7 @@ def test_mistral_sends_thinking_chunks_before_its_text() -> None:
     assert silent["content"] == ""
 
 
-def test_mistral_sends_each_call_whole_under_an_index_of_its_own_or_all_under_0() -> None:
+def test_mistral_sends_complete_calls_under_distinct_or_equal_indices() -> None:
     zero = Turn(*TURN.parts, index="zero")
     lazy = [call for delta in deltas("mistral", zero) for call in delta.get("tool_calls", ())]
     assert [call["index"] for call in lazy] == [0, 0]
@@ -169,7 +169,7 @@ def test_mistral_sends_each_call_whole_under_an_index_of_its_own_or_all_under_0(
     assert len({call["id"] for call in calls}) == 2
 
 
-def test_openrouter_sends_details_whose_fragments_add_up_to_what_is_signed() -> None:
+def test_openrouter_reasoning_fragments_join_to_the_signed_text() -> None:
     turn = Turn(*TURN.parts, Redacted())
     details = [item for delta in deltas("openrouter", turn) for item in delta.get("reasoning_details", ())]
     assert "".join(item.get("text", "") for item in details) == "Two cities."
@@ -188,7 +188,7 @@ def test_openrouter_sends_details_whose_fragments_add_up_to_what_is_signed() -> 
 
 
 @pytest.mark.parametrize("vendor", COMPATIBLE_RULES)
-def test_a_stream_reports_usage_once_where_the_vendor_puts_it(vendor: str) -> None:
+def test_a_stream_reports_usage_once_at_the_vendors_place(vendor: str) -> None:
     request = {**REQUEST, "stream": True, "stream_options": {"include_usage": True}}
     found = events(vendor, request=request)
     last = found[-1]
@@ -213,21 +213,21 @@ def test_comments_keep_the_connection_open(vendor: str, comment: bytes) -> None:
     assert sent.count(comment) == 2
 
 
-def test_kimi_goes_on_counting_behind_ids_that_were_compacted_away() -> None:
+def test_kimi_continues_numbering_after_compacted_ids() -> None:
     call = {"id": "functions.f:7", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     request = {"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]}
     assert wire("kimi").call_id(TURN, request, 0, 0) == "functions.weather:8"
     assert wire("kimi").call_id(TURN, request, 0, 1) == "functions.weather:9"
 
 
-def test_openrouter_reports_an_error_inside_a_stream_as_a_chunk_that_ends_it() -> None:
+def test_openrouter_ends_a_stream_with_an_error_chunk() -> None:
     event = wire("openrouter").error_event(ServerRefusal("", 502, "", None, None, "Gone"), 0)
     chunk = json.loads(event.removeprefix(b"data: "))
     assert chunk["error"] == {"code": 502, "message": "Gone"}
     assert chunk["choices"][0]["finish_reason"] == "error"
 
 
-def test_a_server_of_an_unknown_vendor_is_refused_by_name() -> None:
+def test_an_unknown_vendor_is_rejected_by_name() -> None:
     with pytest.raises(ValueError, match="No rules for vendor 'mistrel'; known: mistral, kimi"):
         CompatibleServer(vendor="mistrel")
 

@@ -163,7 +163,7 @@ def whole_text(said: types.Content) -> str:
     return "".join(part.text or "" for part in said.parts or ())
 
 
-async def test_vertex_refuses_the_call_ids_it_gave_for_models_before_generation_3() -> None:
+async def test_vertex_rejects_its_own_call_ids_before_generation_3() -> None:
     settings = GeminiSettings(GeminiProfile(call_ids=False))
     server = GeminiServer(Script(SCRIPT), vertex=True, settings=settings)
     contents = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
@@ -175,7 +175,7 @@ async def test_vertex_refuses_the_call_ids_it_gave_for_models_before_generation_
     assert [refusal.rule for refusal in server.refusals] == ["GEM-09"]
 
 
-async def test_the_vendors_client_reads_refusals_and_failures() -> None:
+async def test_the_vendors_client_raises_its_own_errors() -> None:
     user = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
     faults = {1: Status(429), 2: Status(503)}
     server = GeminiServer(Script(SCRIPT), faults=faults, api_key="key")
@@ -213,7 +213,7 @@ AUTOMATIC = (
 @pytest.mark.alternating
 @pytest.mark.parametrize("vertex", [False, True], ids=["api", "vertex"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_the_vendors_client_calls_functions_by_itself(vertex: bool, streamed: bool) -> None:
+async def test_the_vendors_client_calls_functions_automatically(vertex: bool, streamed: bool) -> None:
     server = GeminiServer(Script(AUTOMATIC), vertex=vertex)
 
     def talk() -> list[str]:
@@ -237,7 +237,7 @@ async def test_the_vendors_client_calls_functions_by_itself(vertex: bool, stream
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_the_vendors_asynchronous_client_calls_functions_by_itself(
+async def test_the_vendors_asynchronous_client_calls_functions_automatically(
     streamed: bool, anyio_backend_name: str
 ) -> None:
     if anyio_backend_name == "trio":

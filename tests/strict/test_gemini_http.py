@@ -115,7 +115,7 @@ async def test_a_tool_conversation_is_completed(name: str, stream: bool) -> None
     assert server.refusals == []
 
 
-async def test_failures_are_classified_as_they_come() -> None:
+async def test_failures_over_http_are_classified() -> None:
     faults: dict[int, InjectedFault] = {
         0: Status(429),
         1: OVERLOADED,
@@ -143,7 +143,7 @@ async def test_failures_are_classified_as_they_come() -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_call_the_model_could_not_write_comes_without_content_and_is_asked_for_again(
+async def test_a_malformed_call_has_no_content_and_is_retried(
     stream: bool,
 ) -> None:
     async with line(GeminiServer([Turn(stop="MALFORMED_FUNCTION_CALL"), STEP])) as backend:
@@ -153,7 +153,7 @@ async def test_a_call_the_model_could_not_write_comes_without_content_and_is_ask
         assert isinstance(await backend.ask([HELLO], stream=stream), Message)
 
 
-async def test_a_wrong_key_an_unknown_model_and_a_wrong_path_are_no_fault_of_the_transcript() -> None:
+async def test_wrong_keys_models_and_paths_are_not_transcript_faults() -> None:
     for server in (
         GeminiServer(api_key="another"),
         GeminiServer(settings=GeminiSettings(models={"gemini-3": GeminiProfile()})),

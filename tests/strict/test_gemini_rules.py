@@ -27,7 +27,7 @@ from tests.rules.row import Json, encoded
         ({"parts": [text("no role")]},),
     ],
 )
-def test_what_keeps_the_rules_is_taken(contents: tuple[Json, ...]) -> None:
+def test_valid_requests_are_accepted(contents: tuple[Json, ...]) -> None:
     assert validate(encoded(body(*contents)), "gemini", settings=HOST) is None
 
 
@@ -42,7 +42,7 @@ def test_each_dialect_has_its_own_host() -> None:
     ]
 
 
-def test_a_model_that_the_host_does_not_have_is_named() -> None:
+def test_the_error_names_an_unknown_model() -> None:
     others = GeminiSettings(model="gemini-test", models={"gemini-3": GeminiProfile()})
     refusal = validate(encoded(body(U)), "gemini", settings=others)
     assert refusal is not None

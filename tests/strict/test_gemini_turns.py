@@ -108,7 +108,7 @@ WORDS = Turn(Redacted(), Say("That is it."))
 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_what_a_host_signed_comes_back_on_the_same_part(host: str, stream: bool) -> None:
+def test_signatures_are_sent_back_on_the_same_part(host: str, stream: bool) -> None:
     talk = begun()
     for said in (STEP, STEP, WORDS, STEP):
         talk.turn(host, said, stream=stream)
@@ -120,7 +120,7 @@ def test_what_a_host_signed_comes_back_on_the_same_part(host: str, stream: bool)
 
 
 @pytest.mark.parametrize("to", [host for host in HOSTS if host != "api"])
-def test_another_host_gets_sentinels_and_the_first_its_own_again(to: str) -> None:
+def test_another_host_gets_sentinels_and_the_first_its_signatures(to: str) -> None:
     talk = begun()
     talk.turn("api", STEP)
     own = signatures(talk.send("api"))
@@ -134,7 +134,7 @@ def test_another_host_gets_sentinels_and_the_first_its_own_again(to: str) -> Non
 
 
 @pytest.mark.long
-def test_whatever_is_said_where_no_signature_is_refused() -> None:
+def test_random_conversations_across_hosts_are_accepted() -> None:
     for seed in range(extent(25, 100)):
         random = Random(seed)
         talk = begun()
@@ -154,7 +154,7 @@ def _said(random: Random) -> Turn:
     return Turn(*parts, Say("."), ids=ids, fragment=random.choice((1, 3, 50)))  # type: ignore[arg-type]  # one of the literals
 
 
-def test_a_signature_moved_to_another_part_is_found_out() -> None:
+def test_a_signature_on_another_part_is_rejected() -> None:
     talk = begun()
     talk.turn("api", STEP)
     body = talk.send("api")

@@ -114,11 +114,11 @@ def ours(messages: list[Json], generation: int) -> str | None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("transcript", TABLE)
-def test_the_vendors_validator_says_the_same_in_the_same_words(transcript: str, generation: int) -> None:
+def test_the_vendors_validator_gives_the_same_verdict_and_message(transcript: str, generation: int) -> None:
     assert ours(TABLE[transcript], generation) == theirs(TABLE[transcript], generation)
 
 
-def test_the_table_has_what_each_generation_refuses_and_takes() -> None:
+def test_the_table_lists_the_verdict_of_each_generation() -> None:
     refused = {
         generation: sum(theirs(messages, generation) is not None for messages in TABLE.values())
         for generation in GENERATIONS
@@ -138,7 +138,7 @@ def made_up(seed: int) -> list[Json]:
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_a_thousand_made_up_transcripts_get_the_same_verdict(generation: int) -> None:
+def test_a_thousand_generated_transcripts_get_the_same_verdict(generation: int) -> None:
     verdicts = []
     for seed in range(share(1000)):
         messages = made_up(seed)
@@ -150,7 +150,7 @@ def test_a_thousand_made_up_transcripts_get_the_same_verdict(generation: int) ->
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_what_the_strict_mode_takes_no_generation_refuses_but_the_oldest_for_text_beside_calls(
+def test_requests_accepted_in_strict_mode_are_accepted_by_every_generation(
     generation: int,
 ) -> None:
     taken = 0

@@ -36,7 +36,7 @@ def anthropic(server: AnthropicServer, **headers: str) -> tuple[int, str, str]:
     return said(server, "/v1/messages", ASK, VERSION | given)
 
 
-def test_anthropic_takes_a_bearer_token_with_its_beta_and_no_key() -> None:
+def test_anthropic_accepts_a_bearer_token_with_its_beta_header() -> None:
     oauth = OAuth({"good": None})
     server = AnthropicServer(oauth=oauth)
     kind = "authentication_error"
@@ -51,14 +51,14 @@ def test_anthropic_takes_a_bearer_token_with_its_beta_and_no_key() -> None:
     assert all("authorization" not in dict(exchange.headers) for exchange in server.requests)
 
 
-def test_anthropic_wants_its_version_header_here_too() -> None:
+def test_anthropic_requires_its_version_header_with_a_token_too() -> None:
     server = AnthropicServer(oauth=OAuth({"good": None}))
     status, kind, message = said(server, "/v1/messages", ASK, {"authorization": "Bearer good", **BETA})
     assert (status, kind) == (400, "invalid_request_error")
     assert "anthropic-version" in message
 
 
-def test_a_token_expires_and_the_next_is_let_in() -> None:
+def test_an_expired_token_is_rejected_and_the_next_accepted() -> None:
     clock = Clock()
     oauth = OAuth({"old": 60}, clock=clock)
     server = AnthropicServer(oauth=oauth)
@@ -76,7 +76,7 @@ def test_a_token_expires_and_the_next_is_let_in() -> None:
 
 
 @pytest.mark.parametrize("vertex", [False, True])
-def test_google_takes_a_bearer_token_and_no_key(vertex: bool) -> None:
+def test_google_accepts_a_bearer_token_without_a_key(vertex: bool) -> None:
     oauth = OAuth({"good": None, "old": 0})
     server = GeminiServer(vertex=vertex, oauth=oauth)
     prefix = "/v1/projects/p/locations/l/publishers/google" if vertex else "/v1beta"
@@ -97,7 +97,7 @@ def test_google_takes_a_bearer_token_and_no_key(vertex: bool) -> None:
     assert oauth.refusals == 4
 
 
-def test_google_may_want_to_know_which_project_pays() -> None:
+def test_google_may_require_the_billing_project() -> None:
     server = GeminiServer(oauth=OAuth({"good": None}, project="project-1"))
     path, body = "/v1beta/models/m:generateContent", {"contents": [{"parts": [{"text": "u"}]}]}
     token = {"authorization": "Bearer good"}

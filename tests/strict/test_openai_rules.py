@@ -17,7 +17,7 @@ from tests.rules.row import Json, encoded
         ({"model": "m", "messages": [{"role": "bogus"}], "tools": []}, "OAC-04"),
     ],
 )
-def test_the_first_fault_in_the_providers_order_is_the_one_reported(wrong: Json, rule: str) -> None:
+def test_the_first_fault_in_the_providers_order_is_reported(wrong: Json, rule: str) -> None:
     refusal = validate(encoded(wrong), "openai_chat")
     assert refusal is not None
     assert refusal.rule == rule
@@ -28,7 +28,7 @@ def test_the_first_fault_in_the_providers_order_is_the_one_reported(wrong: Json,
     "value",
     [b"NaN", b"Infinity", b'"\\ud800"', b'"\xff"', b'{"a":1,"a":2}', b"[" * 300 + b"]" * 300, b"01", b""],
 )
-def test_a_body_that_is_not_strict_json_is_refused_before_anything_else(value: bytes, dialect: str) -> None:
+def test_a_body_that_is_not_strict_json_is_rejected_first(value: bytes, dialect: str) -> None:
     sound = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"u"}],"metadata":{"a":%s}}'
     assert validate(sound % b"1", dialect) is None
     refusal = validate(sound % value, dialect)
@@ -37,12 +37,12 @@ def test_a_body_that_is_not_strict_json_is_refused_before_anything_else(value: b
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"null", b'"s"', b"{}", b'{"model":"m"} x', b'{"messages":7}'])
-def test_a_body_that_is_no_request_is_refused_and_raises_nothing(raw: bytes) -> None:
+def test_an_invalid_body_is_rejected_without_an_exception(raw: bytes) -> None:
     assert validate(raw, "openai_chat") is not None
     assert validate(raw, "anthropic") is not None
 
 
-def test_an_id_may_come_back_in_a_later_turn_as_several_backends_send_it() -> None:
+def test_an_id_may_be_repeated_in_a_later_turn() -> None:
     assert validate(encoded(body(*ROUND, calls(), result())), "openai_chat") is None
 
 

@@ -79,7 +79,7 @@ ASK = user(text(LONG, MARK))
 ASKED = user(text(LONG))
 
 
-def test_what_a_mark_wrote_is_read_and_reported_and_counted() -> None:
+def test_a_marked_prefix_is_read_reported_and_counted() -> None:
     host = Host()
     first = host.usage({"max_tokens": 9, "messages": [ASK]})
     written = first["cache_creation_input_tokens"]
@@ -98,7 +98,7 @@ def test_what_a_mark_wrote_is_read_and_reported_and_counted() -> None:
     assert host.cache.prompt_tokens > host.cache.ideal_tokens
 
 
-def test_without_a_mark_nothing_is_read_and_the_ideal_says_what_was_missed() -> None:
+def test_without_a_mark_nothing_is_read_and_the_ideal_shows_the_miss() -> None:
     host = Host()
     assert host.read(ASKED) == 0
     assert host.read(ASKED, said(text("a")), user(text("b"))) == 0
@@ -106,21 +106,21 @@ def test_without_a_mark_nothing_is_read_and_the_ideal_says_what_was_missed() -> 
     assert host.cache.ideal_tokens >= 2000
 
 
-def test_a_mark_moves_without_changing_the_prompt_and_a_text_is_a_block() -> None:
+def test_moving_a_mark_does_not_change_the_prompt() -> None:
     host = Host()
     host.read(ASK)
     plain: Json = {"role": "user", "content": LONG}
     assert host.read(plain, said(text("a")), user(text("b", MARK))) >= 2000
 
 
-def test_the_mark_of_the_request_stands_at_its_last_block_that_may_have_one() -> None:
+def test_the_request_mark_is_at_the_last_block_that_may_have_one() -> None:
     host = Host()
     host.read(ASKED, cache_control=MARK)
     assert host.read(ASKED, said(text("a")), user(text("b")), cache_control=MARK) >= 2000
     assert host.read(ASKED, said(text("a")), user(text("b")), said(text("c")), user(text("d", MARK))) >= 2000
 
 
-def test_an_entry_is_found_20_positions_in_front_of_a_mark_and_no_further() -> None:
+def test_an_entry_is_found_up_to_20_positions_before_a_mark() -> None:
     for between, found in ((18, True), (19, True), (20, False)):
         host = Host()
         host.read(ASK)
@@ -139,7 +139,7 @@ def test_a_run_of_calls_or_of_results_is_one_position() -> None:
     assert host.read(*messages) > 0
 
 
-def test_a_mark_at_the_end_of_the_last_request_finds_it_however_much_came_since() -> None:
+def test_a_mark_at_the_end_of_the_last_request_always_finds_it() -> None:
     host = Host()
     host.read(ASK)
     answer = said(*(text(f"piece {number}") for number in range(100)))
@@ -147,7 +147,7 @@ def test_a_mark_at_the_end_of_the_last_request_finds_it_however_much_came_since(
 
 
 @pytest.mark.parametrize(("least", "tokens", "kept"), [(1024, 1000, 0), (1024, 1100, 1), (4096, 4000, 0)])
-def test_a_prompt_below_the_minimum_of_its_model_is_not_kept(least: int, tokens: int, kept: int) -> None:
+def test_a_prompt_below_the_minimum_of_its_model_is_not_cached(least: int, tokens: int, kept: int) -> None:
     host = Host(options={"settings": AnthropicSettings(models={"m": AnthropicProfile(cache_minimum=least)})})
     ask = user(text(words(tokens), MARK))
     host.read(ask)
@@ -167,7 +167,7 @@ def test_an_entry_lives_5_minutes_after_its_last_use() -> None:
     assert host.cache.ideal_tokens == ideal
 
 
-def test_a_use_through_a_later_mark_lets_an_entry_live_on() -> None:
+def test_reading_through_a_later_mark_extends_the_life_of_an_entry() -> None:
     host = Host()
     host.read(ASK)
     for answer in "ab":
@@ -175,7 +175,7 @@ def test_a_use_through_a_later_mark_lets_an_entry_live_on() -> None:
         assert host.read(ASKED, said(text(answer)), user(text("next", MARK))) > 0
 
 
-def test_an_entry_may_be_asked_for_an_hour() -> None:
+def test_an_entry_may_be_cached_for_an_hour() -> None:
     host = Host()
     ask = user(text(LONG, HOUR))
     host.read(ask)
@@ -199,7 +199,7 @@ CHOICE: Json = {"type": "any"}
         {"headers": {"anthropic-beta": "context-1m"}},
     ],
 )
-def test_a_changed_parameter_loses_the_messages_part_and_no_more(change: Json) -> None:
+def test_a_changed_parameter_invalidates_only_the_messages(change: Json) -> None:
     host = Host()
     system = [text(words(1500), MARK)]
     whole = host.usage({"max_tokens": 9, "messages": [ASK], "system": system, "tools": TOOLS})
@@ -209,28 +209,28 @@ def test_a_changed_parameter_loses_the_messages_part_and_no_more(change: Json) -
     assert ideal == 2 * whole["cache_creation_input_tokens"]  # its prompt was the same both times
 
 
-def test_a_parameter_that_says_what_holds_anyway_changes_nothing() -> None:
+def test_an_explicit_default_changes_nothing() -> None:
     host = Host()
     host.read(ASK, tools=TOOLS)
     same: Json = {"tool_choice": {"type": "auto"}, "thinking": {"type": "disabled"}, "temperature": 0.5}
     assert host.read(ASK, tools=TOOLS, **same) >= 2000
 
 
-def test_changed_tools_lose_everything_for_the_ideal_too() -> None:
+def test_changed_tools_invalidate_everything_even_for_the_ideal() -> None:
     host = Host()
     host.read(ASK, tools=TOOLS)
     assert host.read(ASK, tools=[{**TOOLS[0], "description": words(1500, "y")}]) == 0
     assert host.cache.ideal_tokens == 0
 
 
-def test_a_changed_text_is_read_up_to_the_mark_before_it() -> None:
+def test_a_changed_prompt_is_read_up_to_the_mark_before_the_change() -> None:
     host = Host()
     host.read(ASK, said(text("a")), user(text(words(3000, "y"), MARK)))
     read = host.read(ASK, said(text("b")), user(text(words(3000, "y"), MARK)))
     assert 2000 <= read < 3000
 
 
-def test_another_model_has_a_cache_of_its_own() -> None:
+def test_each_model_has_its_own_cache() -> None:
     host = Host()
     host.read(ASK)
     assert host.read(ASK, model="other") == 0
@@ -246,7 +246,7 @@ def test_a_mark_inside_a_result_marks_the_result() -> None:
     assert host.read(user(text("u")), said(call), user(plain), said(text("a")), user(text("b", MARK))) > 2000
 
 
-def test_only_so_many_entries_are_kept() -> None:
+def test_the_number_of_entries_is_bounded() -> None:
     host = Host()
     host.cache = host.server.cache = PromptCache(clock=lambda: 0.0, limit=2)
     first, *others = (user(text(words(1500, letter), MARK)) for letter in "abc")
@@ -255,7 +255,7 @@ def test_only_so_many_entries_are_kept() -> None:
     assert [min(host.read(ask), 1) for ask in (*others, first)] == [1, 1, 0]
 
 
-def test_a_refused_request_and_a_count_leave_no_trace() -> None:
+def test_rejected_requests_and_token_counts_are_not_cached() -> None:
     host = Host()
     body = json.dumps({"model": "m", "messages": [ASK]}).encode()
     for path in ("/v1/messages", "/v1/messages/count_tokens"):
@@ -270,7 +270,7 @@ POINT: Json = {"cachePoint": {"type": "default"}}
 CONVERSE = "/model/m/converse"
 
 
-def test_bedrock_caches_at_its_points() -> None:
+def test_bedrock_caches_at_cache_points() -> None:
     host = Host(BedrockServer, CONVERSE)
     ask: Json = {"role": "user", "content": [{"text": LONG}, POINT]}
     first = host.usage({"messages": [ask]})
@@ -282,7 +282,7 @@ def test_bedrock_caches_at_its_points() -> None:
     assert "cacheReadInputTokens" not in host.usage({"messages": [{**ask, "content": [{"text": LONG}]}]})
 
 
-def test_bedrock_caches_tools_and_system_at_points_of_their_own() -> None:
+def test_bedrock_caches_tools_and_system_at_their_own_points() -> None:
     host = Host(BedrockServer, CONVERSE)
     spec = {"name": "read", "description": words(1500), "inputSchema": {"json": {"type": "object"}}}
     body: Json = {
@@ -299,7 +299,7 @@ def test_bedrock_caches_tools_and_system_at_points_of_their_own() -> None:
 CHAT = "/api/v1/chat/completions"
 
 
-def test_openrouter_passes_marks_on_to_anthropic_and_to_nobody_else() -> None:
+def test_openrouter_forwards_marks_only_to_anthropic() -> None:
     system: Json = {"role": "system", "content": [text(LONG, MARK)]}
     body: Json = {"model": "anthropic/claude", "messages": [system, {"role": "user", "content": "one"}]}
     host = Host(OpenRouterServer, CHAT)
@@ -327,7 +327,7 @@ FIVE = [text(str(number), MARK) for number in range(5)]
 MOST = "A maximum of 4 blocks with cache_control may be provided. Found 5."
 
 
-def test_marks_that_a_host_refuses_are_refused() -> None:
+def test_invalid_marks_are_rejected() -> None:
     anthropic, path = AnthropicServer(), "/v1/messages"
     assert MOST in refusal(anthropic, path, {"messages": [user(*FIVE)]})
     assert MOST in refusal(anthropic, path, {"messages": [user(*FIVE[1:])], "cache_control": MARK})
@@ -340,7 +340,7 @@ def test_marks_that_a_host_refuses_are_refused() -> None:
     )
 
 
-def test_points_that_a_host_refuses_are_refused_in_bedrocks_wrapping() -> None:
+def test_invalid_cache_points_are_rejected_in_the_form_of_bedrock() -> None:
     def refused(*blocks: Json) -> str:
         body = json.dumps({"messages": [{"role": "user", "content": list(blocks)}]}).encode()
         assert server.answer(HttpRequest("POST", CONVERSE, {}, body, False)).status == 400
@@ -352,7 +352,7 @@ def test_points_that_a_host_refuses_are_refused_in_bedrocks_wrapping() -> None:
     assert refused({"text": "a"}, {"cachePoint": {"type": "default", "ttl": "2h"}}).startswith("BED-S03")
 
 
-def test_marks_that_anthropic_refuses_are_refused_through_openrouter() -> None:
+def test_openrouter_rejects_marks_that_anthropic_rejects() -> None:
     server = OpenRouterServer()
     assert refusal(server, CHAT, {"messages": [user(*FIVE)]}) == f"ORT-05 {MOST}"
     assert refusal(server, CHAT, {"messages": [user(text("", MARK), text("a"))]}).startswith("ORT-06")
@@ -412,7 +412,7 @@ def asked(name: str, host: Host, *texts: str, key: str | None = "lane") -> int:
 
 
 @pytest.mark.parametrize("name", AUTOMATIC)
-def test_an_automatic_cache_reads_whole_steps_of_what_came_before(name: str) -> None:
+def test_an_automatic_cache_reads_the_previous_prompt_in_fixed_steps(name: str) -> None:
     host = Host(*AUTOMATIC[name])
     assert asked(name, host, LONG) == 0
     assert asked(name, host, LONG, "answer", "more") == 1920
@@ -433,7 +433,7 @@ def test_an_automatic_cache_reads_whole_steps_of_what_came_before(name: str) -> 
         ("openai_responses", {"input_tokens_details": {"cached_tokens": 1920, "cache_write_tokens": 0}}),
     ],
 )
-def test_what_was_read_is_reported_in_the_vendors_own_field(name: str, fields: Json) -> None:
+def test_cached_tokens_are_reported_in_the_field_of_the_vendor(name: str, fields: Json) -> None:
     host = Host(*AUTOMATIC[name])
     asked(name, host, LONG)
     key = None if name == "deepseek" else "lane"
@@ -442,7 +442,7 @@ def test_what_was_read_is_reported_in_the_vendors_own_field(name: str, fields: J
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "xai", "mistral", "kimi"])
-def test_a_key_leads_to_the_warm_machine_and_without_one_the_next_answers(name: str) -> None:
+def test_a_cache_key_routes_to_the_warm_machine(name: str) -> None:
     host = Host(*AUTOMATIC[name])
     assert [asked(name, host, LONG, key="a") for _ in range(3)] == [0, 1920, 1920]
     assert asked(name, host, LONG, key="b") == 0
@@ -453,7 +453,7 @@ def test_a_key_leads_to_the_warm_machine_and_without_one_the_next_answers(name: 
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "mistral"])
-def test_a_key_has_at_most_64_characters(name: str) -> None:
+def test_a_cache_key_has_at_most_64_characters(name: str) -> None:
     make, path = AUTOMATIC[name]
     server = make()
     for length, status in ((64, 200), (65, 400)):
@@ -467,7 +467,7 @@ def test_a_host_without_a_cache_reports_none() -> None:
     assert host.cache.prompt_tokens == 0
 
 
-def test_a_gateway_to_another_upstream_caches_by_itself() -> None:
+def test_a_gateway_to_another_upstream_caches_automatically() -> None:
     settings = CompatibleSettings(upstream="OpenAI")
     host = Host(OpenRouterServer, CHAT, {"settings": settings, "upstreams": ["OpenAI"]})
     assert [cached(host.usage(body_of("openrouter", LONG))) for _ in range(2)] == [0, 1920]

@@ -52,7 +52,7 @@ def taken_apart() -> Iterator[None]:
 @pytest.mark.parametrize("dialect", BODIES)
 @settings(max_examples=share(100), database=None)
 @given(data=st.data())
-def test_what_was_judged_before_changes_no_verdict(data: st.DataObject, dialect: str) -> None:
+def test_earlier_requests_change_no_verdict(data: st.DataObject, dialect: str) -> None:
     sound, body = dump(BODIES[dialect]), dump(data.draw(damaged(BODIES[dialect])))
     with taken_apart():
         for mode in ("hosted", "strict"):
@@ -127,7 +127,7 @@ STANDARDS: list[tuple[str, Json, ServerSettings, ServerSettings]] = [
 
 
 @pytest.mark.parametrize(("dialect", "body", "taking", "refusing"), STANDARDS)
-def test_what_one_host_let_pass_another_does_not(
+def test_hosts_do_not_share_accepted_fragments(
     dialect: str, body: Json, taking: ServerSettings, refusing: ServerSettings
 ) -> None:
     with taken_apart():
@@ -138,7 +138,7 @@ def test_what_one_host_let_pass_another_does_not(
         assert validate(dump(body), dialect, settings=taking) is None
 
 
-def test_a_message_accepted_for_one_api_is_checked_again_for_another() -> None:
+def test_apis_do_not_share_accepted_fragments() -> None:
     with taken_apart():
         assert validate(dump(WITH_IDS), "gemini_2") is None
         older = GeminiSettings(GeminiProfile(signatures=False, call_ids=False), vertex=True)
@@ -152,7 +152,7 @@ def test_a_message_accepted_for_one_api_is_checked_again_for_another() -> None:
         assert refused.rule == "OAC-12"
 
 
-def test_only_what_is_let_pass_is_not_seen_again() -> None:
+def test_only_accepted_fragments_are_skipped_later() -> None:
     with taken_apart():
         (message,) = parse(b'{"messages":[{"role":"user"}]}')["messages"]
         (again,) = parse(b'{"n":1,"messages":[{"role":"user"}]}')["messages"]
@@ -206,7 +206,7 @@ KEYS = st.sampled_from([b'"a"', b'"b"', b'"messages"', b'"\\u0061"', b'"a b"', b
     st.lists(st.tuples(KEYS, FRAGMENTS), max_size=3),
     st.sampled_from([b"%b", b" %b", b"%b\n", b"%b,", b"[%b]"]),
 )
-def test_a_body_is_read_as_strictly_in_parts_as_whole(
+def test_a_body_is_read_as_strictly_in_parts_as_at_once(
     members: list[tuple[bytes, bytes]], around: bytes
 ) -> None:
     body = around % (b"{%b}" % b",".join(b"%b:%b" % member for member in members))
@@ -226,7 +226,7 @@ def _outcome(read: Any, body: bytes) -> object:
         return str(error)
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_accepted_fragments_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with taken_apart():
         monkeypatch.setattr(reading, "_MOST", 10)
         for number in range(100):

@@ -79,7 +79,7 @@ def without(item: Json, *keys: str) -> Json:
 # --- OpenAI Responses
 
 
-def test_g02_what_codex_adds_to_every_request_is_taken() -> None:
+def test_g02_the_fields_that_codex_adds_are_accepted() -> None:
     server = ResponsesServer()
     metadata: Json = {"turn_id": "01a2", "create_time": 1.5, "content_item_kinds": ["user.text"]}
     told = {**USER, "id": "msg_01a20349-1c11-7263", "internal_chat_message_metadata_passthrough": metadata}
@@ -99,7 +99,7 @@ def test_g02_what_codex_adds_to_every_request_is_taken() -> None:
     assert answer["status"] == "completed"
 
 
-def test_g02_a_trigger_is_answered_by_exactly_one_compaction() -> None:
+def test_g02_a_trigger_produces_exactly_one_compaction() -> None:
     server = ResponsesServer([Turn(Say("never said"))])
     answer = asked(server, USER, {"type": "compaction_trigger"}, store=False)
     assert [item["type"] for item in answer["output"]] == ["compaction"]
@@ -110,7 +110,7 @@ def test_g02_a_trigger_is_answered_by_exactly_one_compaction() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"store": True}, {"store": None}])
-def test_g03_what_is_stored_may_be_named_by_id(more: Json) -> None:
+def test_g03_stored_items_may_be_referenced_by_id(more: Json) -> None:
     server = ResponsesServer([CALLED, Turn(Say("Done."))])
     thought, call = asked(server, USER, tools=[TOOL], **more)["output"]
     answer = asked(server, USER, reference(thought), reference(call), gave(call), tools=[TOOL], **more)
@@ -119,7 +119,7 @@ def test_g03_what_is_stored_may_be_named_by_id(more: Json) -> None:
     asked(server, USER, by_id, call, gave(call), tools=[TOOL], **more)
 
 
-def test_g03_what_is_not_stored_may_not() -> None:
+def test_g03_unstored_items_may_not_be_referenced() -> None:
     server = ResponsesServer([CALLED])
     thought, call = asked(server, USER, store=False)["output"]
     assert refused(server, USER, reference(thought), reference(call), gave(call)) == ("OAR-05", 404)
@@ -129,7 +129,7 @@ def test_g03_what_is_not_stored_may_not() -> None:
 
 
 @pytest.mark.parametrize("store", [False, None])
-def test_g04_ids_stand_on_all_replayed_items_or_on_none(store: bool | None) -> None:
+def test_g04_all_replayed_items_have_ids_or_none(store: bool | None) -> None:
     server = ResponsesServer(lambda request: Turn(*CALLED.parts[:1], Say("So."), *CALLED.parts[1:]))
     thought, told, call = asked(server, USER, store=store, include=ENCRYPTED)["output"]
     bare, plain, plainly = (without(item, "id") for item in (thought, told, call))
@@ -141,7 +141,7 @@ def test_g04_ids_stand_on_all_replayed_items_or_on_none(store: bool | None) -> N
 
 
 @pytest.mark.parametrize("store", [False, None])
-def test_g04_a_call_that_the_host_made_behind_reasoning_is_known_by_its_call_id(store: bool | None) -> None:
+def test_g04_a_call_after_reasoning_is_recognised_by_its_call_id(store: bool | None) -> None:
     server = ResponsesServer(lambda request: CALLED)
     thought, call = asked(server, USER, store=store, include=ENCRYPTED)["output"]
     plain = without(call, "id")  # as the AI SDK sends it
@@ -153,7 +153,7 @@ def test_g04_a_call_that_the_host_made_behind_reasoning_is_known_by_its_call_id(
     assert refused(server, USER, without(thought, "id"), call, gave(call), store=store) == ("OAR-04", 400)
 
 
-def test_g05_a_chain_is_restored_and_named() -> None:
+def test_g05_a_response_chain_is_restored_and_named() -> None:
     seen: list[Any] = []
     turns = iter([CALLED, Turn(Say("Done.")), Turn(Say("Bye."))])
 
@@ -174,7 +174,7 @@ def test_g05_a_chain_is_restored_and_named() -> None:
     assert json.loads(server.answer(request).parts[0]) == second
 
 
-def test_g05_a_chain_that_is_not_kept_or_leaves_a_call_open_is_refused() -> None:
+def test_g05_an_expired_or_open_chain_is_rejected() -> None:
     server = ResponsesServer([CALLED, CALLED])
     first = asked(server, USER)
     assert refused(server, USER, previous_response_id="resp_never") == ("OAR-S12", 400)
@@ -200,7 +200,7 @@ def test_g06_g07_reasoning_needs_neither_its_id_nor_its_summary() -> None:
     asked(server, USER, {**thought, "summary": []}, call, gave(call), store=False)
 
 
-def test_g15_a_free_form_call_comes_as_one() -> None:
+def test_g15_a_free_form_call_is_served_as_one() -> None:
     patch = "*** Begin Patch\n*** End Patch"
     server = ResponsesServer([Turn(Call("apply_patch", raw=patch)), Turn(Say("Done."))])
     (call,) = asked(server, USER, tools=[TOOL, PATCH], store=False)["output"]
@@ -227,7 +227,7 @@ GEMINI = "/v1beta/models/gemini-3:generateContent"
 SAID: Json = {"role": "user", "parts": [{"text": "hi"}]}
 
 
-def test_g08_the_words_of_an_enumeration_may_be_in_lower_case_or_unspecified() -> None:
+def test_g08_enum_values_may_be_lower_case_or_unspecified() -> None:
     schema: Json = {"type": "object", "properties": {"path": {"type": "string"}}}
     tools = [{"functionDeclarations": [{"name": "read", "parameters": schema}]}]
     body: Json = {
@@ -274,7 +274,7 @@ def test_g09_names_may_be_in_both_spellings(vertex: bool) -> None:
     assert seen[1]["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["additional_key"] == {}
 
 
-def test_g09_an_unknown_name_is_refused_in_both_spellings() -> None:
+def test_g09_an_unknown_name_is_rejected_in_both_spellings() -> None:
     server = GeminiServer()
     for name in ("noSuchField", "no_such_field"):
         body = json.dumps({"contents": [SAID], name: 1}).encode()
@@ -282,7 +282,7 @@ def test_g09_an_unknown_name_is_refused_in_both_spellings() -> None:
         assert f'Unknown name "{name}"' in server.refusals[-1].message
 
 
-def test_g10_the_signature_of_an_empty_last_piece_may_stand_on_the_merged_text() -> None:
+def test_g10_a_final_signature_may_be_on_the_merged_text() -> None:
     server = GeminiServer([Turn(Redacted(), Say("A long enough answer.")), Turn(Say("ok"))])
     events = ask(server, GEMINI.replace("generate", "streamGenerate"), {"contents": [SAID]})
     parts = [part for each in events for part in each["candidates"][0]["content"]["parts"]]
@@ -306,13 +306,13 @@ CHAT_CALL: Json = {
 }
 
 
-def test_g11_a_tool_message_may_say_the_name_of_its_tool() -> None:
+def test_g11_a_tool_message_may_name_its_tool() -> None:
     result = {"role": "tool", "tool_call_id": "aaaaaaaa1", "name": "read", "content": "r"}
     messages = [{"role": "user", "content": "u"}, {"role": "assistant", "tool_calls": [CHAT_CALL]}, result]
     ask(OpenAIServer(), "/v1/chat/completions", {"model": "m", "messages": messages})
 
 
-def test_g12_mistral_takes_an_empty_list_of_calls() -> None:
+def test_g12_mistral_accepts_an_empty_list_of_calls() -> None:
     said = {"role": "assistant", "content": "a", "tool_calls": []}
     messages = [{"role": "user", "content": "u"}, said, {"role": "user", "content": "u"}]
     ask(MistralServer(), "/v1/chat/completions", {"model": "m", "messages": messages})
@@ -321,7 +321,7 @@ def test_g12_mistral_takes_an_empty_list_of_calls() -> None:
     assert OpenAIServer().answer(request).status == 400
 
 
-def test_g13_interleaved_thinking_may_exceed_what_one_answer_may_have() -> None:
+def test_g13_interleaved_thinking_may_exceed_max_tokens() -> None:
     body: Json = {
         "model": "m",
         "max_tokens": 1024,
@@ -335,7 +335,7 @@ def test_g13_interleaved_thinking_may_exceed_what_one_answer_may_have() -> None:
     assert server.answer(request).status == 400
 
 
-def test_g14_mistral_counts_the_calls_of_a_stream() -> None:
+def test_g14_mistral_numbers_the_calls_of_a_stream() -> None:
     calls = (Call("read"), Call("read", {"path": "b"}))
     for turn, wanted in ((Turn(*calls), [0, 1]), (Turn(*calls, index="zero"), [0, 0])):
         body = {"model": "m", "messages": [{"role": "user", "content": "u"}], "stream": True}

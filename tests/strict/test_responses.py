@@ -98,7 +98,7 @@ def again(items: list[Json]) -> list[Json]:
 @pytest.mark.alternating
 @pytest.mark.parametrize("write_bytes", [None, 1])
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_client_holds_a_whole_tool_conversation_with_bound_reasoning(
+async def test_the_client_completes_a_tool_conversation_with_bound_reasoning(
     streamed: bool, write_bytes: int | None
 ) -> None:
     server = ResponsesServer(Script([CALLS, ANSWER]), settings=BOUND, api_key="key", write_bytes=write_bytes)
@@ -119,7 +119,7 @@ async def test_the_client_holds_a_whole_tool_conversation_with_bound_reasoning(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_client_that_waits_is_served_too(streamed: bool) -> None:
+async def test_the_synchronous_client_is_served_too(streamed: bool) -> None:
     server = ResponsesServer(Script([ANSWER]))
     ask: Json = {"model": "m", "input": [USER], "store": False}
     with anyio.fail_after(60):
@@ -137,7 +137,7 @@ async def test_the_client_that_waits_is_served_too(streamed: bool) -> None:
     assert server.refusals == []
 
 
-async def test_the_client_reads_refusals_as_its_own_errors() -> None:
+async def test_the_client_raises_its_own_errors() -> None:
     dangling = [
         USER,
         {"type": "function_call", "call_id": "call_a", "name": "weather", "arguments": "{}"},
@@ -178,7 +178,7 @@ async def test_an_error_inside_a_stream_reaches_the_client(turn: Turn, fault: Er
             assert (response.status, response.error.code) == ("failed", "server_error")
 
 
-async def test_a_cut_stream_leaves_the_turn_to_the_next_request() -> None:
+async def test_the_turn_of_a_cut_stream_is_served_to_the_next_request() -> None:
     server = ResponsesServer(Script([ANSWER]), faults={0: Disconnect(after_bytes=200)})
     ask: Json = {"model": "m", "input": [USER], "store": False}
     async with client_of(server) as client:
@@ -187,7 +187,7 @@ async def test_a_cut_stream_leaves_the_turn_to_the_next_request() -> None:
         assert (await output(client, ask, streamed=True))[0]["content"][0]["text"] == "Rome is warmer."
 
 
-def test_every_event_and_response_is_of_the_vendors_own_type() -> None:
+def test_every_event_and_response_validates_against_the_vendors_types() -> None:
     event_type: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)  # Any: a union of all events
     wire = ResponsesWire(BOUND)
     for turn in (*TURNS, Turn(Say("a"), stop="max_output_tokens"), Turn(Say("a"), stop="failed")):
@@ -220,7 +220,7 @@ TURNS = [
 
 @pytest.mark.requirement("U-02", "U-03")
 @pytest.mark.parametrize("turn", TURNS)
-def test_what_the_server_writes_is_read_alike_streamed_and_whole(turn: Turn) -> None:
+def test_streamed_and_complete_answers_decode_equally(turn: Turn) -> None:
     request = {**STATELESS, "input": [USER]}
     wire = ResponsesWire(ResponsesSettings())
     streamed, whole = decode(dialect("responses"), HERE), decode(dialect("responses"), HERE, stream=False)
@@ -234,7 +234,7 @@ def test_what_the_server_writes_is_read_alike_streamed_and_whole(turn: Turn) -> 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
 @pytest.mark.parametrize("turn", TURNS)
-def test_what_was_read_goes_back_to_its_maker_and_to_nobody_else(turn: Turn) -> None:
+def test_decoded_reasoning_is_sent_only_to_its_maker(turn: Turn) -> None:
     history = [Message("user", [Text("u")])]
     decoder = decode(dialect("responses"), HERE)
     for event in ResponsesWire(BOUND).events(turn, sent(history), 0):

@@ -23,7 +23,7 @@ def gave(call_id: str) -> Json:
     return {"type": "function_call_output", "call_id": call_id, "output": "r"}
 
 
-async def test_a_stored_response_is_shown_and_deleted() -> None:
+async def test_a_stored_response_can_be_retrieved_and_deleted() -> None:
     server = ResponsesServer(Script([Turn(Say("a")), Turn(Say("b"))]))
     async with client_of(server) as client:
         kept = await client.responses.create(model="m", input="u")
@@ -52,7 +52,7 @@ async def test_the_input_of_a_response_is_listed_in_pages() -> None:
     assert server.refusals == []
 
 
-async def test_only_a_response_in_the_background_is_cancelled() -> None:
+async def test_only_a_background_response_can_be_cancelled() -> None:
     server = ResponsesServer()
     async with client_of(server) as client:
         behind = await client.responses.create(model="m", input="u", background=True)
@@ -103,7 +103,7 @@ async def test_a_conversation_grows_with_each_response(streamed: bool) -> None:
     assert server.refusals == []
 
 
-async def test_a_conversation_is_shown_changed_and_ended() -> None:
+async def test_a_conversation_can_be_retrieved_updated_and_deleted() -> None:
     server = ResponsesServer()
     async with client_of(server) as client:
         made = await client.conversations.create()
@@ -139,7 +139,7 @@ async def test_a_conversation_and_an_earlier_response_exclude_each_other() -> No
     assert [refusal.rule for refusal in server.refusals] == ["OAR-S24"]
 
 
-async def test_an_unanswered_call_in_a_conversation_is_refused() -> None:
+async def test_an_unanswered_call_in_a_conversation_is_rejected() -> None:
     server = ResponsesServer(Script([CALLED]))
     async with client_of(server) as client:
         made = await client.conversations.create()
@@ -149,7 +149,7 @@ async def test_an_unanswered_call_in_a_conversation_is_refused() -> None:
     assert [refusal.rule for refusal in server.refusals] == ["OAR-01"]
 
 
-async def test_a_compacted_conversation_goes_on() -> None:
+async def test_a_compacted_conversation_continues() -> None:
     server = ResponsesServer(Script([CALLED, Turn(Say("Done.")), Turn(Say("Still here."))]))
     async with client_of(server) as client:
         first = await client.responses.create(model="m", input="Read it.", tools=[TOOL])

@@ -15,7 +15,7 @@ from tests.rules.row import Json, encoded
 TRUST = model()
 
 
-def test_outputs_may_stand_anywhere_on_the_official_host_and_not_on_deepseeks_copy() -> None:
+def test_only_the_official_host_accepts_outputs_anywhere() -> None:
     apart = encoded(body(USER, call(), USER, output()))
     assert validate(apart, "openai_responses", mode="hosted") is None
     refusal = validate(apart, "openai_responses", mode="hosted", settings=model(adjacent=True))
@@ -44,11 +44,11 @@ def verdict(request: Json, settings: ResponsesSettings, mode: Any = "strict") ->
 
 
 @pytest.mark.parametrize("settings", [OWN, BOUND])
-def test_reasoning_that_comes_back_as_it_was_made_is_accepted(settings: ResponsesSettings) -> None:
+def test_unchanged_reasoning_is_accepted(settings: ResponsesSettings) -> None:
     assert verdict(answered(settings), settings) is None
 
 
-def test_reasoning_of_another_account_host_or_model_is_refused() -> None:
+def test_reasoning_of_another_account_host_or_model_is_rejected() -> None:
     request = answered(OWN)
     assert verdict(request, ResponsesSettings(account="account-2")) == "OAR-09"
     assert verdict(request, ResponsesSettings(secret=b"another")) == "OAR-09"
@@ -56,7 +56,7 @@ def test_reasoning_of_another_account_host_or_model_is_refused() -> None:
     assert verdict({**request, "model": "other"}, OWN, mode="hosted") is None
 
 
-def test_reasoning_under_another_id_or_with_other_content_is_refused() -> None:
+def test_reasoning_with_another_id_or_content_is_rejected() -> None:
     changes: list[Json] = [{"id": "rs_other"}, {"encrypted_content": "gAAA"}]
     for change in changes:
         request = answered(OWN)
@@ -65,7 +65,7 @@ def test_reasoning_under_another_id_or_with_other_content_is_refused() -> None:
         assert verdict(request, OWN) == "OAR-09"
 
 
-def test_reasoning_may_lose_its_summary_and_together_with_its_follower_its_id() -> None:
+def test_reasoning_may_omit_its_summary_and_its_id_with_that_of_the_next_item() -> None:
     request = answered(OWN)
     request["input"][1]["summary"] = []
     assert verdict(request, OWN) is None
@@ -74,7 +74,7 @@ def test_reasoning_may_lose_its_summary_and_together_with_its_follower_its_id() 
     assert verdict(request, OWN) is None
 
 
-def test_bound_reasoning_is_refused_behind_another_prefix() -> None:
+def test_bound_reasoning_is_rejected_after_a_changed_prefix() -> None:
     request = answered(BOUND)
     assert verdict({**request, "instructions": "now"}, BOUND) == "OAR-09"
     assert verdict({**request, "instructions": "now"}, OWN) is None
@@ -82,14 +82,14 @@ def test_bound_reasoning_is_refused_behind_another_prefix() -> None:
     assert verdict(request, BOUND) == "OAR-09"
 
 
-def test_the_stand_in_depends_on_everything_before_it() -> None:
+def test_the_encrypted_stand_in_depends_on_the_complete_prefix() -> None:
     request = body(USER)
     one = encrypt(request, [], "rs_1", OWN)
     assert one == encrypt(request, [reasoning()], "rs_1", OWN)
     assert one != encrypt(request, [SAID], "rs_1", OWN)
 
 
-def test_items_are_minted_under_ids_that_tell_what_they_came_behind() -> None:
+def test_minted_item_ids_encode_the_preceding_item() -> None:
     turn = Turn(Say("a"), Think("Hm."), Say("b"), Call("read"))
     items = json.loads(ResponsesWire(OWN).response(turn, body(USER), 0))["output"]
     prefixes = [item["id"].partition("_")[0] for item in items]

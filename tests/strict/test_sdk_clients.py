@@ -99,7 +99,7 @@ async def anthropic_message(client: Any, request: Json, streamed: bool) -> Json:
 @pytest.mark.alternating
 @pytest.mark.parametrize("write_bytes", [None, 1])
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_openai_client_holds_a_whole_tool_conversation(
+async def test_the_openai_client_completes_a_tool_conversation(
     streamed: bool, write_bytes: int | None
 ) -> None:
     server = OpenAIServer(Script([CALLS, ANSWER]), api_key="key", write_bytes=write_bytes)
@@ -121,7 +121,7 @@ async def test_the_openai_client_holds_a_whole_tool_conversation(
 @pytest.mark.alternating
 @pytest.mark.parametrize("bound", [False, True])
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_anthropic_client_holds_a_whole_tool_conversation_with_thinking(
+async def test_the_anthropic_client_completes_a_tool_conversation_with_thinking(
     streamed: bool, bound: bool
 ) -> None:
     settings = AnthropicSettings(AnthropicProfile(prefix_bound=bound))
@@ -145,7 +145,7 @@ async def test_the_anthropic_client_holds_a_whole_tool_conversation_with_thinkin
     assert server.refusals == []
 
 
-async def test_the_anthropic_client_sees_bound_thinking_refused_when_the_prefix_changed() -> None:
+async def test_bound_thinking_is_rejected_after_a_changed_prefix() -> None:
     settings = AnthropicSettings(AnthropicProfile(prefix_bound=True))
     server = AnthropicServer(Script([Turn(Think("t"), Say("a"))]), settings=settings)
     request: Json = {"model": "m", "max_tokens": 100, "messages": [USER]}
@@ -158,7 +158,7 @@ async def test_the_anthropic_client_sees_bound_thinking_refused_when_the_prefix_
     assert [refusal.rule for refusal in server.refusals] == ["ANT-44"]
 
 
-async def test_the_openai_client_reads_refusals_as_its_own_errors() -> None:
+async def test_the_openai_client_raises_its_own_errors() -> None:
     call = {"id": "call_a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     dangling = [USER, {"role": "assistant", "tool_calls": [call]}, USER]
     faults = {1: Status(429, retry_after="0"), 2: QUOTA, 3: Status(500)}
@@ -180,7 +180,7 @@ async def test_the_openai_client_reads_refusals_as_its_own_errors() -> None:
     assert [exchange.status for exchange in server.requests] == [400, 429, 429, 500, 401]
 
 
-async def test_the_anthropic_client_reads_refusals_as_its_own_errors() -> None:
+async def test_the_anthropic_client_raises_its_own_errors() -> None:
     call = {"type": "tool_use", "id": "toolu_a", "name": "weather", "input": {}}
     dangling = [USER, {"role": "assistant", "content": [call]}, USER]
     server = AnthropicServer(faults={1: Status(429), 2: OVERLOADED}, api_key="key")
@@ -199,7 +199,7 @@ async def test_the_anthropic_client_reads_refusals_as_its_own_errors() -> None:
     assert [refusal.rule for refusal in server.refusals] == ["ANT-01"]
 
 
-async def test_a_client_that_retries_gets_the_turn_the_fault_kept_from_it(
+async def test_a_retrying_client_gets_the_turn_lost_to_a_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)

@@ -94,7 +94,7 @@ def test_every_parameter_of_the_sdk_is_known(kind: type) -> None:
         assert refused(request(USER, **more, **{key: value})) is None, (key, value)
 
 
-def test_every_parameter_of_a_token_count_is_known() -> None:
+def test_every_parameter_of_token_counting_is_known() -> None:
     for key, value in parameters(message_count_tokens_params.MessageCountTokensParams):
         more = {"tools": [TOOL]} if key == "tool_choice" else {}
         counted = {"model": "m", "messages": [USER], **more, key: value}
@@ -147,7 +147,7 @@ def test_every_tool_of_the_sdk_is_known(kind: type) -> None:
         assert refused({"model": "m", "messages": [USER], "tools": [sample]}, count=True) is None, sample
 
 
-def test_names_that_the_api_does_not_have_are_still_refused() -> None:
+def test_unknown_parameter_names_are_rejected() -> None:
     unknown = {"role": "user", "content": [{"type": "container_upload", "file_id": "f", "made_up": 1}]}
     assert refused(request(unknown)) == (
         "ANT-28: messages.0.content.0.container_upload.made_up: Extra inputs are not permitted"

@@ -178,7 +178,7 @@ def test_openrouter_accepts_server_tools_and_cache_marks_on_tools() -> None:
     assert refused(USER, vendor="openrouter", tools=[search], tool_choice="auto") is None
 
 
-def test_openrouter_judges_schemas_as_openai_only_for_models_of_openai() -> None:
+def test_openrouter_applies_openais_schema_rules_only_to_its_models() -> None:
     loose = {
         "type": "function",
         "function": {"name": "x", "parameters": {"properties": {"a": {"type": "array"}}}},
@@ -190,7 +190,7 @@ def test_openrouter_judges_schemas_as_openai_only_for_models_of_openai() -> None
     assert refused(USER, vendor="openrouter", model="openai/gpt-5.6", response_format=form) is not None
 
 
-def test_openrouter_accepts_its_own_answers_again() -> None:
+def test_openrouter_accepts_its_own_answers_in_requests() -> None:
     made = {**call("toolu_01ABCDEFGHIJKLMNOPQRSTUVWX_0123456789012345678"), "index": 0}
     answer: Json = {
         "role": "assistant",
@@ -221,7 +221,7 @@ def test_a_vendor_accepts_the_tools_that_it_runs_itself(vendor: str, tool: Json)
     assert refused(USER, tools=[tool]) is not None
 
 
-def test_unknown_names_are_still_refused() -> None:
+def test_unknown_names_are_rejected() -> None:
     assert str(refused(USER, vendor="mistral", tools=[{"type": "made_up"}])).startswith("MIS-")
     assert str(refused(USER, vendor="openrouter", tools=[{"type": "made_up"}])).startswith("OAC-06")
     assert str(refused(USER, vendor="mistral", made_up=1)).startswith("MIS-32")

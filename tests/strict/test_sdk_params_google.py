@@ -178,7 +178,7 @@ SCHEMA = {"responseMimeType": "application/json", "responseJsonSchema": {"type":
 
 
 @pytest.mark.parametrize("api", ["gemini", "vertex"])
-def test_what_the_host_accepted_in_recorded_traffic_is_accepted(api: str) -> None:
+def test_requests_accepted_in_recorded_traffic_are_accepted(api: str) -> None:
     accepted(
         api, toolConfig={"includeServerSideToolInvocations": True}, tools=[{"googleSearch": {}}, FUNCTIONS]
     )
@@ -191,7 +191,7 @@ def test_what_the_host_accepted_in_recorded_traffic_is_accepted(api: str) -> Non
 
 
 @pytest.mark.parametrize("api", ["gemini", "vertex"])
-def test_what_the_host_accepted_in_recorded_conversations_is_accepted(api: str) -> None:
+def test_conversations_accepted_in_recorded_traffic_are_accepted(api: str) -> None:
     user = {"role": "user", "parts": [{"text": "u"}]}
     call = {"functionCall": {"name": "read", "args": {}, "id": "a"}, "thoughtSignature": "c2ln"}
     other = {"functionCall": {"name": "run", "args": {}, "id": "b"}}
@@ -215,7 +215,7 @@ def test_what_the_host_accepted_in_recorded_conversations_is_accepted(api: str) 
         assert validate(body, api, settings=settings) is None, conversation
 
 
-def test_an_unknown_name_is_still_refused() -> None:
+def test_an_unknown_name_is_rejected() -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "u"}]}], "tools": [{"fileSerch": {}}]}
     refusal = validate(json.dumps(body).encode(), "gemini")
     assert refusal is not None

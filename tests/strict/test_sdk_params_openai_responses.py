@@ -189,7 +189,7 @@ def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
     return given
 
 
-def test_a_request_may_stand_on_a_prompt_or_on_what_was_said_before() -> None:
+def test_a_request_may_use_a_prompt_or_an_earlier_response() -> None:
     for more in ({"prompt": {"id": "pmpt_a"}}, {"model": "m", "previous_response_id": "resp_a"}):
         assert validate(json.dumps(more).encode(), "openai_responses", settings=TRUST) is None
     assert (
@@ -202,7 +202,7 @@ def test_a_request_may_stand_on_a_prompt_or_on_what_was_said_before() -> None:
     assert refused({"id": "msg_a"}, USER) is None
 
 
-def test_what_the_host_accepted_in_recorded_traffic_is_accepted() -> None:
+def test_requests_accepted_in_recorded_traffic_are_accepted() -> None:
     call = {"type": "function_call", **CALLS["function_call"]}
     output = {"type": "function_call_output", "call_id": "call_a", "output": ""}
     search = {"type": "web_search_call", "id": "ws_a", "status": "completed", "action": {"type": "search"}}
@@ -249,9 +249,9 @@ def test_what_the_host_accepted_in_recorded_traffic_is_accepted() -> None:
         ("OAR-S02: Missing required parameter: 'input[1].tools'.", [{"type": "tool_search_output"}]),
     ],
 )
-def test_structure_is_still_judged_where_such_items_stand(rule: str, items: list[Json]) -> None:
+def test_structure_faults_next_to_other_items_are_rejected(rule: str, items: list[Json]) -> None:
     assert refused(USER, *items) == rule
 
 
-def test_an_item_that_the_api_does_not_have_is_still_refused() -> None:
+def test_an_unknown_item_is_rejected() -> None:
     assert str(refused(USER, {"type": "made_up_call"})).startswith("OAR-S04: Invalid value: 'made_up_call'.")

@@ -53,14 +53,14 @@ class Bounded(pydantic.BaseModel):
 
 
 @pytest.mark.parametrize("made", [Step, Plan, Node, Bounded, Sum])
-def test_what_openais_sdk_makes_of_a_type_is_taken(made: type[pydantic.BaseModel]) -> None:
+def test_schemas_generated_by_openais_sdk_are_accepted(made: type[pydantic.BaseModel]) -> None:
     schema = to_strict_json_schema(made)
     assert validate(encoded(schemed(schema)), "openai_chat") is None
     assert validate(encoded(formed(schema)), "openai_responses") is None
 
 
 @pytest.mark.parametrize("made", [Step, Plan, Bounded, Sum])
-def test_what_anthropics_sdk_makes_of_a_type_is_taken(made: type[pydantic.BaseModel]) -> None:
+def test_schemas_generated_by_anthropics_sdk_are_accepted(made: type[pydantic.BaseModel]) -> None:
     schema: dict[str, Any] = transform_schema(made)  # Any: JSON
     assert validate(encoded(answering(schema)), "anthropic") is None
     assert validate(encoded(output(schema)), "bedrock") is None

@@ -67,7 +67,7 @@ def is_cautious(field: str, ours: Any, theirs: Any) -> bool:  # Any: values of a
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.sample[0])
-def test_both_tables_say_the_same_or_the_encoders_are_more_cautious(row: ModelRow) -> None:
+def test_both_model_tables_agree_or_the_encoders_are_more_cautious(row: ModelRow) -> None:
     for name in row.sample:
         served = served_model(name)
         assert served is not None
@@ -78,7 +78,7 @@ def test_both_tables_say_the_same_or_the_encoders_are_more_cautious(row: ModelRo
         assert all(is_cautious(field, *pairs[field]) for field in different)
 
 
-def test_every_row_of_the_servers_describes_a_model_of_the_other_table() -> None:
+def test_every_row_of_the_servers_is_a_model_of_the_encoders() -> None:
     described = [served_model(name) for row in ROWS for name in row.sample]
     assert [row.names for row in SERVED if row not in described] == []
 
@@ -126,7 +126,7 @@ def test_a_bare_name_has_no_row(name: str) -> None:
         ),
     ],
 )
-def test_a_model_refuses_a_setting_in_its_providers_words(
+def test_a_model_rejects_a_setting_in_its_providers_wording(
     host: str, body: dict[str, Any], rule: str, message: str
 ) -> None:
     said = [{"role": "user", "content": "u"}]
@@ -175,7 +175,7 @@ CELLS = [(name, host) for row in ROWS for name in row.sample for host in hosts(r
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "host"), CELLS)
-def test_no_setting_of_any_model_meets_a_refusal(name: str, host: str) -> None:
+def test_no_encoded_setting_of_any_model_is_rejected(name: str, host: str) -> None:
     """A third of the combinations for each model on a host, another third for the next one."""
     binding = Binding("a", host, model=name)
     narrowed = for_model(dialect(host), name)
@@ -210,7 +210,7 @@ def of_path(host: str, model: str) -> GeminiSettings | BedrockSettings | None:
         ("m", False, False, True),
     ],
 )
-def test_what_older_models_of_anthropic_accept_is_accepted_for_them_alone(
+def test_legacy_anthropic_settings_are_accepted_only_for_older_models(
     model: str, prefill: bool, pair: bool, mid_system: bool
 ) -> None:
     said: list[dict[str, Any]] = [{"role": "user", "content": "u"}]
@@ -250,7 +250,7 @@ def test_vertex_accepts_call_ids_from_generation_3_on(model: str, accepted: bool
         ("openai_chat", {"model": "gpt-5.2", "temperature": 0.2, "reasoning_effort": "none"}),
     ],
 )
-def test_a_request_that_a_host_accepts_is_no_fault_where_the_encoders_are_more_cautious(
+def test_cautious_encoders_do_not_make_accepted_requests_faults(
     host: str, settings: dict[str, Any]
 ) -> None:
     body = {"messages": [{"role": "user", "content": "Read it."}], "tools": FUNCTIONS} | settings

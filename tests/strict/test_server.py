@@ -72,7 +72,7 @@ async def fragments(turn: Turn) -> list[Json]:
     return [d for event in found for d in event["choices"][0]["delta"].get("tool_calls", ())]
 
 
-async def test_an_openai_stream_begins_with_the_role_and_ends_with_reason_and_done() -> None:
+async def test_an_openai_stream_starts_with_the_role_and_ends_with_done() -> None:
     response = await post(OpenAIServer(Script([Turn(Say("hello there"))])), stream=True)
     lines = [line for line in response.text.split("\n\n") if line]
     chunks = [json.loads(line[6:]) for line in lines[:-1]]
@@ -84,7 +84,7 @@ async def test_an_openai_stream_begins_with_the_role_and_ends_with_reason_and_do
     assert response.headers["content-type"].startswith("text/event-stream")
 
 
-async def test_a_calls_arguments_arrive_in_fragments_behind_its_id_and_name() -> None:
+async def test_the_id_and_name_of_a_call_precede_its_argument_fragments() -> None:
     found = await fragments(Turn(*TWO, fragment=4))
     first, *rest = [delta for delta in found if delta["index"] == 0]
     assert first["function"] == {"name": "read", "arguments": ""}
@@ -108,7 +108,7 @@ async def test_backends_that_break_the_call_protocol_can_be_scripted() -> None:
     assert half[0]["id"] == "mine"
 
 
-async def test_a_stop_reason_may_lie_and_unknown_fields_may_appear() -> None:
+async def test_wrong_stop_reasons_and_unknown_fields_can_be_scripted() -> None:
     turn = Turn(Think("t"), *TWO, stop="stop", extra={"novel": 1})
     plain = (await post(OpenAIServer(Script([turn])))).json()["choices"][0]
     assert plain["finish_reason"] == "stop"
@@ -141,7 +141,7 @@ async def test_the_turns_of_a_script_are_served_in_order_and_then_the_default() 
     assert len({reply["id"] for reply in replies}) == 4
 
 
-async def test_a_script_may_answer_by_what_it_was_asked() -> None:
+async def test_a_script_may_answer_according_to_the_request() -> None:
     server = OpenAIServer(Script(lambda request: Turn(Say(request["model"]))))
     assert (await post(server)).json()["choices"][0]["message"]["content"] == "m"
 
@@ -151,7 +151,7 @@ async def test_a_script_may_answer_by_what_it_was_asked() -> None:
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("cut", [None, 0, 30])
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_disconnect_breaks_the_response_where_it_was_told_to(
+async def test_a_disconnect_breaks_the_response_at_the_scripted_place(
     streamed: bool, cut: int | None, reset: bool
 ) -> None:
     server = OpenAIServer(faults={0: Disconnect(after_bytes=cut, reset=reset)})
@@ -217,7 +217,7 @@ async def test_a_stalled_response_ends_when_the_client_leaves() -> None:
 
 
 @pytest.mark.parametrize("server_class", [OpenAIServer, AnthropicServer])
-async def test_garbage_and_malformed_events_arrive_as_they_were_written(
+async def test_garbage_and_malformed_events_arrive_verbatim(
     server_class: type[OpenAIServer] | type[AnthropicServer],
 ) -> None:
     faults: dict[int, InjectedFault] = {0: Garbage(b"\x00junk"), 1: MalformedEvent(1, b"data: {oops\n\n")}
@@ -248,7 +248,7 @@ async def test_a_scripted_status_carries_its_headers_and_body() -> None:
     assert overloaded.json()["error"] == {"type": "overloaded_error", "message": "Overloaded"}
 
 
-async def test_faults_may_be_chosen_by_what_was_asked() -> None:
+async def test_faults_may_depend_on_the_request() -> None:
     server = OpenAIServer(faults=lambda number, request: Status(503) if request["model"] == "m" else None)
     async with client(server) as http:
         statuses = [
@@ -257,7 +257,7 @@ async def test_faults_may_be_chosen_by_what_was_asked() -> None:
     assert statuses == [503, 200]
 
 
-async def test_a_server_given_models_knows_no_others() -> None:
+async def test_a_server_with_configured_models_rejects_others() -> None:
     openai = OpenAIServer([Turn(Say("hi"))], settings=OpenAISettings(models={"m": OpenAIProfile()}))
     anthropic = AnthropicServer(
         [Turn(Say("hi"))], settings=AnthropicSettings(models={"m": AnthropicProfile()})
@@ -271,7 +271,7 @@ async def test_a_server_given_models_knows_no_others() -> None:
         assert unknown.json()["error"]["type"] == kind
 
 
-async def test_refusals_have_the_providers_own_error_bodies() -> None:
+async def test_rejections_have_the_error_bodies_of_the_provider() -> None:
     wrong = {"model": "m", "max_tokens": 10, "messages": []}
     openai, anthropic = OpenAIServer(), AnthropicServer()
     async with client(openai) as http:
@@ -310,7 +310,7 @@ async def test_exchanges_are_recorded_without_credentials() -> None:
     assert unversioned.json()["error"]["message"] == "anthropic-version: header is required"
 
 
-async def test_a_request_whose_answer_was_cut_off_gets_the_same_turn_again() -> None:
+async def test_a_request_with_a_cut_answer_gets_the_same_turn_again() -> None:
     script = Script([Turn(Say("one")), Turn(Say("two"))])
     server = OpenAIServer(script, faults={0: Disconnect(after_bytes=5), 1: Garbage()})
     async with client(server) as http:
@@ -365,7 +365,7 @@ async def raw(server: LoopbackServer, head: str, body: bytes = b"") -> bytes:
                 return b"".join([piece async for piece in stream])
 
 
-async def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
+async def test_a_body_that_announces_too_large_a_size_is_rejected_unread() -> None:
     server = AnthropicServer()
     answer = await raw(server, "content-length: 32000001")
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -374,7 +374,7 @@ async def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
     assert [exchange.status for exchange in server.requests] == [413]
 
 
-async def test_a_body_that_turns_out_to_be_too_large_is_refused_at_that_point() -> None:
+async def test_a_chunked_body_is_rejected_once_it_is_too_large() -> None:
     server = AnthropicServer(limits=ServerLimits(body=1000))
     piece = b"400\r\n" + b"x" * 0x400 + b"\r\n"
     answer = await raw(server, "transfer-encoding: chunked", piece * 3)  # and never an end
@@ -382,7 +382,7 @@ async def test_a_body_that_turns_out_to_be_too_large_is_refused_at_that_point() 
     assert server.requests[0].body == b""
 
 
-async def test_who_sends_a_body_that_is_somewhat_too_large_reads_the_answer() -> None:
+async def test_a_client_can_read_the_rejection_of_a_slightly_too_large_body() -> None:
     server = AnthropicServer(limits=ServerLimits(body=4_000_000))
     async with client(server) as http:
         large = await http.post("/v1/messages", content=b"x" * 7_000_000)
@@ -391,7 +391,7 @@ async def test_who_sends_a_body_that_is_somewhat_too_large_reads_the_answer() ->
 
 
 @pytest.mark.parametrize("made", [OpenAIServer, AnthropicServer])
-async def test_a_body_that_is_nested_too_deeply_is_refused_and_the_server_goes_on(
+async def test_a_deeply_nested_body_is_rejected_and_the_server_continues(
     made: type[OpenAIServer] | type[AnthropicServer],
 ) -> None:
     server = made()
@@ -405,7 +405,7 @@ async def test_a_body_that_is_nested_too_deeply_is_refused_and_the_server_goes_o
             assert (await http.post(path(server), json=ASK)).status_code == 200
 
 
-async def test_one_connection_serves_many_requests_and_odd_ones_do_not_end_it() -> None:
+async def test_a_connection_serves_many_requests_and_survives_odd_ones() -> None:
     server = OpenAIServer()
     async with client(server) as http:
         statuses = [
@@ -418,7 +418,7 @@ async def test_one_connection_serves_many_requests_and_odd_ones_do_not_end_it() 
     assert statuses == [405, 405, 404, 400, 200]
 
 
-async def test_a_peer_that_does_not_speak_http_is_told_so_and_disconnected() -> None:
+async def test_a_peer_that_does_not_speak_http_gets_an_error_and_is_closed() -> None:
     server = OpenAIServer()
     with anyio.fail_after(60):
         async with serve(server):
@@ -430,7 +430,7 @@ async def test_a_peer_that_does_not_speak_http_is_told_so_and_disconnected() -> 
     assert server.received == 0
 
 
-async def test_several_servers_run_side_by_side_and_free_their_ports() -> None:
+async def test_several_servers_run_concurrently_and_free_their_ports() -> None:
     async with serve(OpenAIServer(), AnthropicServer()) as running:
         ports = {server.port for server in running}
         assert len(ports) == 2

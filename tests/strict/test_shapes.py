@@ -91,7 +91,7 @@ ONE = OneMember({"a": int, "b": ArrayOf(str)})
         ({"type": "x", "n": 1}, TAGGED, None),
     ],
 )
-def test_the_first_fault_of_a_value_is_refused(value: Any, shape: Shape, expected: str | None) -> None:
+def test_the_first_fault_of_a_value_is_reported(value: Any, shape: Shape, expected: str | None) -> None:
     assert fault(value, shape) == expected
 
 
@@ -108,7 +108,7 @@ def test_checks_run_at_their_place_with_the_context_of_the_walk() -> None:
     assert fault({"type": "x"}, tagged, {"type": "x"}) == "odd at v"
 
 
-def test_values_of_a_wrong_type_are_refused_and_do_not_end_a_server() -> None:
+def test_values_of_a_wrong_type_are_rejected_without_ending_the_server() -> None:
     user = {"role": "user", "content": "Hi."}
     schema = {"type": "object", "properties": {"a": {"format": {}}}, "additionalProperties": False}
     form = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}

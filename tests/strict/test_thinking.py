@@ -108,7 +108,7 @@ def drop_middle(request: Json) -> None:
         (drop_middle, "an earlier thinking block"),
     ],
 )
-def test_bound_thinking_is_refused_once_anything_before_it_changed(change: Any, what: str) -> None:
+def test_bound_thinking_is_rejected_after_any_change_before_it(change: Any, what: str) -> None:
     request = conversation()
     change(request)
     refusal = judged(request)
@@ -119,7 +119,7 @@ def test_bound_thinking_is_refused_once_anything_before_it_changed(change: Any, 
     assert rule(request, unbound) is None
 
 
-def test_a_thinking_block_that_was_dropped_may_not_be_put_back() -> None:
+def test_a_dropped_thinking_block_may_not_be_restored() -> None:
     request = conversation(1)
     kept = request["messages"][1]["content"].pop(0)
     second = [thought(request, "later"), use("toolu_9")]
@@ -181,7 +181,7 @@ def drop_mismatches(request: Json) -> None:
         drop_mismatches,
     ],
 )
-def test_what_leaves_the_prefix_alone_leaves_bound_thinking_valid(change: Any) -> None:
+def test_changes_outside_the_prefix_keep_bound_thinking_valid(change: Any) -> None:
     request = conversation()
     change(request)
     betas = frozenset({"thinking-binding-controls-2026-08-01"})
@@ -196,20 +196,20 @@ def test_what_leaves_the_prefix_alone_leaves_bound_thinking_valid(change: Any) -
         AnthropicSettings(account="account-2"),
     ],
 )
-def test_foreign_thinking_is_refused(settings: AnthropicSettings) -> None:
+def test_foreign_thinking_is_rejected(settings: AnthropicSettings) -> None:
     refusal = judged(conversation(), settings)
     assert refusal is not None
     assert (refusal.rule, refusal.message) == ("ANT-42", f"messages.1.content.0: {INVALID}")
 
 
-def test_thinking_of_another_model_is_refused_in_strict_and_passed_over_by_the_host() -> None:
+def test_thinking_of_another_model_is_rejected_only_in_strict_mode() -> None:
     request = conversation() | {"model": "newer"}
     assert rule(request) == "ANT-42"
     assert rule(request, mode="hosted") is None
 
 
 @pytest.mark.parametrize("signature", ["", "x", "AAAA", "=", "\u00e9"])
-def test_a_corrupted_signature_is_refused(signature: str) -> None:
+def test_a_corrupted_signature_is_rejected(signature: str) -> None:
     request = conversation(1)
     request["messages"][1]["content"][0]["signature"] = signature
     assert rule(request) == "ANT-42"
@@ -229,7 +229,7 @@ def test_thinking_without_text_needs_a_signature() -> None:
     )
 
 
-def test_the_latest_assistants_thinking_may_not_be_edited() -> None:
+def test_thinking_of_the_latest_assistant_message_may_not_be_edited() -> None:
     request = conversation(2)
     edited = copy.deepcopy(request)
     edited["messages"][3]["content"][0]["thinking"] = "shorter"
@@ -243,7 +243,7 @@ def test_the_latest_assistants_thinking_may_not_be_edited() -> None:
     assert rule(request) == "ANT-42"
 
 
-def test_the_latest_assistants_thinking_may_not_be_reordered() -> None:
+def test_thinking_of_the_latest_assistant_message_may_not_be_reordered() -> None:
     request = start()
     first = thought(request, "one")
     second = thought(request, "two", BOUND, first)
@@ -254,7 +254,7 @@ def test_the_latest_assistants_thinking_may_not_be_reordered() -> None:
     assert rule(request) == "ANT-41"
 
 
-def test_thinking_stands_first_unless_the_model_interleaves() -> None:
+def test_thinking_must_be_first_unless_the_model_interleaves() -> None:
     request = start()
     late = thought(request, "t", BOUND, text("say"))
     request["messages"].append({"role": "assistant", "content": [text("say"), late, use("toolu_0")]})
@@ -270,7 +270,7 @@ def test_thinking_stands_first_unless_the_model_interleaves() -> None:
     assert judged(request, mode="hosted") is None
 
 
-def test_manual_thinking_demands_thinking_where_the_open_tool_loop_begins() -> None:
+def test_manual_thinking_requires_thinking_at_the_start_of_an_open_tool_loop() -> None:
     request = conversation(2, thinking=MANUAL)
     assert judged(request) is None
     foreign = copy.deepcopy(request)
@@ -287,7 +287,7 @@ def test_manual_thinking_demands_thinking_where_the_open_tool_loop_begins() -> N
     assert judged(foreign) is None
 
 
-def test_a_closed_tool_loop_demands_no_thinking() -> None:
+def test_a_closed_tool_loop_requires_no_thinking() -> None:
     request = start(thinking=MANUAL)
     request["messages"] += [{"role": "assistant", "content": [use("toolu_0")]}, answered("toolu_0")]
     assert rule(request) == "ANT-40"
@@ -298,7 +298,7 @@ def test_a_closed_tool_loop_demands_no_thinking() -> None:
     assert judged(request) is None
 
 
-def test_a_judge_of_bodies_no_host_answered_may_trust_signatures() -> None:
+def test_a_judge_of_unanswered_bodies_may_trust_signatures() -> None:
     request = conversation(1)
     request["messages"][1]["content"][0]["signature"] = "from elsewhere"
     assert judged(request, AnthropicSettings(signatures="trust")) is None

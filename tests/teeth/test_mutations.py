@@ -25,7 +25,7 @@ def _text(file: str) -> str:
 
 
 def test_every_step_from_normalization_to_the_switch_has_a_mutation() -> None:
-    steps = {"door", "walk", "choose", "thinking", "order", "apart", "attach", "plain", "projection"}
+    steps = {"normalize", "walk", "choose", "thinking", "order", "apart", "attach", "plain", "projection"}
     parts = {"ledger", "sealing", "lane", "turn", "switch", "check, openai_chat", "check, anthropic"}
     named = {mutation.what.partition(":")[0] for mutation in MUTATIONS}
     assert named >= steps | parts

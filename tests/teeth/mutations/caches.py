@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 WALKS = "tests/renderer/test_prompt_caches.py::test_random_walks_read_nearly_as_much_as_an_ideal_cache"
 SESSION = "tests/renderer/test_prompt_caches.py::test_a_session_reads_its_earlier_requests_from_the_cache"
-PLACES = "tests/adapters/test_marks.py::test_tools_system_what_was_sent_and_all_that_is_sent_are_marked"
+PLACES = "tests/adapters/test_marks.py::test_cache_marks_cover_tools_system_previous_and_current_request"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/walk.py:RenderWalk._is_in_unthinking_loop",
         "self._closes and self._loop.answered and (not self._loop.mixed) and ...",
         "False and self._loop.answered and (not self._loop.mixed) and ...",
-        ("tests/adapters/test_settings.py::test_a_loop_is_closed_once_in_the_life_of_a_lane",),
+        ("tests/adapters/test_settings.py::test_a_tool_loop_is_closed_once_per_lane",),
     ),
     Mutation(
         "caches: a lane has a new name for each request",
@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/settings.py:fit_settings",
         'settings.cache == "long" != cache',
         "False",
-        ("tests/adapters/test_marks.py::test_a_longer_life_is_asked_for_where_it_can_be",),
+        ("tests/adapters/test_marks.py::test_a_longer_cache_lifetime_is_requested_where_supported",),
     ),
     Mutation(
         "judge: a fifth mark passes",

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 CHOICE = ("tests/session/test_tool_choice.py",)
-STRICT = "tests/rules/test_rules.py::test_a_broken_request_is_refused_in_words_that_the_classifier_reads"
+STRICT = "tests/rules/test_rules.py::test_the_classifier_recognises_the_rejection_of_a_broken_request"
 SETTINGS = "actors/adapters/settings.py"
 CONFIGURATION = "actors/session/configuration.py"
 

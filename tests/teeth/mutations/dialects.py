@@ -235,7 +235,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/walk.py:RenderWalk._allowed_reasoning",
         "dialect.reasoning.followed and blocks and ...",
         "False and ...",
-        (f"{RESPONSES}::test_reasoning_that_nothing_follows_is_left_out",),
+        (f"{RESPONSES}::test_reasoning_without_a_following_item_is_omitted",),
     ),
     Mutation(
         "responses: reasoning has its id although the next item has none",
@@ -277,14 +277,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/sealed.py:Items.admit",
         "item_id in self._new or item_id in self._usage.items",
         "False",
-        (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
+        (f"{RESPONSES}::test_a_reasoning_item_is_sent_once_per_epoch",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
         "actors/core/render/sealed.py:Items.admit",
         "item_id in self._new or item_id in self._usage.items",
         "item_id in self._new",
-        (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
+        (f"{RESPONSES}::test_a_reasoning_item_is_sent_once_per_epoch",),
     ),
     Mutation(
         "openrouter: a pinned upstream is not named in the request",

@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.frames(min(self.max_bytes, _LARGE))",
         (
             f"{RESPONSES}::test_an_image_of_over_a_mebibyte_in_the_last_events_is_read",
-            "tests/adapters/test_large_events.py::test_a_text_that_the_last_events_repeat_is_read_once_and_whole",
+            "tests/adapters/test_large_events.py::test_text_repeated_by_the_last_events_is_read_once",
         ),
     ),
     Mutation(

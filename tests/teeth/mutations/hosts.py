@@ -92,14 +92,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/anthropic/encode.py:Route.opening",
         "{'anthropic_version': self.version}",
         "{'anthropic_version': self.version, 'model': settings.model}",
-        (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_meets_no_refusal",),
+        (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_is_accepted",),
     ),
     Mutation(
         "hosts: Bedrock receives the stream setting in the body too",
         "actors/adapters/anthropic/encode.py:request_head",
         "settings.stream and route.says_stream",
         "settings.stream",
-        (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_meets_no_refusal",),
+        (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_is_accepted",),
     ),
     Mutation(
         "hosts: a fault in a binary stream loses the text before it",
@@ -113,7 +113,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/check/anthropic.py:Anthropic._check_route",
         "(version := body.get('anthropic_version')) not in _VERSIONS[route]",
         "(version := body.get('anthropic_version')) is None",
-        (f"{CLAUDE}::test_server_and_judge_refuse_what_a_cloud_refuses",),
+        (f"{CLAUDE}::test_server_and_judge_reject_what_the_cloud_rejects",),
     ),
     Mutation(
         "prices: the list precedes the user's prices",

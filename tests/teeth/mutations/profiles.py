@@ -8,7 +8,7 @@ from tests.teeth.mutations.mutation import Mutation
 _SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_has_the_valid_shape"
 _GEMINI_IDS = (
     "tests/adapters/test_gemini_encode.py"
-    "::test_an_id_goes_back_to_the_gemini_api_that_gave_it_and_to_nobody_else"
+    "::test_an_id_is_sent_only_to_the_gemini_api_that_made_it"
 )
 _TABLE = "PROFILES: dict[str, Dialect] = ..."
 

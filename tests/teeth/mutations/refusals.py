@@ -97,14 +97,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/error_patterns.py:_FILE",
         'r"\\bfiles?\\b(?![./_])"',
         'r"\\bno such word\\b"',
-        ("tests/adapters/test_media_wordings.py::test_words_about_an_attachment_are_about_media",),
+        ("tests/adapters/test_media_wordings.py::test_errors_about_attachments_are_recognised_as_media_errors",),
     ),
     Mutation(
         "refusal: base64 of a signature counts as an attachment's",
         "actors/adapters/error_patterns.py:_NO_TOOL",
         'r"^(?!.*(?:\\btools?\\b[.\\[]|signature|encrypted_content))"',
         'r"^"',
-        ("tests/adapters/test_media_wordings.py::test_words_that_only_resemble_them_are_not",),
+        ("tests/adapters/test_media_wordings.py::test_similar_errors_are_not_recognised_as_media_errors",),
     ),
     Mutation(
         "refusal: a refused token limit is explained as sampling",

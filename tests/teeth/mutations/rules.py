@@ -3,10 +3,10 @@
 from tests.teeth.mutations.mutation import Mutation
 
 _TESTS = "tests/rules/test_rules.py::"
-QUIET = (f"{_TESTS}test_the_judge_finds_nothing_in_the_sound_request",)
-REFUSED = (f"{_TESTS}test_a_broken_request_is_refused_in_words_that_the_classifier_reads",)
-COMPLETE = (f"{_TESTS}test_every_rule_of_a_strict_server_has_a_row_with_its_words",)
-ACCEPTED = (f"{_TESTS}test_a_sound_request_is_accepted_in_both_modes",)
+QUIET = (f"{_TESTS}test_the_judge_finds_nothing_in_the_valid_request",)
+REFUSED = (f"{_TESTS}test_the_classifier_recognises_the_rejection_of_a_broken_request",)
+COMPLETE = (f"{_TESTS}test_every_rule_of_a_strict_server_has_a_row_with_its_message",)
+ACCEPTED = (f"{_TESTS}test_a_valid_request_is_accepted_in_both_modes",)
 
 _LAST = 'ServerRule("ANT-38", "model: {model}", status=404, type="not_found_error")'
 

@@ -26,14 +26,14 @@ MUTATIONS = (
         f"{_BLOCKS}:_check_sequence",
         "not turns[-1].uses_server_tools",
         "True",
-        (f"{SERVER_TOOLS}::test_what_the_host_accepts_is_accepted_in_both_modes",),
+        (f"{SERVER_TOOLS}::test_requests_accepted_by_the_host_are_accepted_in_both_modes",),
     ),
     Mutation(
         "anthropic: an open call of a server tool is forgotten with its turn",
         f"{_BLOCKS}:_check_server_calls",
         "_check_server_results(turn, pending)",
         "_check_server_results(turn, {})",
-        (f"{SERVER_TOOLS}::test_what_the_host_accepts_is_accepted_in_both_modes",),
+        (f"{SERVER_TOOLS}::test_requests_accepted_by_the_host_are_accepted_in_both_modes",),
     ),
     Mutation(
         "anthropic: every provider tool is known",
@@ -41,7 +41,7 @@ MUTATIONS = (
         "return ...",
         "return True",
         (
-            "tests/strict/test_sdk_params_anthropic.py::test_names_that_the_api_does_not_have_are_still_refused",
+            "tests/strict/test_sdk_params_anthropic.py::test_unknown_parameter_names_are_rejected",
         ),
     ),
     Mutation(
@@ -49,14 +49,14 @@ MUTATIONS = (
         f"{_THREADS}:ThreadStore.keep",
         "previous.is_continued = True",
         "pass",
-        (f"{SERVER_TOOLS}::test_the_sdk_reads_the_refusals_of_threads",),
+        (f"{SERVER_TOOLS}::test_the_sdk_raises_the_errors_of_threads",),
     ),
     Mutation(
         "responses: the output of a shell needs no call",
         f"{_ITEMS}:_check_pairs",
         "answered not in in_container and (not allows_unknown_calls)",
         "False",
-        (f"{RESPONSES_PARAMS}::test_structure_is_still_judged_where_such_items_stand",),
+        (f"{RESPONSES_PARAMS}::test_structure_faults_next_to_other_items_are_rejected",),
     ),
     Mutation(
         "responses: a conversation does not grow",
@@ -77,7 +77,7 @@ MUTATIONS = (
         f"{_GOOGLE}:_turns",
         'turns and content.get("role") == turns[last].get("role") == "model"',
         "False",
-        (f"{GOOGLE}::test_the_vendors_client_calls_functions_by_itself",),
+        (f"{GOOGLE}::test_the_vendors_client_calls_functions_automatically",),
     ),
     Mutation(
         "gemini: a response needs the id of its call",
@@ -85,7 +85,7 @@ MUTATIONS = (
         'by_id.get(named) if named and call.get("id") else call',
         "by_id.get(named)",
         (
-            "tests/strict/test_sdk_params_google.py::test_what_the_host_accepted_in_recorded_conversations_is_accepted",
+            "tests/strict/test_sdk_params_google.py::test_conversations_accepted_in_recorded_traffic_are_accepted",
         ),
     ),
     Mutation(
@@ -100,7 +100,7 @@ MUTATIONS = (
         f"{_CACHE}:LOOKBACK",
         "LOOKBACK = 20",
         "LOOKBACK = 21",
-        (f"{CACHED}::test_an_entry_is_found_20_positions_in_front_of_a_mark_and_no_further",),
+        (f"{CACHED}::test_an_entry_is_found_up_to_20_positions_before_a_mark",),
     ),
     Mutation(
         "cache: each call of a batch is a position",
@@ -114,21 +114,21 @@ MUTATIONS = (
         f"{_CACHE}:PromptCache._use_marks",
         "place.tokens >= prompt.minimum",
         "place.tokens",
-        (f"{CACHED}::test_a_prompt_below_the_minimum_of_its_model_is_not_kept",),
+        (f"{CACHED}::test_a_prompt_below_the_minimum_of_its_model_is_not_cached",),
     ),
     Mutation(
         "cache: the tool choice is not part of the prefix",
         f"{_PROMPTS}:anthropic_prompt",
         "[*..., choice, *...]",
         "[*..., *...]",
-        (f"{CACHED}::test_a_changed_parameter_loses_the_messages_part_and_no_more",),
+        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_messages",),
     ),
     Mutation(
         "cache: the parameters precede tools and system prompt",
         f"{_PROMPTS}:anthropic_prompt",
         "len(prefix)",
         "0",
-        (f"{CACHED}::test_a_changed_parameter_loses_the_messages_part_and_no_more",),
+        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_messages",),
     ),
     Mutation(
         "cache: an entry never expires",
@@ -137,7 +137,7 @@ MUTATIONS = (
         "key not in self._known",
         (
             f"{CACHED}::test_an_entry_lives_5_minutes_after_its_last_use",
-            f"{CACHED}::test_an_entry_may_be_asked_for_an_hour",
+            f"{CACHED}::test_an_entry_may_be_cached_for_an_hour",
         ),
     ),
     Mutation(
@@ -145,14 +145,14 @@ MUTATIONS = (
         f"{_CACHE}:_Entries.use",
         "self._known[key] = (now + lifetime, lifetime)",
         "",
-        (f"{CACHED}::test_a_use_through_a_later_mark_lets_an_entry_live_on",),
+        (f"{CACHED}::test_reading_through_a_later_mark_extends_the_life_of_an_entry",),
     ),
     Mutation(
         "cache: a mark belongs to the prompt",
         f"{_PROMPTS}:_without_marks",
         "{key: item for key, item in value.items() if key not in _MARKS}",
         "{key: item for key, item in value.items()}",
-        (f"{CACHED}::test_a_mark_moves_without_changing_the_prompt_and_a_text_is_a_block",),
+        (f"{CACHED}::test_moving_a_mark_does_not_change_the_prompt",),
     ),
     Mutation(
         "cache: the ideal cache counts only marked content",
@@ -162,42 +162,42 @@ MUTATIONS = (
         if place.piece.mark is not None:
             self._ideal.keep((lane, place.plain), now, lifetime)
         """,
-        (f"{CACHED}::test_without_a_mark_nothing_is_read_and_the_ideal_says_what_was_missed",),
+        (f"{CACHED}::test_without_a_mark_nothing_is_read_and_the_ideal_shows_the_miss",),
     ),
     Mutation(
         "cache: the ideal cache depends on the parameters",
         f"{_CACHE}:_places",
         "plain.digest",
         "digest.digest",
-        (f"{CACHED}::test_a_changed_parameter_loses_the_messages_part_and_no_more",),
+        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_messages",),
     ),
     Mutation(
         "cache: every machine is warm",
         f"{_CACHE}:PromptCache._use_steps",
         "(prompt.model, prompt.lane or self._turn % MACHINES)",
         "(prompt.model, prompt.lane)",
-        (f"{CACHED}::test_a_key_leads_to_the_warm_machine_and_without_one_the_next_answers",),
+        (f"{CACHED}::test_a_cache_key_routes_to_the_warm_machine",),
     ),
     Mutation(
         "store: a response is stored although the request forbids it",
         f"{_STORE}:ResponsesStore.keep",
         'request.get("store") is not False',
         "True",
-        (f"{CLIENTS}::test_g03_what_is_not_stored_may_not",),
+        (f"{CLIENTS}::test_g03_unstored_items_may_not_be_referenced",),
     ),
     Mutation(
         "store: a response is stored only on request",
         f"{_STORE}:ResponsesStore.keep",
         'request.get("store") is not False',
         'request.get("store")',
-        (f"{CLIENTS}::test_g03_what_is_stored_may_be_named_by_id",),
+        (f"{CLIENTS}::test_g03_stored_items_may_be_referenced_by_id",),
     ),
     Mutation(
         "store: a chain consists of its last response",
         f"{_STORE}:ResponsesStore.history",
         "kept.previous",
         "None",
-        (f"{CLIENTS}::test_g05_a_chain_is_restored_and_named",),
+        (f"{CLIENTS}::test_g05_a_response_chain_is_restored_and_named",),
     ),
     Mutation(
         "store: nothing is ever forgotten",
@@ -211,27 +211,27 @@ MUTATIONS = (
         f"{_ITEMS}:_check_reasoning",
         'named and (not behind.get("id")) and (not together(item, behind))',
         "False",
-        (f"{CLIENTS}::test_g04_ids_stand_on_all_replayed_items_or_on_none",),
+        (f"{CLIENTS}::test_g04_all_replayed_items_have_ids_or_none",),
     ),
     Mutation(
         "oauth: a bearer token needs no beta header",
         "actors/strict/anthropic_server.py:_oauth_refusal",
         "OAUTH_BETA not in _betas(request)",
         "False",
-        (f"{ACCOUNTS}::test_anthropic_takes_a_bearer_token_with_its_beta_and_no_key",),
+        (f"{ACCOUNTS}::test_anthropic_accepts_a_bearer_token_with_its_beta_header",),
     ),
     Mutation(
         "oauth: an expired token is accepted",
         "actors/strict/oauth.py:OAuth.state",
         '"valid" if expires is None or self.clock() < expires else "expired"',
         '"""valid"""',
-        (f"{ACCOUNTS}::test_a_token_expires_and_the_next_is_let_in",),
+        (f"{ACCOUNTS}::test_an_expired_token_is_rejected_and_the_next_accepted",),
     ),
     Mutation(
         "limits: a body with a too large declared length is read",
         "actors/strict/loopback.py:_Connection.request",
         'int(headers.get("content-length", "0")) > max_body',
         "False",
-        ("tests/strict/test_server.py::test_a_body_that_says_it_is_too_large_is_refused_unread",),
+        ("tests/strict/test_server.py::test_a_body_that_announces_too_large_a_size_is_rejected_unread",),
     ),
 )

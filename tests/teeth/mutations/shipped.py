@@ -9,7 +9,7 @@ KEYS = (
     "::test_every_server_rejects_a_request_without_its_key_and_records_the_options_it_was_given"
 )
 
-SHAPES = "tests/strict/test_shapes.py::test_the_first_fault_of_a_value_is_refused"
+SHAPES = "tests/strict/test_shapes.py::test_the_first_fault_of_a_value_is_reported"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

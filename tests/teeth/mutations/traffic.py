@@ -71,14 +71,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/retry_after.py:seconds_until",
         "read <= MAX_WAIT",
         "True",
-        (f"{TIMES}::test_a_time_is_read_in_every_form", RESETS),
+        (f"{TIMES}::test_every_form_of_time_is_read", RESETS),
     ),
     Mutation(
         "resets: a timestamp is compared with this machine's clock",
         "actors/adapters/retry_after.py:server_clock",
         "now if told is None else told",
         "now",
-        (f"{TIMES}::test_a_moment_is_compared_with_the_clock_of_the_server_that_names_it",),
+        (f"{TIMES}::test_a_date_is_compared_with_the_clock_of_its_server",),
     ),
     Mutation(
         "resets: a refusal with only a reset time has no wait",
