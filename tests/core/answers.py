@@ -1,4 +1,4 @@
-"""What the results in a request body say, decoded by the plainest means, in any family."""
+"""Decode the tool results of a request body of any family, independently of the adapters."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ class Told(NamedTuple):
 
 
 def told(body: bytes, dialect: Dialect) -> list[Told]:
-    """Return the results in a body, in order. Where no flag says that a tool failed, a word before its text does."""
+    """Return the results of a body in order. Without an error flag, a prefix of the text marks a failed tool."""
     read = json.loads(body)
     match dialect.family:
         case "openai_chat":
@@ -48,7 +48,7 @@ def _blocks(messages: list[Any], key: str) -> Iterator[Any]:  # Any: blocks of a
 
 
 def _words(content: str | list[Any]) -> str:  # Any: as above
-    """The words of a result: a string, or the first block where there are several. Names of documents are none."""
+    """Return the text of a result: a string, or the first of several blocks, except names of documents."""
     if isinstance(content, str):
         return content
     return content[0].get("text", "") if content else ""

@@ -1,4 +1,4 @@
-"""One event of each kind, every field of it set, and not to its default."""
+"""Provide one event of each kind, with every field set to a value other than its default."""
 
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin

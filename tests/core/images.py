@@ -1,4 +1,4 @@
-"""Headers of images of any size, in each format and each of its kinds, as small as they can be."""
+"""Build minimal image files with headers of any size, in each format and variant."""
 
 import struct
 
@@ -14,7 +14,7 @@ def mime_of(kind: str) -> str:
 
 
 def image(kind: str, width: int, height: int, filler: bytes = b"") -> bytes:
-    """Return a whole file of a kind whose header says this size, with a filler ahead of it where there may be one."""
+    """Return a file of this kind and size, with a filler before the header if the format allows one."""
     match kind:
         case "png":
             return png(width, height, filler.decode("latin-1"))

@@ -1,4 +1,4 @@
-"""A walk written down as what was said, in which role, before any family has put it into bytes."""
+"""Record the render walk as roles and blocks, before a family encodes them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass
 class Recorder:
-    """A writer that keeps what it is told."""
+    """A writer that records its calls."""
 
     dialect: Dialect
     last_role: Role | None
@@ -79,7 +79,7 @@ class Recorder:
 
 
 def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed: bool = True) -> bytes:
-    """Return what a dialect's writer makes of what it is told; a document may come with its title."""
+    """Return the recorded blocks of a dialect's writer; documents are recorded with their titles."""
     encoder = adapter(dialect).encoder
     writer = encoder.writer(last_role)
     for role, blocks in said:
@@ -110,7 +110,7 @@ def walked(
     policy: ThinkingPolicy = "native",
     state: RenderState | None = None,
 ) -> tuple[list[Said], Report]:
-    """Return what a dialect's writer is told of a conversation, and the report."""
+    """Render a conversation with a recording writer. Return the recorded messages and the report."""
     known = ledger or Ledger()
     history = History(messages, known)
     writers: list[Recorder] = []

@@ -1,4 +1,4 @@
-"""Generated conversations as session logs, and what must be true of the requests such a session sends.
+"""Play generated conversations as session logs and check the requests that the session sends.
 
 A log is simulated without actors: the messages of a conversation enter the history one by one, what the ledger
 knows enters as call events at random moments, and at random moments a request is sent to one of two
@@ -84,12 +84,12 @@ ELSEWHERE = Binding("elsewhere", "openai_chat", "https://elsewhere.example", "ac
 
 
 def examples(count: int) -> settings:
-    """How property tests run here: with their share of so many examples."""
+    """Return Hypothesis settings with the configured share of `count` examples."""
     return settings(max_examples=share(count))
 
 
 def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, RenderTarget]:
-    """What a binding is rendered with."""
+    """Return the render rules of a binding."""
     profile = dialect(binding.dialect)
     return profile, adapter(profile).encoder, RenderTarget(binding, policy)
 
@@ -100,19 +100,19 @@ def cold(
     binding: Binding,
     policy: ThinkingPolicy = "native",
 ) -> Rendered:
-    """A conversation rendered at once; what has come in by the door may be rendered for several bindings."""
+    """Render a conversation at once. A normalized history may be rendered for several bindings."""
     said = messages if isinstance(messages, History) else History(messages, ledger)
     profile, encoder, reader = rules(binding, policy)
     return advance(empty_lane(profile), said, ledger, profile, encoder, reader)
 
 
 def body(rendered: Rendered) -> bytes:
-    """The request that sends a rendered lane."""
+    """Return the request body of a rendered lane."""
     return adapter(rendered.dialect).request(rendered._segments, Settings(model="any"), rendered._facts).body
 
 
 def refused(rendered: Rendered) -> str | None:
-    """What the judge or the strict server's rules say against a rendered lane, or None."""
+    """Return the fault that the judge or the strict server finds in a rendered lane, or None."""
     sent = body(rendered)
     for fault in (*rendered.report.faults, *check(sent, rendered.dialect)):
         return f"judge: {fault}"
@@ -122,7 +122,7 @@ def refused(rendered: Rendered) -> str | None:
 
 
 def text(rendered: Rendered) -> bytes:
-    """A lane's bytes, without what closes its last message."""
+    """Return the bytes of a lane without the end of its last message."""
     return b"".join(rendered.lane._segments)
 
 
@@ -131,7 +131,7 @@ def text(rendered: Rendered) -> bytes:
 
 @dataclass
 class Simulated:
-    """A session that writes its log and keeps what it has sent."""
+    """A session that writes its log and records its requests."""
 
     log: list[LogEvent] = field(default_factory=list)
     state: SessionState = field(default_factory=SessionState)
@@ -202,7 +202,7 @@ def simulated(
 
 
 def broken(session: Simulated) -> str | None:
-    """What is wrong with the requests a session has sent, or None.
+    """Return the first fault in the requests of a session, or None.
 
     Each must be accepted, and begin with what the same epoch of its lane sent before.
     """
@@ -217,7 +217,7 @@ def broken(session: Simulated) -> str | None:
 
 
 def _some(news: list[list[LogEvent]], random: Random) -> list[LogEvent]:
-    """Take the next event of one call, or all that are left of it."""
+    """Take the next event of a call, or all its remaining events."""
     events = news.pop(random.randrange(len(news)))
     if random.random() < 0.5 and len(events) > 1:
         news.append(events[1:])
@@ -226,7 +226,7 @@ def _some(news: list[list[LogEvent]], random: Random) -> list[LogEvent]:
 
 
 def told(known: ToolCallRecord) -> Iterable[CallEvent | RequestSent]:
-    """The events after which a ledger knows this interaction; ids as they are at rest."""
+    """Return the events that produce this interaction in a ledger, with ids in their stored form."""
     call_id = CallId(sanitise(known.call_id))
     if known.tool is not None:
         yield Scheduled(call_id, sanitise(known.tool), known.arguments or Json(b"{}"))
@@ -245,7 +245,7 @@ def told(known: ToolCallRecord) -> Iterable[CallEvent | RequestSent]:
 
 
 def completed(call_id: CallId, result: ToolResult) -> CallEvent:
-    """The event of a real completion."""
+    """Return the event of a real completion."""
     if result.error_json is not None:
         return Failed(call_id, result.error_json)
     media = tuple(
@@ -255,7 +255,7 @@ def completed(call_id: CallId, result: ToolResult) -> CallEvent:
 
 
 def reread(log: Iterable[LogEvent]) -> list[LogEvent]:
-    """The log as it comes back from storage."""
+    """Return the log as read back from storage."""
     return [decode_event(encode_event(event)) for event in log]
 
 
@@ -264,7 +264,7 @@ def reread(log: Iterable[LogEvent]) -> list[LogEvent]:
 
 @dataclass
 class Seen:
-    """What a request body holds, in its order: `("call", id)`, `("result", id)` or `("words", text)`."""
+    """The contents of a request body in order: `("call", id)`, `("result", id)` or `("words", text)`."""
 
     items: list[tuple[str, str]] = field(default_factory=list)
 
@@ -278,7 +278,7 @@ class Seen:
 
 
 def seen(sent: bytes) -> Seen:
-    """Read a body of any family."""
+    """Parse a body of any family."""
     found = Seen()
     read = json.loads(sent)
     if "contents" in read:
@@ -312,7 +312,7 @@ def _of_responses(item: dict[str, Any]) -> list[tuple[str, str]]:  # Any: an ite
 
 
 def _parts(contents: list[Any]) -> Iterable[tuple[str, str]]:  # Any: contents of a body under test
-    """The items of `contents`, where calls and results pair by position: each gets its number as its id."""
+    """Return the items of Gemini `contents`. Calls and results pair by position, so their ids are numbers."""
     counts = {"functionCall": count(), "functionResponse": count()}
     for part in (part for content in contents for part in content["parts"]):
         held = next((key for key in counts if key in part), None)
@@ -336,7 +336,7 @@ def _item(block: dict[str, Any]) -> tuple[str, str]:  # Any: a block of a body u
 
 
 def owed(messages: Sequence[Message], ledger: Ledger) -> list[ToolResult]:
-    """The real results a transcript owes its reader, each once: for histories without repeated call ids.
+    """Return the real results that a transcript must contain, each once, for histories without repeated call ids.
 
     For a call: what came after its seal, else what the ledger recorded, else the first real block. For a
     result without its call: what the ledger recorded if it knows the call, else each different one. A late

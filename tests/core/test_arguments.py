@@ -1,4 +1,4 @@
-"""Arguments are judged before a tool runs, and a hostile schema can do nothing but be refused."""
+"""Check the validation of tool arguments and the rejection of hostile schemas."""
 
 import os
 import socket
@@ -193,7 +193,7 @@ def test_the_order_of_errors_does_not_depend_on_the_hash_seed() -> None:
 
 @pytest.fixture
 def listener() -> Iterator[tuple[int, list[bytes]]]:
-    """A loopback port that remembers who connects."""
+    """Listen on a loopback port and record connections."""
     hits: list[bytes] = []
     server = socket.create_server(("127.0.0.1", 0))
 
@@ -253,7 +253,7 @@ def formula(levels: int, leaf: JsonValue) -> JsonValue:
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
 def test_errors_within_recursive_choices_are_listed_only_if_cheap(keyword: str) -> None:
-    """Each level reaches the next by two arms. Whether arguments are valid is told at any depth."""
+    """Each level has two arms with the next. Validity is decided at any depth."""
     member: JsonValue = {"of": {"$ref": "#/$defs/formula"}}
     arms: JsonValue = [
         {"type": "object", "properties": member, "required": ["of"]},
@@ -276,7 +276,7 @@ def test_errors_in_a_tree_are_reported_at_any_depth() -> None:
 
 
 def doubled(levels: int, key: str = "$ref", by: str | None = None) -> dict[str, JsonValue]:
-    """A schema that comes to two to the power of `levels` parts. `by` names the parts; else they are found by path."""
+    """Return a schema that expands to 2**levels parts, referenced by the keyword `by` or by path."""
     name = {None: "#/$defs/d{}", "$id": "urn:d{}"}.get(by, "#d{}")
     if key == "$dynamicRef":
         name, by = "#d{}", "$dynamicAnchor"
@@ -291,7 +291,7 @@ def doubled(levels: int, key: str = "$ref", by: str | None = None) -> dict[str, 
 
 
 def chained(levels: int, *, backwards: bool = False) -> dict[str, JsonValue]:
-    """A schema whose references lead `levels` deep, one after the other."""
+    """Return a schema with a chain of `levels` references."""
     numbers = range(levels, -1, -1) if backwards else range(levels + 1)
     defs: dict[str, JsonValue] = {
         f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}]} if n < levels else {} for n in numbers
@@ -300,7 +300,7 @@ def chained(levels: int, *, backwards: bool = False) -> dict[str, JsonValue]:
 
 
 def unevaluated(levels: int) -> dict[str, JsonValue]:
-    """A schema of which each level reads the one below twice."""
+    """Return a schema in which each level evaluates the next one twice."""
     schema: dict[str, JsonValue] = {"properties": {"a": {}}}
     for _ in range(levels):
         schema = {"allOf": [schema], "unevaluatedProperties": False}

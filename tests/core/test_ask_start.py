@@ -1,4 +1,4 @@
-"""Where an ask begins in a log: from there a reader is shown what a reader of the whole log is."""
+"""Check that publishing from the start of an ask gives the same events as publishing the complete log."""
 
 from actors.core.log.events import AskStarted, LogEvent, Opened, SwitchQueued, TurnEnded, TurnStarted
 from actors.core.session.ask_start import AskStart

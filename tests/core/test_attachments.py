@@ -1,4 +1,4 @@
-"""A request holds so many attachments, each document by a name of its own; what was sent keeps place and name."""
+"""Check the attachment limits of a request and the names and stable places of documents."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def page(number: int) -> Media:
 
 
 def used(call_id: str, *media: Media) -> tuple[Message, Message]:
-    """A call, and its result with these media."""
+    """Return a call and its result with these media."""
     return Message("assistant", [ToolCall(call_id, "scan")]), Message(
         "tool", [ToolResult(call_id, "seen", media=media)]
     )
@@ -57,7 +57,7 @@ def sent(rendered: Rendered) -> Any:  # Any: the messages of a body under test
 
 
 def attached(rendered: Rendered) -> list[tuple[str, str]]:
-    """The attachments of a body of Bedrock's, in order: the kind, and the name of a document."""
+    """Return the attachments of a Bedrock body in order: the kind, and the name of a document."""
     return [found for message in sent(rendered) for found in _attached(message["content"])]
 
 
@@ -75,7 +75,7 @@ def names(rendered: Rendered) -> list[str]:
 
 
 def titling(titles: list[str]) -> Encoder:
-    """A family that writes nothing and notes the names of attachments."""
+    """A family that writes nothing and records the titles of attachments."""
 
     class Titling(Recorder):
         def write_media(self, media: Media, title: str) -> None:

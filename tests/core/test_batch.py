@@ -1,4 +1,4 @@
-"""The calls of one message are sorted before anything runs: run, refused with a reason, or denied."""
+"""Check how the calls of a message are classified: run, rejected with a reason, deferred or denied."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from actors.core.values.content import ToolCall
 
 @dataclass(frozen=True)
 class Reader:
-    """A tool that wants a path."""
+    """A tool that requires a path."""
 
     approval: Literal["allow", "ask", "deny"] = "allow"
     is_external: bool = False

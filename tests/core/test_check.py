@@ -1,4 +1,4 @@
-"""Check what the judge says about a fault, and the requests that it accepts. `tests/rules` breaks each rule."""
+"""Check how the judge describes a fault and which requests it accepts. `tests/rules` breaks each rule."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A fault that leaves the core names the calls of the history, whatever ids the provider would have seen."""
+"""Check that reported faults name canonical call ids instead of provider ids."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ HISTORY = History(
 
 
 class Forgetful:
-    """A writer with a mistake: it leaves out the last result of each batch."""
+    """A faulty writer that omits the last result of each batch."""
 
     def __init__(self, real: Writer) -> None:
         self._real = real

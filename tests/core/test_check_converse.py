@@ -1,4 +1,4 @@
-"""Bedrock's judge is a fold too, and reads anything at all."""
+"""Check that the Bedrock judge is a fold and never raises."""
 
 import json
 from typing import Any

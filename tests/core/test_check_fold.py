@@ -1,4 +1,4 @@
-"""The judge is a fold: in pieces or as a whole it says the same, and it may be asked twice.
+"""Check that the judge is a fold: the verdict does not depend on the pieces, and states can be extended twice.
 
 The conversations here are drawn from a small stock of right and wrong messages with few ids, so that every
 kind of mispairing comes up, across the cuts too.
@@ -115,7 +115,7 @@ def block_pieces(messages: Sequence[Json]) -> list[str]:
 
 
 def glued(pieces: Sequence[str], cuts: set[int]) -> list[bytes]:
-    """Return the pieces joined, but for the places to cut at."""
+    """Return the pieces joined, except at the cuts."""
     fragments: list[str] = []
     for index, piece in enumerate(pieces):
         if not fragments or index in cuts:

@@ -122,7 +122,7 @@ def test_gemini_contents_get_the_same_verdict_in_pieces_and_whole(
 
 
 def _fragments(contents: list[Json], data: st.DataObject) -> list[str]:
-    """The contents in fragments, each content left open at its parts."""
+    """Return the contents as fragments, each left open after a part."""
     pieces: list[str] = []
     for content in contents:
         opening = ("]}," if pieces else "") + json.dumps({**content, "parts": []})[:-2]

@@ -1,4 +1,4 @@
-"""The judge counts a request's cache marks, and knows where none may stand."""
+"""Check how the judge counts cache marks and where it forbids them."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A fragment is parsed in one of two ways, and what is refused in either is refused.
+"""Check that the fast and the strict parser of fragments reach the same verdict.
 
 The first parser is quick, and the judge only accepts what it gives; the strict one must take that to the same state.
 `tests.conftest` has that compared for every fragment of every test. Here each planted mistake is shown to both, and
@@ -81,7 +81,7 @@ BESIDE = {
 
 
 def pieces(body: Json, dialect: Dialect) -> list[bytes]:
-    """Return a request's messages as the fragments of a lane, one each; none where no lane could have them."""
+    """Return the messages of a request as lane fragments, or none if a lane cannot contain them."""
     messages, key = body.get(container(dialect)), OPEN.get(dialect.family)
     if not isinstance(messages, list):
         return []
@@ -94,7 +94,7 @@ def pieces(body: Json, dialect: Dialect) -> list[bytes]:
 
 
 def whole(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> list[Fault]:
-    """Return what the judge finds; in tests it always reads whole, and compares."""
+    """Return the faults. In tests the judge always runs both parsers and compares them."""
     state, faults = start(dialect), list[Fault]()
     for fragment in fragments:
         state, found = extend(state, fragment)
@@ -103,7 +103,7 @@ def whole(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> 
 
 
 def first(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> bool:
-    """Say whether the first reading takes all of it, alone."""
+    """Return True if the fast parser alone accepts all fragments."""
     state: CheckState | None = start(dialect)
     for fragment in fragments:
         assert state is not None
@@ -203,7 +203,7 @@ for *_, sanitised, dialect in PLANTED:
 
 
 def _read(text: str) -> object:
-    """Return what ingestion would let in of some JSON; whatever else it is, is none of a fragment's business."""
+    """Return JSON as ingestion would accept it, since fragments contain nothing else."""
     try:
         return parse(text.encode())
     except JsonRefused:

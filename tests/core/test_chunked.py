@@ -1,4 +1,4 @@
-"""Chunked vectors: a vector holds what was appended, in order, and an older one never changes."""
+"""Check that chunked vectors keep appended items in order and that older versions never change."""
 
 import pytest
 from hypothesis import given

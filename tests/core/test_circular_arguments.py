@@ -1,4 +1,4 @@
-"""Arguments that refer to themselves, or are hostile otherwise: a bounded object on every wire, the same each time."""
+"""Check that circular and hostile arguments become a bounded, deterministic object on every wire."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
 
 
 def circular() -> dict[str, Any]:  # Any: holds itself
-    """Arguments that hold themselves, a list that holds itself, and something sound beside both."""
+    """Return arguments with two cycles and a valid value."""
     around: list[object] = [1]
     around.append(around)
     arguments: dict[str, Any] = {"path": "notes.txt", "list": around}  # Any: as above
@@ -59,7 +59,7 @@ def asked(arguments: object) -> list[Message]:
 
 
 def sent(arguments: object, name: str) -> tuple[bytes, Any]:  # Any: JSON
-    """Return the body of a request with a call of these arguments, judged, and the arguments in it."""
+    """Return the validated body of a request with a call of these arguments, and the arguments in it."""
     body = encode(
         render(History(asked(arguments)), Ledger(), PROFILES[name], binding=READERS[name]), model="m"
     )

@@ -1,4 +1,4 @@
-"""What a log that breaks off leaves to be done."""
+"""Check which work is left after a log that breaks off."""
 
 import pytest
 

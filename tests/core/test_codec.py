@@ -1,4 +1,4 @@
-"""What is written to a log comes back as it was; what is not an event of this version is refused."""
+"""Check that log events round-trip and that invalid events are rejected."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ def test_an_unknown_version_is_rejected(version: object) -> None:
 def changed(
     record: bytes, way: tuple[int, ...], other: Any, in_message: bool = False
 ) -> bytes:  # Any: msgpack
-    """The record with one value replaced, or left out (`...`) with all behind it in its list."""
+    """Return the record with a value replaced, or its list truncated before the value (`...`)."""
     root: Any = msgpack.decode(record)  # Any: walked by the way
     said: Any = msgpack.decode(root[1][3]) if in_message else root
     *path, last = way
@@ -188,7 +188,7 @@ def test_a_message_error_names_the_field_and_its_value(way: tuple[int, ...], oth
 
 
 def places(value: object, way: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
-    """Every place in a msgpack value, its own included."""
+    """Yield every path in a msgpack value, including its root."""
     below = enumerate(value) if isinstance(value, list) else ()
     return [way, *(place for at, item in below for place in places(item, (*way, at)))]
 
@@ -197,7 +197,7 @@ OTHERS = ["", "x", "lost", "model", 0, -1, True, None, 1.5, [], ["x"], b"", b"{}
 
 
 def damaged(event: LogEvent, at: int, other: object) -> bytes:
-    """An event's record with one value replaced, or some left out; in its message every other time."""
+    """Return an event's record with a value replaced or omitted, every other time within its message."""
     record = encode_event(event)
     said = event.message if at % 2 == 0 and isinstance(event, RoundEnded) else None
     in_message = isinstance(said, bytes)

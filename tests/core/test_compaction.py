@@ -1,4 +1,4 @@
-"""A history that was made shorter renders without a fault, and every real result is told, or summarised by name."""
+"""Check that compacted histories are valid and that every real result is sent or named in a summary."""
 
 from random import Random
 
@@ -49,7 +49,7 @@ WORDS = "The user wants the weather. hist_tool_2 said rain."
 
 
 def compacted(session: Simulated, settings: Compaction, words: str = WORDS) -> bool:
-    """Shorten and summarise a session as it stands; say whether there was something to summarise."""
+    """Shorten and summarise a session. Return True if there was something to summarise."""
     state = session.state
     said = state.history.since(0)
     stop = messages_to_summarise(said, settings.keep_turns, len(said))
@@ -62,7 +62,7 @@ def compacted(session: Simulated, settings: Compaction, words: str = WORDS) -> b
 
 
 def untold(session: Simulated) -> set[str]:
-    """Return the real results that the model is neither shown nor told of, by name in a summary."""
+    """Return the real results that are neither sent nor named in a summary."""
     messages = session.state.history.since(0)
     shown = {call.id for message in messages for call in message.calls}
     summed = " ".join(message.text for message in messages if message.role == "user")
@@ -98,7 +98,7 @@ def test_compacted_histories_are_shorter_and_valid_in_every_dialect() -> None:
 
 @pytest.fixture
 def session() -> Simulated:
-    """Three turns, each with a call of a tool that returned much."""
+    """Return a session of three turns, each with a large tool result."""
     made = Simulated()
     made.write(Opened("s", "t"))
     for turn in (1, 2, 3):

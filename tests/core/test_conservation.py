@@ -1,4 +1,4 @@
-"""No result is lost, repeated or replaced, and every call has its answer, whatever the conversation was."""
+"""Check that rendering never loses, repeats or replaces a result and answers every call."""
 
 import re
 from base64 import b64decode
@@ -51,12 +51,12 @@ def marks(text: str) -> Counter[str]:
 
 
 def told(rendered: Rendered) -> Counter[str]:
-    """The marks a reader is shown, and those that wait for the next human message."""
+    """Return the marks in the request, and those that wait for the next user message."""
     return marks(shown(rendered))
 
 
 def shown(rendered: Rendered) -> str:
-    """All that a reader is shown, and what waits for the next human message."""
+    """Return the content of the request, and the content that waits for the next user message."""
     carried = rendered.lane._state.carried
     return text(rendered).decode() + "".join(
         block.text if isinstance(block, Text) else f'{block.data}"' for block in carried
@@ -64,18 +64,18 @@ def shown(rendered: Rendered) -> str:
 
 
 def is_marked(media: Media) -> bool:
-    """Whether this is an image that a generated result alone holds."""
+    """Return True for an image that only generated results contain."""
     return media.media_type == "image/png" and b64decode(media.data).startswith(b"I")
 
 
 def apart(report: Report) -> int:
-    """How many calls can be told from each other: by their ids, or by position where the protocol has none."""
+    """Count the distinguishable calls: by id, or by position if the protocol has no ids."""
     ids = report.emitted_calls
     return len(ids) if dialect(report.dialect).ids.style == "none" else len(set(ids))
 
 
 def kept(messages: list[Message]) -> list[Message]:
-    """The messages as they are at rest: lone surrogates have no bytes."""
+    """Return the messages in their stored form, in which lone surrogates are replaced."""
     return [unpack(pack(message)) for message in messages]
 
 
@@ -84,7 +84,7 @@ def real(result: ToolResult) -> str:
 
 
 def repeats(messages: list[Message]) -> bool:
-    """Whether an id names several calls, or none: it is empty."""
+    """Return True if an id is repeated or empty."""
     ids = [call.id for message in messages for call in message.calls]
     answered = [result.call_id for message in messages for result in message.results]
     return len(set(ids)) < len(ids) or "" in (*ids, *answered)
@@ -128,7 +128,7 @@ def every_call_is_answered_once_after_it_and_in_call_order(rendered: Rendered) -
 
 
 def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered) -> None:
-    """Both at once, since a render costs more than a look at it; the messages as they are at rest."""
+    """Check both properties of one render. The messages are in their stored form."""
     each_real_result_is_told_once(messages, ledger, rendered)
     every_call_is_answered_once_after_it_and_in_call_order(rendered)
 
@@ -421,5 +421,5 @@ def test_each_result_in_a_body_has_its_recorded_content(name: str) -> None:
 
 
 def _whole(words: str, recorded: str, has_media: bool) -> bool:
-    """Whether a result says what was recorded, and no more than a word on its media."""
+    """Return True if a result contains the recorded text and at most a note on its media."""
     return words.startswith(recorded + "\n[") or words == recorded if has_media else words == recorded

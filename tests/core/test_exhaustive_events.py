@@ -1,4 +1,4 @@
-"""A `match` over all events is exhaustive for both type checkers, so what is added is missed where it is forgotten.
+"""Check that a `match` over all events is exhaustive, so type checkers report a forgotten event.
 
 mypy checks this file with the tree, and pyright checks it with the package. Each comment that ignores an error is an
 error itself once a type checker finds nothing to ignore.

@@ -1,4 +1,4 @@
-"""Fair queueing: by weight among tenants, alike among sessions, and nobody is left to wait for ever."""
+"""Check fair queueing: weighted between tenants, equal between sessions, without starvation."""
 
 from collections import Counter, deque
 from typing import ClassVar, TypeAlias
@@ -92,7 +92,7 @@ def test_an_idle_tenant_accumulates_no_credit() -> None:
 
 
 class Named(str):
-    """A name that counts how often it is looked at: compared, or looked up."""
+    """A name that counts its comparisons and hashes."""
 
     __slots__ = ()
     seen: ClassVar[int] = 0

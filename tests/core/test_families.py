@@ -1,4 +1,4 @@
-"""A profile that a file may describe, whatever an operator changed in it, writes requests that its judge takes."""
+"""Check that every profile that a file may describe produces valid requests."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ SETS: Mapping[tuple[str, str], tuple[list[str], ...]] = {
 
 
 def choices() -> set[tuple[str, str, Any]]:  # Any: as above
-    """Return each field of any family that has a choice of values, with each of them."""
+    """Return each field with a choice of values, for every family, with its values."""
     records = [(name, getattr(p, name)) for p in PROFILES.values() for name in p.__struct_fields__]
     return {
         (concern, field, value)
@@ -64,7 +64,7 @@ def _values(hint: Any) -> tuple[Any, ...]:  # Any: a type, and what it takes
 
 
 def variants() -> list[Table]:
-    """Return tables that change a field each, whether or not a family can write it."""
+    """Return tables that each change one field, whether or not a family supports the value."""
     single = sorted(choices(), key=str)
     demands = [{"required": value, "placeholder": STAND_IN} for value in ("with_calls", "before_calls")]
     return [
@@ -114,7 +114,7 @@ def test_values_that_a_family_supports_are_encoded_and_valid(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_a_profile_has_only_values_that_its_family_supports(name: str) -> None:
-    """Those that are made of another by `replace` too, which the type checker does not look into."""
+    """This includes profiles built with `replace`, which type checkers do not check."""
     for concern, record in [(field, getattr(PROFILES[name], field)) for field in CONCERNS]:
         assert isinstance(record, get_type_hints(type(PROFILES[name]))[concern])
         types = get_type_hints(type(record))

@@ -1,4 +1,4 @@
-"""Histories and tables: older versions stay true, newer ones cost nothing, whatever is done to either."""
+"""Check persistent histories and tables: older versions never change and newer ones share their data."""
 
 from collections.abc import Callable
 

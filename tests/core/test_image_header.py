@@ -1,4 +1,4 @@
-"""The header of an image tells its type and size, whatever it is labelled with; a damaged file is known as one."""
+"""Check that the type and size of an image are read from its header and that damage is detected."""
 
 from base64 import b64encode
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""Images that are too large, by themselves or among many, leave a note; what was sent stays, so a few stay a few."""
+"""Check the limits on image size and count: excess images become notes and sent images stay."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ def photos(count: int, width: int = 900, height: int = 900) -> list[Media]:
 
 
 def shown(media: list[Media]) -> list[Message]:
-    """Return a call whose result holds these media."""
+    """Return a call with these media in its result."""
     return [
         Message("user", [Text("Look.")]),
         Message("assistant", [ToolCall("c1", "camera")]),
@@ -190,7 +190,7 @@ async def test_a_damaged_image_in_an_ask_is_rejected_and_the_session_continues()
 
 @tool
 def camera() -> list[object]:
-    """Take pictures, of which one is wrongly labelled, one damaged and one far too large."""
+    """Return pictures: one mislabelled, one damaged and one far too large."""
     return [
         Media("image/jpeg", png_base64(5, 5)),
         Media("image/png", png_base64(6, 6)[:-8]),

@@ -1,4 +1,4 @@
-"""Whatever a tool returns becomes bounded, deterministic JSON, with a mark where something was cut or has no form."""
+"""Check that any tool result becomes bounded, deterministic JSON with markers for omissions."""
 
 import asyncio
 import os

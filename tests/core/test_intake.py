@@ -1,4 +1,4 @@
-"""A report stays short, whatever a transcript holds."""
+"""Check that import reports stay short for any transcript."""
 
 from actors.core.values.intake import KINDS, LISTED, ReportBuilder
 

@@ -1,4 +1,4 @@
-"""What is read as JSON is exact or refused, and what is written is compact and in order."""
+"""Check that JSON is read exactly or rejected, and written compactly and in order."""
 
 import json
 from math import inf, nan

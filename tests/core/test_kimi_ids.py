@@ -1,4 +1,4 @@
-"""Kimi counts the calls of a conversation in their ids. Its own stay as they are, and no number is given twice."""
+"""Check Kimi's call ids, which number the calls of a conversation: native ids stay and numbers are unique."""
 
 import json
 import re
@@ -20,7 +20,7 @@ FORM = re.compile(r"functions\.(\w+):(\d+)")
 
 
 def made(number: int, native: str = "", by: Binding = OPENAI, name: str = "read") -> Message:
-    """A model's message with one call, under the provider's own id if it gave one."""
+    """Return a model message with one call, and a native id if the provider gave one."""
     seal = ProviderState("call_id", quote(native), by) if native else None
     return Message(
         "assistant", [ToolCall(CallId(f"hist_tool_{number}"), name, {"n": number}, native=seal)], origin=by
@@ -28,7 +28,7 @@ def made(number: int, native: str = "", by: Binding = OPENAI, name: str = "read"
 
 
 class Session(Simulated):
-    """A session in which each message with a call gets its result at once."""
+    """A session that answers every call immediately."""
 
     def asked(self, message: Message) -> None:
         (call,) = message.calls
@@ -38,7 +38,7 @@ class Session(Simulated):
         self.write(Scheduled(call.id, call.name), Returned(call.id, quote("ok")))
 
     def ids(self) -> list[str]:
-        """The call ids that Kimi sees now, each answered under the same one."""
+        """Return the call ids in the request; each result has the same id."""
         rendered = self.send(KIMI)
         assert refused(rendered) is None
         messages = json.loads(b"[%b]" % text(rendered))

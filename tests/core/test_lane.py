@@ -1,4 +1,4 @@
-"""A lane only grows, costs only what is new, and is the same bytes whenever and wherever it is made."""
+"""Check that lanes only grow, render only new messages and are reproducible byte for byte."""
 
 import json
 import os
@@ -53,7 +53,7 @@ either_dialect = pytest.mark.parametrize("binding", BINDINGS, ids=lambda binding
 
 
 def assert_lanes_hold(session: Simulated) -> None:
-    """Each request is accepted, and begins with what the same epoch of its lane sent before."""
+    """Check that each request is accepted and extends the previous request of its epoch."""
     assert broken(session) is None
 
 

@@ -1,4 +1,4 @@
-"""What refusals teach of a model is said in the form of the table that makes it permanent."""
+"""Check the configuration entries suggested for facts learned from rejections."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""What is known about a tool call only grows; repeats and strange orders of news change nothing."""
+"""Check that a ledger only grows and ignores repetition and order of events."""
 
 from itertools import permutations
 

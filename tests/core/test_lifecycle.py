@@ -1,4 +1,4 @@
-"""The life of a session, as its table tells it: every row of `actors.core.session.lifecycle`, and what follows."""
+"""Check every row of the lifecycle table in `actors.core.session.lifecycle`, and its invariants."""
 
 from itertools import product
 from typing import get_args

@@ -1,4 +1,4 @@
-"""List prices and windows from the package `genai-prices`: they fill gaps, are shown, and change no request."""
+"""Check list prices and windows from `genai-prices`: they fill gaps and change no request."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def weather(city: str) -> str:
 
 @pytest.fixture
 def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Run a test as where the package is not installed."""
+    """Run a test as if the package were not installed."""
     monkeypatch.setattr(pricing, "is_installed", lambda: False)
     listing.cache_clear()
     yield
@@ -53,7 +53,7 @@ def script() -> list[Turn]:
 async def asked(
     folder: Path, lines: str = "", **options: Any
 ) -> tuple[AskResult, Preview, list[bytes]]:  # Any: arguments of `Runtime`
-    """Return what comes of an ask with a tool, a preview after it, and the bodies of its requests."""
+    """Return the result of an ask with a tool, a preview after it, and the request bodies."""
     server, file = AnthropicServer(script()), folder / "actors.toml"
     with anyio.fail_after(60):
         async with serve(server):

@@ -1,4 +1,4 @@
-"""How much memory this process may use, read from trees of files as Linux has them."""
+"""Check how the memory limit of the process is read from Linux files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The ids that a provider sees of calls it did not make have its own form, in every dialect that has one."""
+"""Check that foreign calls get ids in the form of each dialect."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Thinking, words, calls and results in one message: every dialect takes it in order, and no loss goes uncounted."""
+"""Check messages that mix thinking, text, calls and results: order is kept and losses are counted."""
 
 import pytest
 
@@ -36,7 +36,7 @@ every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
 
 
 def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
-    """A message of `maker` that thinks, says, calls, has the result, says more and calls again."""
+    """Return a message of `maker` with thinking, text, a call, its result, more text and another call."""
     kind, data = SEALS.get(dialect.reasoning.carrier, ("signature", quote(SIGNED)))
     blocks: list[Block] = [
         Thinking("a thought", ProviderState(kind, data, maker)),
@@ -103,7 +103,7 @@ def test_text_before_between_and_after_calls_is_sent_once_and_in_order(name: str
 
 
 def sent_as(dialect: Dialect) -> list[str]:
-    """Return the order of texts and calls that a family's messages can express."""
+    """Return the order of texts and calls that the family can express."""
     if dialect.family == "openai_chat":  # text stands in one field, calls in another
         return ["alpha\n\nbeta\n\ngamma", "call", "call"]
     if dialect.turns.calls_last:  # items behind a call would part it from its result (OAR-04)

@@ -1,4 +1,4 @@
-"""The table of model facts: which row describes a name, and what an encoder makes of it."""
+"""Check the table of model facts: the row of each name and its effect on encoders."""
 
 import json
 from typing import Any

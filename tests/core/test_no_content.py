@@ -1,4 +1,4 @@
-"""What counts as an answer without content: pure, over every form of call that chat templates have."""
+"""Check which answers have no content, for every call form of chat templates."""
 
 import re
 

@@ -55,7 +55,7 @@ def assert_normal(said: History) -> None:
 
 
 def answers(said: History) -> dict[str, object]:
-    """What each call was answered with, by its id."""
+    """Return the content of each call's completion by call id."""
     known = said.ledger.interactions()
     return {item.call_id: None if item.completion is None else item.completion.content for item in known}
 

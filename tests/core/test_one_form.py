@@ -1,4 +1,4 @@
-"""A message has one object form and one byte form, and nothing is turned back into what it was.
+"""Check that each message is encoded once and decoded once per lane.
 
 Counted from an ask's text to the requests and the log: each message is encoded once in its life, each lane that sends
 it decodes it once, and the history and the log hold the bytes that were made.
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Counting:
-    """A codec of messages that counts them: as an encoder what it encodes, as a decoder what it decodes."""
+    """A message codec that counts encoded and decoded messages."""
 
     def __init__(self, real: Any) -> None:  # Any: msgspec's encoder or decoder
         self._real = real

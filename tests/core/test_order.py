@@ -1,4 +1,4 @@
-"""Where reasoning is bound to its prefix, it goes back only behind what the model said, as it said it."""
+"""Check that bound reasoning is sent only after the unchanged output that preceded it."""
 
 import pytest
 
@@ -22,7 +22,7 @@ every_bound = pytest.mark.parametrize("name", BOUND)
 
 
 def state(name: str, mark: str) -> str:
-    """What a provider seals: an opaque word, or a whole item."""
+    """Return a seal in the provider's form: an opaque string or a complete item."""
     if name != "openai_responses":
         return f"mark-{mark}"
     return f'{{"type":"reasoning","id":"rs_{mark}","summary":[],"encrypted_content":"mark-{mark}"}}'
@@ -34,7 +34,7 @@ def thought(name: str, mark: str) -> Thinking:
 
 
 def call(name: str, number: int, native: str | None = None, raw: str | None = None) -> ToolCall:
-    """A call under an id that its provider takes, unless another is given."""
+    """Return a call with a valid native id unless another one is given."""
     seal = ProviderState("call_id", quote(f"native_{number}" if native is None else native), READERS[name])
     return ToolCall(f"c{number}", "read", {"p": 1}, native=seal, raw=raw)
 
@@ -46,7 +46,7 @@ def said(name: str, *blocks: Block) -> list[Message]:
 
 
 def sent(name: str, *blocks: Block, binding: Binding | None = None) -> tuple[list[str], Rendered]:
-    """Return the marks of the reasoning that goes out, in order, and the render."""
+    """Return the marks of the sent reasoning in order, and the render."""
     rendered = cold(said(name, *blocks), Ledger(), binding or READERS[name])
     assert refused(rendered) is None
     marks = sorted("abc", key=lambda mark: text(rendered).find(f"mark-{mark}".encode()))

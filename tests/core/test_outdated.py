@@ -1,4 +1,4 @@
-"""A lane whose system prompt or tools changed begins an epoch with its next request, where reasoning is bound to it."""
+"""Check that a changed system prompt or tool list starts an epoch if reasoning is bound to it."""
 
 import pytest
 
@@ -16,7 +16,7 @@ SEALS = {"anthropic": "signature", "bedrock": "bedrock_reasoning"}
 
 
 def said(number: int, binding: Binding) -> tuple[AskStarted, RoundEnded]:
-    """A question, and an answer that was thought about."""
+    """Return a question and an answer with thinking."""
     thought = Thinking(
         f"THOUGHT{number}", ProviderState(SEALS.get(binding.dialect, "signature"), quote("c2ln"), binding)
     )
@@ -27,7 +27,7 @@ def said(number: int, binding: Binding) -> tuple[AskStarted, RoundEnded]:
 
 
 def spoken(binding: Binding) -> Simulated:
-    """A session whose model was sent what it had thought."""
+    """Return a session that has sent thinking back to its model."""
     session = Simulated()
     session.write(Opened("s", "t", preamble="one"))
     asked, answered = said(1, binding)

@@ -1,4 +1,4 @@
-"""How much a backend is sent: within its minute, its places, its share of retries, and not at all while it is down."""
+"""Check the pacing of a backend: minute budgets, concurrency, retry budget and circuit breaker."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Each result pairs with the only call it can be about, where ids repeat or are missing."""
+"""Check the pairing of calls and results when ids repeat or are missing."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A batch with results missing or repeated: each real result is sent once, in order, unchanged, in every dialect."""
+"""Check batches with missing or repeated results: real results are sent once, in order, unchanged."""
 
 from itertools import permutations
 

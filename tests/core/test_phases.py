@@ -1,5 +1,4 @@
-"""A session's life, as its table tells it: every row of `actors.core.session.phases`, and what follows from all of
-them."""
+"""Check every row of the phase table in `actors.core.session.phases`, and its invariants."""
 
 from itertools import product
 from random import Random

@@ -1,4 +1,4 @@
-"""Ids and names as a provider sees them: of its form, never two alike, and always the same."""
+"""Check projected ids and names: valid for the provider, distinct and stable."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A value that does not fit its schema is read otherwise only where exactly one reading fits, and never if it fits."""
+"""Check that an invalid value is converted only if exactly one reading is valid."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A ledger made from blocks alone says what the blocks support, and nothing else."""
+"""Check that a ledger recovered from blocks contains only facts supported by them."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ CALL = Message("assistant", [ToolCall("c1", "read", {"a": 1})])
 
 
 def recover(messages: list[Message]) -> Ledger:
-    """The ledger of messages that came without one."""
+    """Return the ledger recovered from messages alone."""
     return History(messages).ledger
 
 

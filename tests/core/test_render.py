@@ -1,4 +1,4 @@
-"""The walk: of each message what its target can hold, every call answered behind it, and the dialect's roles."""
+"""Check the render walk: supported blocks, results after their calls, and the roles of the dialect."""
 
 import dataclasses
 import re
@@ -159,7 +159,7 @@ def test_blocks_before_a_call_stay_with_that_call() -> None:
 
 
 def _unnumbered(block: object) -> object:
-    """What was said, but for the numbers of the attachments that follow: they count anew behind each result."""
+    """Return a block without attachment numbers, which restart after each result."""
     if isinstance(block, Answer):
         return dataclasses.replace(block, words=re.sub(rb"Attachment \d+", b"Attachment", block.words))
     if isinstance(block, Text):
@@ -187,7 +187,7 @@ def thought(
     dialect: Dialect = ANTHROPIC,
     state: RenderState | None = None,
 ) -> list[object]:
-    """What is left of a message."""
+    """Return the rendered blocks of a message."""
     reader = CLAUDE if dialect is ANTHROPIC else OPENAI
     said, _ = walked([human(), message], dialect, reader=reader, policy=policy, state=state)
     return list(said[1][1])
@@ -310,7 +310,7 @@ IMAGE, DOCUMENT, SOUND = (
 
 
 def used(dialect: Dialect, *results: ToolResult) -> tuple[list[Answer], list[Said], Report]:
-    """What two calls are answered with, and what follows the results."""
+    """Return the results of two calls, and the blocks that follow them."""
     said, report = walked([human(), model(ONE, TWO), tool(*results), human()], dialect)
     at = next(at for at, (_, blocks) in enumerate(said) if any(isinstance(block, Answer) for block in blocks))
     return answers(said), said[at + 1 :], report
@@ -318,7 +318,7 @@ def used(dialect: Dialect, *results: ToolResult) -> tuple[list[Answer], list[Sai
 
 @every_dialect
 def test_media_of_results_stay_inside_or_follow_all_results(dialect: Dialect) -> None:
-    """Scenario 42: where a result cannot hold an image, it says that the image follows."""
+    """Scenario 42: if a result cannot hold an image, its text announces that the image follows."""
     first = ToolResult("c1", "seen", media=[IMAGE, SOUND])
     second = ToolResult("c2", {"a": 1}, media=[DOCUMENT])
     given_out, others, report = used(dialect, first, second)

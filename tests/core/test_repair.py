@@ -1,4 +1,4 @@
-"""Malformed arguments are read where nothing is guessed, and refused everywhere else."""
+"""Check that malformed arguments are repaired only without guessing."""
 
 import json
 
@@ -19,7 +19,7 @@ OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
 
 
 def repaired(raw: str) -> JsonObject | None:
-    """Return the object that malformed arguments are read as."""
+    """Return the object recovered from malformed arguments."""
     read = read_arguments(raw)
     return None if read is None else read[0]
 

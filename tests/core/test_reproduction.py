@@ -1,4 +1,4 @@
-"""What is written down of a refused request shows why it was refused, and nothing of what was said in it."""
+"""Check that the reproduction of a rejected request shows the fault without its content."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def refused(body: Any, name: str, why: str = "no", rule: str | None = None) -> R
 
 
 def whole(body: Any, name: str) -> RedactedRequest:
-    """Return what is written down where the judge finds nothing: else it leaves out what a test looks for."""
+    """Return the reproduction without a known fault; with one, the expected structure would be omitted."""
     with patch("actors.core.lanes.reproduction.check", return_value=[]):
         found = refused(body, name)
     assert not found.is_minimal

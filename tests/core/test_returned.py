@@ -1,4 +1,4 @@
-"""What a tool returned becomes words and media, whatever it was."""
+"""Check how returned values are split into text and media."""
 
 from dataclasses import dataclass
 
@@ -54,7 +54,7 @@ def test_nested_media_are_treated_as_data() -> None:
 
 @dataclass
 class Liar:
-    """Says it is an attachment."""
+    """An object whose `__class__` claims to be an attachment."""
 
     @property  # type: ignore[misc]  # what a hostile object does
     def __class__(self) -> type:

@@ -1,4 +1,4 @@
-"""A history that is rewound: what stays, which places there are, what lanes do, and what comes late of calls."""
+"""Check rewinding: remaining messages, valid places, lanes and late results."""
 
 import pytest
 
@@ -33,7 +33,7 @@ CLAUDE, GPT = READERS["anthropic"], READERS["openai_chat"]
 
 
 def turn(made: Simulated, number: int, *, is_late: bool = False) -> None:
-    """Have a question answered with the help of one call, whose result comes at once or not yet."""
+    """Record a turn with one call, whose result is present or pending."""
     made.write(AskStarted(number, pack(Message("user", [Text(f"Question {number}.")]))))
     made.write(TurnStarted(number, number, CLAUDE))
     made.send(CLAUDE)
@@ -49,7 +49,7 @@ def turn(made: Simulated, number: int, *, is_late: bool = False) -> None:
 
 @pytest.fixture
 def session() -> Simulated:
-    """A session of four turns, of which the third's call has not returned."""
+    """Return a session of four turns, with the third turn's call pending."""
     made = Simulated()
     made.write(Opened("s", "t", messages=(pack(Message("user", [Text("Before.")])),)))
     for number in (1, 2, 3, 4):

@@ -1,4 +1,4 @@
-"""Pools: who serves the next turn, and who comes after a failure."""
+"""Check which pool member serves the next turn, and which follows after a failure."""
 
 from collections import Counter
 

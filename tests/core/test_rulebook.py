@@ -1,4 +1,4 @@
-"""The rulebook and the dialects are data, and their pages in the docs are the same data."""
+"""Check that the generated reference pages match their data."""
 
 import runpy
 from pathlib import Path

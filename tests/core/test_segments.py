@@ -1,4 +1,4 @@
-"""A long text in pieces: the same bytes, and what was added long ago is not touched again."""
+"""Check that segmented texts keep their bytes and never touch old pages."""
 
 from itertools import pairwise
 from random import Random

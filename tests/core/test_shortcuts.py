@@ -1,4 +1,4 @@
-"""What was made quick says the same as what it replaced."""
+"""Check that optimised code paths agree with the plain ones."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""A session is the fold of its log."""
+"""Check that session state is the fold of its log."""
 
 import gc
 
@@ -162,7 +162,7 @@ def test_reading_a_log_renders_no_lane_until_one_is_requested() -> None:
 
 
 def test_consecutive_requests_are_rendered_together_with_their_boundaries() -> None:
-    """A host that wants words of the model between two of the user's has them where a request ended, and only there."""
+    """A filler separates consecutive user messages only at the end of a request."""
     asked: list[Binding] = []
 
     def counted(binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
@@ -186,7 +186,7 @@ def test_consecutive_requests_are_rendered_together_with_their_boundaries() -> N
 
 
 def test_a_gateways_lane_is_unchanged_when_its_upstream_becomes_known() -> None:
-    """Reasoning that was made through another backend goes back once this one has answered, not before."""
+    """Reasoning from another backend is sent only after this backend has answered."""
     router = next(each for each in BINDINGS if each.backend == "router")
     live = Simulated()
     live.write(Opened("s", "t"))
@@ -217,7 +217,7 @@ def test_an_unlogged_epoch_starts_with_the_next_request() -> (
 
 
 def test_replay_keeps_the_order_of_results_and_seals() -> None:
-    """Only the first of these calls ended before its request; a result behind a seal is late."""
+    """Only the first call ended before its request; a result after a seal is late."""
     first, second = CallId("hist_tool_1"), CallId("hist_tool_2")
     log: list[LogEvent] = [
         Opened("s", "t"),

@@ -1,4 +1,4 @@
-"""The classes of stream events, and the forms that are generated from them."""
+"""Check the classes of stream events, their JSON and their schema."""
 
 import json
 from typing import Any, get_args

@@ -1,4 +1,4 @@
-"""A turn ends, within its bounds, whatever comes of its steps; and only as its table says."""
+"""Check that a turn always ends within its bounds and only as its table allows."""
 
 from collections.abc import Generator, Iterator
 from itertools import pairwise
@@ -92,7 +92,7 @@ FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
 def played(
     conduct: Generator[Step, Outcome], outcomes: Iterator[Outcome]
 ) -> tuple[list[Step], CloseStep | None]:
-    """Send the outcomes in order. Return the steps asked for, and how it ended if it did."""
+    """Send the outcomes in order. Return the requested steps, and the end of the turn if it ended."""
     step = next(conduct)
     steps = [step]
     while not isinstance(step, CloseStep):
@@ -106,7 +106,7 @@ def played(
 
 
 def walks(depth: int, bounds: Bounds) -> Iterator[tuple[tuple[Outcome, ...], list[Step], CloseStep | None]]:
-    """Every sequence of possible outcomes to this depth, and what a turn makes of it."""
+    """Yield every sequence of possible outcomes up to this depth, with the steps of the turn."""
     pending: list[tuple[Outcome, ...]] = [()]
     while pending:
         taken = pending.pop()
@@ -139,7 +139,7 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
 
 
 def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
-    """Once in plain words, and before that once without old reasoning, if only that was refused at first."""
+    """Check for at most one plain rewrite, preceded by one without old reasoning if that was rejected."""
     rewrites = [step.plain for step in steps if isinstance(step, RewriteStep) and not step.media]
     refusals = [outcome.reasoning for outcome in taken if isinstance(outcome, TranscriptRefused)]
     allowed = [False, True] if refusals[:1] == [True] else [True]
@@ -176,7 +176,7 @@ def assert_media_are_left_out_thrice_at_most(taken: tuple[Outcome, ...], steps: 
 
 
 def has_run(taken: tuple[Outcome, ...]) -> bool:
-    """Say whether a batch was run to its end."""
+    """Return True if a batch was completed."""
     return any(
         isinstance(outcome, CallsResolved)
         or (isinstance(outcome, BatchOutcome) and not (outcome.external or outcome.approvals))
@@ -229,7 +229,7 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
 
 
 def endless(refused: int) -> Iterator[Outcome]:
-    """A model that calls tools far longer than any turn may go on."""
+    """Yield outcomes of a model that never stops calling tools."""
     for _ in range(100):
         yield from (Ready(), Answered(CALLS, ONE), BatchOutcome(refused))
 
@@ -400,7 +400,7 @@ UNPARSED = Answered(WORDS, ONE, "unparsed")
 
 
 def kinds(steps: list[Step]) -> list[str]:
-    """Return what was asked for between the first request and the end."""
+    """Return the kinds of the steps between the first request and the end."""
     return [type(step).__name__ for step in steps if not isinstance(step, RenderStep | GenerateStep)]
 
 

@@ -1,4 +1,4 @@
-"""What a request body says, read back by eye: its calls, its results and its words, in order, whatever the dialect."""
+"""Parse the calls, results and texts of a request body of any dialect."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ Json = Any  # JSON, walked by its own keys
 
 
 class Said(NamedTuple):
-    """One thing in a request: `kind` is `call`, `result` or `words`."""
+    """One item of a request: `kind` is `call`, `result` or `words`."""
 
     kind: str
     id: str
@@ -16,7 +16,7 @@ class Said(NamedTuple):
 
 
 def read(body: bytes) -> list[Said]:
-    """Return the calls, results and words of a body in the order in which they stand."""
+    """Return the calls, results and texts of a body in order."""
     request = json.loads(body)
     messages = next(request[key] for key in ("messages", "input", "contents") if key in request)
     return [said for message in messages for said in _message(message)]
