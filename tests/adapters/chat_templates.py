@@ -1,4 +1,4 @@
-"""Chat templates of open models as judges: what makes a template raise, or silently lose a message.
+"""Judge conversations by the chat templates of open models: a template may raise or lose a message.
 
 A self-hosted model sees a conversation through its chat template, which is a Jinja program of the model's author. Some
 refuse broken tool structure, others drop what they do not understand. The templates are those that the package
@@ -24,7 +24,7 @@ Json = dict[str, Any]  # a message is whatever it is
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """No template may change what it is given, but many build lists of their own."""
+    """A sandbox in which a template cannot change its input but may build lists."""
 
     def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
         if isinstance(obj, list) and attr == "append":
@@ -52,7 +52,7 @@ def template(name: str) -> Template:
 
 
 def missing(name: str) -> bool:
-    """Say whether there is no template of this name."""
+    """Return True if there is no template of this name."""
     return not _path(name).is_file()
 
 
@@ -62,7 +62,7 @@ def _path(name: str) -> Path:
 
 
 def readable(messages: Iterable[Json]) -> list[Json]:
-    """Return messages as templates want them: arguments as objects, and no content where there is none."""
+    """Return messages in the form that templates expect: arguments as objects, and no empty content."""
     return [_readable(message) for message in messages]
 
 
@@ -77,7 +77,7 @@ def _readable(message: Json) -> Json:
 
 
 def shown(name: str, messages: Iterable[Json], tools: list[Json]) -> str:
-    """Return what the model of this template would be shown.
+    """Render a conversation with the template of a model.
 
     Raises:
         TemplateError: The template refuses the conversation.
@@ -87,7 +87,7 @@ def shown(name: str, messages: Iterable[Json], tools: list[Json]) -> str:
 
 
 def refusal(name: str, messages: Iterable[Json], tools: list[Json], marks: Iterable[str] = ()) -> str | None:
-    """Return why a template does not take a conversation: its error, or the first mark it loses. None if it does."""
+    """Return the template's error or the first mark that it loses, or None if it renders the conversation."""
     try:
         text = shown(name, messages, tools)
     except (TemplateError, TypeError) as why:

@@ -1,4 +1,4 @@
-"""Bedrock's answers, written out by hand from the wire rules."""
+"""Build Bedrock answers from the wire rules."""
 
 from collections.abc import Mapping
 

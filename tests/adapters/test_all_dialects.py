@@ -1,4 +1,4 @@
-"""Many sessions at once, each switching at random over strict hosts of all dialects: no host refuses anything."""
+"""Run concurrent sessions that switch at random between strict hosts of all dialects."""
 
 from collections import Counter
 from random import Random
@@ -36,7 +36,7 @@ POOLS = {
 
 
 def hosts(random: Random) -> dict[str, LoopbackServer]:
-    """Return a strict host for each dialect, whose model gives random answers that all have content."""
+    """Return a strict host for each dialect, whose model gives random answers with content."""
     model = Model(random)
 
     def answering(name: str) -> Script:
@@ -53,7 +53,7 @@ def hosts(random: Random) -> dict[str, LoopbackServer]:
 
 
 def tools() -> list[Tool[..., Any]]:  # Any: any function
-    """One that returns, and one that does not."""
+    """Return a tool that returns and a tool that waits."""
 
     @tool
     async def work(name: str = "") -> str:
@@ -70,7 +70,7 @@ def tools() -> list[Tool[..., Any]]:  # Any: any function
 
 
 async def ask_and_switch(session: Session, random: Random, ends: Counter[str]) -> None:
-    """Ask now here and now there; some asks are ended on the way, and each that waits for ever is.
+    """Ask random backends. Cancel some asks, and every ask whose tool waits forever.
 
     No two sessions say the same: a host that remembers its reasoning by what stood before it must not mix them up.
     """

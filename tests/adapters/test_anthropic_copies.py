@@ -1,4 +1,4 @@
-"""Copies of Anthropic Messages that want thinking on every call turn, signed or not: a profile of one's own."""
+"""Check a custom profile for Anthropic-compatible hosts that require thinking with every call."""
 
 import tomllib
 from pathlib import Path
@@ -69,9 +69,7 @@ def test_foreign_calls_get_a_placeholder_only_on_compatible_hosts() -> None:
 
 @pytest.mark.parametrize("signature", ["", "c2ln"])
 @pytest.mark.parametrize("whole", [False, True])
-def test_thinking_of_a_compatible_host_is_sent_back_signed_or_not(
-    signature: str, whole: bool
-) -> None:
+def test_thinking_of_a_compatible_host_is_sent_back_signed_or_not(signature: str, whole: bool) -> None:
     message = _answered(signature=signature, thinking="Let me see…", whole=whole)
     block = bytes(dump({"type": "thinking", "thinking": "Let me see…", "signature": signature}))
     assert block in _sent(message, binding=ME)
@@ -85,7 +83,9 @@ def weather(city: str) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("signature", [None, ""])
-async def test_a_session_switches_to_a_compatible_host_with_thinking_and_back(tmp_path: Path, signature: str | None) -> None:
+async def test_a_session_switches_to_a_compatible_host_with_thinking_and_back(
+    tmp_path: Path, signature: str | None
+) -> None:
     copy = AnthropicServer(
         [Turn(Think("Hm.", signature), Call("weather", {"city": "Rome"})), Turn(Say("Mild."))],
         settings=AnthropicSettings(AnthropicProfile(reasoning=True)),
@@ -110,7 +110,7 @@ async def test_a_session_switches_to_a_compatible_host_with_thinking_and_back(tm
 
 
 def _answered(*, signature: str | None, thinking: str | None, whole: bool = False) -> Message:
-    """What a copy answers: thinking, if there is some, and a call."""
+    """Return an answer of a compatible host: optional thinking, and a call."""
     call = {"type": "tool_use", "id": "toolu_A", "name": "read", "input": {}}
     thought = {"type": "thinking", "thinking": thinking, "signature": signature}
     if whole:

@@ -1,4 +1,4 @@
-"""Anthropic answers: blocks in order, seals byte for byte, cumulative usage, errors inside a 200."""
+"""Check the decoding of Anthropic answers: block order, seals, cumulative usage, errors inside a 200."""
 
 import json
 

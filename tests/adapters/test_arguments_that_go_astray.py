@@ -1,4 +1,4 @@
-"""Answers of which a part may be lost: a call never gets another call's arguments, or `{}` in place of its own."""
+"""Check that a call never gets the arguments of another call, or `{}` in place of its own."""
 
 import json
 
@@ -37,7 +37,7 @@ USED = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
 
 
 def read(decoder: Decoder, stream: bytes) -> list[tuple[str, object]]:
-    """The name and the arguments of each call."""
+    """Return the name and the arguments of each call."""
     _, message = run(decoder, [stream])
     assert isinstance(message, Message), message
     assert all(call.raw is None for call in message.calls)

@@ -1,4 +1,4 @@
-"""Sessions on Bedrock: tools, reasoning, switches and a key, over the strict server."""
+"""Run sessions on the strict Bedrock server: tools, reasoning, switches and API keys."""
 
 from pathlib import Path
 

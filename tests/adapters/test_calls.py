@@ -1,4 +1,4 @@
-"""What a fragment says of its call: an index in any form, an id that is one, and a name on every fragment."""
+"""Check how fragments are assigned to calls by index, id and name."""
 
 import pytest
 

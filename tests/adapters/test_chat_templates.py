@@ -1,4 +1,4 @@
-"""Chat templates of open models take what is sound, and the named ones refuse or lose what is broken.
+"""Check that chat templates accept valid transcripts and that the listed ones reject or lose broken ones.
 
 A second opinion on the strict rules of self-hosted vendors, by the models' own authors. See
 `tests/adapters/chat_templates.py` for where the templates come from.
@@ -113,9 +113,7 @@ def test_every_template_renders_a_valid_transcript_completely(transcript: str, n
 
 @pytest.mark.parametrize("name", JUDGES)
 @pytest.mark.parametrize("transcript", BROKEN)
-def test_the_listed_templates_reject_or_truncate_a_broken_transcript(
-    transcript: str, name: str
-) -> None:
+def test_the_listed_templates_reject_or_truncate_a_broken_transcript(transcript: str, name: str) -> None:
     messages = BROKEN[transcript]
     why = refusal(name, messages, TOOLS, _marks(messages))
     wanted = JUDGES[name].get(transcript)

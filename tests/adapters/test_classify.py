@@ -1,4 +1,4 @@
-"""Errors to actions: the table of the wire rules, line by line, and every way to be told to wait."""
+"""Check the classification of errors by status and message, and every form of retry delay."""
 
 import json
 
@@ -245,9 +245,7 @@ def test_the_error_wrapped_by_a_gateway_is_classified() -> None:
         ({}, "try again in a moment", None),
     ],
 )
-def test_every_form_of_retry_delay_is_read(
-    headers: dict[str, str], body: str, seconds: float | None
-) -> None:
+def test_every_form_of_retry_delay_is_read(headers: dict[str, str], body: str, seconds: float | None) -> None:
     content = json.dumps({"error": {"message": body}}).encode()
     failure = classify(429, headers, content, OPENAI_CHAT, now=NOW)
     assert failure.retry_after == (None if seconds is None else pytest.approx(seconds))

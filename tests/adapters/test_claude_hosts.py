@@ -1,4 +1,4 @@
-"""Claude on Vertex AI, on Bedrock's InvokeModel and on Azure Foundry: the family's rules, another path and body."""
+"""Check Claude on Vertex AI, Bedrock InvokeModel and Azure Foundry."""
 
 import json
 from base64 import b64encode
@@ -206,7 +206,7 @@ def framed(*events: object) -> bytes:
 
 
 def read(decoder: Decoder, data: bytes, size: int) -> Message:
-    """Return the message of an answer that comes in pieces of so many bytes."""
+    """Return the message of an answer in pieces of `size` bytes."""
     for place in range(0, len(data), size):
         decoder.feed(data[place : place + size])
     return decoder.close()

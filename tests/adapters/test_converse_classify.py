@@ -1,4 +1,4 @@
-"""What Bedrock's refusals mean, by the header that names them and by their words."""
+"""Check the classification of Bedrock errors by their header and message."""
 
 import json
 

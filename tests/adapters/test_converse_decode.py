@@ -1,4 +1,4 @@
-"""Bedrock's answers: the complete message or a typed fault, wherever the bytes are cut."""
+"""Check the decoding of Bedrock answers: a complete message or a typed fault at any cut."""
 
 import json
 from random import Random

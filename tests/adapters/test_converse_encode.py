@@ -1,4 +1,4 @@
-"""What a Bedrock request looks like: blocks with one key, tools whenever they were called, the model in the path."""
+"""Check the encoding of Bedrock requests: blocks, tools, settings and the path."""
 
 import json
 from collections.abc import Sequence

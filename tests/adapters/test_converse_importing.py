@@ -1,4 +1,4 @@
-"""Bedrock transcripts as people bring them: whole, and broken in every way."""
+"""Check the import of valid and broken Bedrock transcripts."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tools that take free text, and tools in namespaces: their calls keep their text and their names in every dialect.
+"""Check that calls of free-text and namespaced tools keep their text and names in every dialect.
 
 Responses has both, Chat Completions has the first where the host is OpenAI's own. Everywhere else a free text is an
 argument, and a namespace stands in front of the name.
@@ -46,7 +46,7 @@ TOOLS = [
 
 
 def body(items: list[Wire], source: str, target: str) -> Wire:
-    """Return what a target is sent of a transcript. Its judge and its strict server take it."""
+    """Return the request for a target, accepted by its judge and its strict server."""
     history, ledger = from_wire(items, source)
     assert history.report.notes == ()
     made = encode(render(history, ledger, PROFILES[target]), model="m", tools=TOOLS, max_tokens=99)

@@ -1,4 +1,4 @@
-"""A call in an answer that was cut, in every dialect: whole, or left out. Never one without what it was to be given.
+"""Check that a call in a cut answer is complete or omitted, in every dialect.
 
 Servers end the block of a call that they cut, so an answer can look as if the model had called with no arguments. Each
 dialect says so below in its own words, streamed and not: a text, calls with the argument texts given, why it stopped.
@@ -42,7 +42,7 @@ Texts = Sequence[str]
 
 
 def value(text: str) -> object:
-    """What a provider that gives arguments as an object gives for a text: `{}` where it has none, or a part of one."""
+    """Return the arguments as a provider that sends objects would: `{}` for missing or partial text."""
     return json.loads(text) if text.endswith("}") else {}
 
 
@@ -137,9 +137,7 @@ def arguments(message: Message | StreamFault) -> list[object]:
 @both
 @pytest.mark.parametrize("came", ["", " ", '{"p":', '{"p"'])
 @dialects
-def test_a_call_with_cut_arguments_is_dropped_with_a_reason(
-    name: str, came: str, is_streamed: bool
-) -> None:
+def test_a_call_with_cut_arguments_is_dropped_with_a_reason(name: str, came: str, is_streamed: bool) -> None:
     reason = WIRES[name][1]
     events, message = read(name, [WHOLE, came], reason, is_streamed)
     assert arguments(message) == [{"p": 1}]
@@ -160,17 +158,13 @@ def test_a_call_with_complete_arguments_before_a_cut_is_kept(name: str, is_strea
 
 @both
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini", "bedrock"])
-def test_an_earlier_call_without_arguments_is_not_cut(
-    name: str, is_streamed: bool
-) -> None:
+def test_an_earlier_call_without_arguments_is_not_cut(name: str, is_streamed: bool) -> None:
     assert arguments(read(name, ["", WHOLE], WIRES[name][1], is_streamed)[1]) == [{}, {"p": 1}]
 
 
 @both
 @dialects
-def test_a_call_without_arguments_in_a_complete_answer_is_kept(
-    name: str, is_streamed: bool
-) -> None:
+def test_a_call_without_arguments_in_a_complete_answer_is_kept(name: str, is_streamed: bool) -> None:
     reason = {"gemini": "STOP", "vertex": "STOP", "bedrock": "tool_use", "anthropic": "tool_use"}.get(
         name, ""
     )

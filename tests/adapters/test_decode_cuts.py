@@ -1,4 +1,4 @@
-"""All dialects' streams, cut everywhere: the complete answer or a typed fault, never half a call."""
+"""Cut the stream of each family everywhere: a complete answer or a typed fault, never a partial call."""
 
 import json
 from random import Random
@@ -133,9 +133,7 @@ def test_a_non_object_event_is_a_fault(profile: Dialect, data: str) -> None:
     "form", ["%s\n", "%s", "[%s]\r\n\r\n", "data: [%s]\n\n", "event: error\ndata: %s\n\n"]
 )
 @pytest.mark.parametrize("indent", [None, 2])
-def test_every_form_of_error_event_is_classified(
-    recording: Recording, form: str, indent: int | None
-) -> None:
+def test_every_form_of_error_event_is_classified(recording: Recording, form: str, indent: int | None) -> None:
     error = {"error": {"code": 429, "message": "Slow down. Try again in 7s.", "status": "RESOURCE_EXHAUSTED"}}
     text = json.dumps(error, indent=None if "data" in form else indent)
     half, _, _ = recording.stream[: len(recording.stream) // 2].rpartition(b"\n\n")
@@ -253,7 +251,7 @@ def test_a_value_of_another_type_raises_nothing_but_a_stream_fault(
 
 
 def with_another(value: object, data: st.DataObject) -> object:
-    """The value with something in it replaced."""
+    """Return the value with one part replaced."""
     keys = (
         list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
     )

@@ -1,4 +1,4 @@
-"""Answers that are not streamed, with what relays do to calls: one told again, one without a name, placeholder ids."""
+"""Check bodies with calls distorted by relays: repeated calls, missing names, placeholder ids."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A large document reads as a small one does; only its long texts beyond ASCII stay where they are."""
+"""Check that large JSON documents are parsed like small ones, with long non-ASCII strings left in place."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ def small() -> Any:  # a fixture
 
 
 def plain(value: Value) -> Value:
-    """Return a value with the strings that its long texts are, each read in both ways."""
+    """Return a value with its long texts as strings, each read in both ways."""
     match value:
         case LongText():
             assert sanitise("".join(value.slices())) == sanitise(str(value))

@@ -1,4 +1,4 @@
-"""Encoders: a transcript to bytes, shape for shape, and nothing mended on the way."""
+"""Check that encoders write each shape and repair nothing."""
 
 import json
 from pathlib import Path
@@ -170,7 +170,7 @@ def test_contradictory_settings_are_rejected_in_one_line(
 @pytest.mark.requirement("REQ-915-037", "REQ-915-036")
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 def test_an_adapter_repairs_nothing_and_the_judge_rejects_its_request(name: str) -> None:
-    """A transcript that lacks a result is written without it: validity is the renderer's alone."""
+    """A transcript without a result is encoded without it: validity is the renderer's responsibility."""
     codec = adapter(dialect(name))
     segment = written(dialect(name), ("user", (Text("u"),)), ("assistant", (CALL,)))
     body = codec.request(Segments.of(segment), Settings(model="m")).body

@@ -1,4 +1,4 @@
-"""The stream of every dialect, as its strict server writes it, cut everywhere: the whole answer or a typed fault.
+"""Cut the strict server's stream of every dialect: a complete answer or a typed fault.
 
 `tests/adapters/test_decode_cuts.py` has what is peculiar to each family's stream. Here are the profiles, those that are
 data alone included.
@@ -37,7 +37,7 @@ dialects = pytest.mark.parametrize("name", PROFILES)
 
 @lru_cache
 def stream(name: str) -> bytes:
-    """Return the bytes of one answer: reasoning, words and two calls."""
+    """Return the bytes of an answer with reasoning, text and two calls."""
     host, codec = strict_host(name, Script([TURN])), adapter(dialect(name))
     binding = Binding("here", name, endpoint(name, host), "", "model-1")
     rendered = render(ASKED, Ledger(), dialect(name), binding=binding)

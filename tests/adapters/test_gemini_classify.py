@@ -1,4 +1,4 @@
-"""Google's errors to actions: what the strict host answers, and what only the real one can."""
+"""Check the classification of Google errors, from the strict server and the real host."""
 
 import json
 from typing import Any
@@ -71,7 +71,9 @@ EXCEEDED = "You exceeded your current quota, please check your plan and billing 
         (answered(400, "INVALID_ARGUMENT", "something unheard of"), "transcript", None, None),
     ],
 )
-def test_each_failure_has_its_action(failure: Failure, kind: str, rule: str | None, wait: float | None) -> None:
+def test_each_failure_has_its_action(
+    failure: Failure, kind: str, rule: str | None, wait: float | None
+) -> None:
     assert (failure.kind, failure.rule, failure.retry_after) == (kind, rule, wait)
 
 

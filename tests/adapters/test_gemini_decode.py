@@ -1,4 +1,4 @@
-"""generateContent answers, streamed and whole: what each part becomes, and what is a fault."""
+"""Check the decoding of generateContent answers: parts, signatures and faults."""
 
 from collections.abc import Sequence
 

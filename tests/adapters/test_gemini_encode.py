@@ -1,4 +1,4 @@
-"""generateContent requests: parts, signatures in their places, settings, and tools in the provider's schema subset."""
+"""Check the encoding of generateContent requests: parts, signatures, settings and tool schemas."""
 
 import json
 from typing import Any
@@ -178,9 +178,7 @@ def test_no_sentinel_is_sent_before_generation_three() -> None:
         ("gemini_2", "gemini", False),
     ],
 )
-def test_an_id_is_sent_only_to_the_gemini_api_that_made_it(
-    reader: str, origin: str, kept: bool
-) -> None:
+def test_an_id_is_sent_only_to_the_gemini_api_that_made_it(reader: str, origin: str, kept: bool) -> None:
     call = ToolCall("c1", "read", native=ProviderState("call_id", quote("n1"), READERS[origin]))
     _, step, answer = sent([U, *calls(call, TWO)], READERS[reader])
     made = [part["functionCall"].get("id") for part in step["parts"]]

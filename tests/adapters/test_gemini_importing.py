@@ -1,4 +1,4 @@
-"""generateContent transcripts read into messages, whatever state they are in."""
+"""Check the import of generateContent transcripts, valid or broken."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def read(*contents: Any) -> tuple[list[Message], list[str]]:  # Any: likewise
 
 
 def pairs(messages: list[Message]) -> dict[str, object]:
-    """What each call was answered with, under the call's arguments."""
+    """Return the result of each call by the arguments of the call."""
     results = {result.call_id: result.content for message in messages for result in message.results}
     return {
         str(call.arguments.get("n")): results.get(call.id) for message in messages for call in message.calls

@@ -1,4 +1,4 @@
-"""Generated transcripts whose ids repeat, with late, double and missing results, in the format of every family.
+"""Import generated transcripts with repeated ids and late, duplicate and missing results in every format.
 
 Each real result has a content of its own. After the import it appears exactly once: as the result of its own call, or
 in a note. No call has the result of another call.
@@ -37,7 +37,7 @@ Step: TypeAlias = str | list[Called] | list[Answered]
 
 
 def steps(seed: int, *, has_names: bool, width: int = 2) -> list[Step]:
-    """Return a conversation: words of the user, the calls of a model's message, or results of calls.
+    """Return a conversation of user texts, model messages with calls, and results.
 
     Results stand directly behind their calls, or late: behind words of the user. A call may be answered twice, with the
     same content or with another one, or not at all. Without names, calls of one message that share an id are answered

@@ -1,4 +1,4 @@
-"""Wire transcripts read into messages, in the state in which people bring them."""
+"""Check the import of wire transcripts, valid or broken."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def user(content: object) -> Wire:
 
 
 def asked(*ids: object, content: object = None, **more: object) -> Wire:
-    """An assistant message that calls `f` once for each id."""
+    """Return an assistant message that calls `f` once per id."""
     calls = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in ids]  # noqa: A001
     return {"role": "assistant", "content": content, "tool_calls": calls, **more}
 
@@ -49,7 +49,7 @@ def gave(id: object, content: object = "ok", **more: object) -> Wire:  # noqa: A
 
 
 def outline(imported: History) -> list[str]:
-    """One line a message: who speaks, and short forms of what is said. Call ids are their numbers."""
+    """Return one line per message: its role and short forms of its blocks. Call ids are shown as numbers."""
     return [f"{message.role}: " + " ".join(map(_short, message.blocks)) for message in imported]
 
 
@@ -418,7 +418,7 @@ def test_a_request_body_is_read_with_its_system_prompt() -> None:
 
 
 class Returned:
-    """What a vendor's client hands back: not a dict, but it can say itself as one."""
+    """An object of a vendor's client: not a dict, but convertible to one."""
 
     def __init__(self, plain: Wire) -> None:
         self._plain = plain
@@ -507,7 +507,7 @@ def test_no_list_of_messages_raises_anything_but_a_transcript_error(
 
 
 def role_fits(message: Message) -> bool:
-    """Calls are the model's, results are the tool's."""
+    """Return True if calls have the model's role and results the tool's."""
     kinds: Sequence[type[Block]] = [type(block) for block in message.blocks]
     return (ToolCall not in kinds or message.role == "assistant") and (
         ToolResult not in kinds or message.role == "tool"

@@ -1,4 +1,4 @@
-"""One event of a stream may be as large as an answer: the last events of some streams repeat all of it."""
+"""Check stream events as large as an answer, since final events may repeat the complete answer."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ PIECE = 64 * 1024
 
 
 def told_again(text: str) -> Iterator[Json]:
-    """Yield the events of a Responses answer: deltas, and then all of the text three times more."""
+    """Yield the events of a Responses answer: deltas, followed by three copies of the text."""
     part = {"type": "output_text", "text": text, "annotations": []}
     item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
@@ -67,9 +67,7 @@ QUOTES = '{"type": "x", "a": "\N{GRINNING FACE}'.encode() + b'"' * 3_000_000 + b
         pytest.param(b"", QUOTES, b"", id="quotes in a body"),
     ],
 )
-def test_a_document_of_too_many_values_is_rejected(
-    begin: bytes, data: bytes, end: bytes
-) -> None:
+def test_a_document_of_too_many_values_is_rejected(begin: bytes, data: bytes, end: bytes) -> None:
     decoder = decode(dialect("openai_responses"), stream=bool(begin))
     with pytest.raises(StreamFault, match="holds more than 1000000 values"):  # noqa: PT012  by either call
         decoder.feed(begin + data + end)

@@ -1,4 +1,4 @@
-"""What an answer holds beside words and calls, in every dialect: kept for its maker, told to others, or counted.
+"""Check parts of answers other than text and calls: kept for their provider, described to others, or counted.
 
 A provider's own tools (a search, a code runner) put their calls and results into the answer. They are not our calls,
 and go back in their place to who made them. Citations and grounding stay in the history, beside the words that they are
@@ -201,7 +201,7 @@ def kept(block: Block) -> tuple[object, ...]:
 
 
 def by_place(blocks: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Blocks in order, and behind them the marks, which have none."""
+    """Return the blocks in order, followed by the marks, which have no order."""
     marks = [block for block in blocks if "mark" in block]
     return [block for block in blocks if "mark" not in block] + sorted(marks, key=lambda mark: str(mark[1]))
 
@@ -209,9 +209,7 @@ def by_place(blocks: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", WIRES)
-def test_native_parts_are_kept_in_place_and_unknown_parts_counted(
-    name: str, is_streamed: bool
-) -> None:
+def test_native_parts_are_kept_in_place_and_unknown_parts_counted(name: str, is_streamed: bool) -> None:
     (stream, body), expected, left_out = WIRES[name]
     decoder = decode(PROFILES[name], stream=is_streamed)
     _, message = run(decoder, [stream if is_streamed else dumped(body)])
@@ -225,7 +223,7 @@ OWNERS = {name: replace(READERS[name], backend=name) for name in WIRES}
 
 
 def told(name: str, reader: str) -> tuple[str, Report]:
-    """What a reader is sent of what another provider, or itself, said; a strict server takes it."""
+    """Return the request for a reader after an answer of a provider; a strict server accepts it."""
     decoder = decode(PROFILES[name], OWNERS[name])
     _, message = run(decoder, [WIRES[name][0][0]])
     assert isinstance(message, Message)
@@ -246,9 +244,7 @@ def told(name: str, reader: str) -> tuple[str, Report]:
 @pytest.mark.requirement("PROMISE-1", "PROMISE-13")
 @pytest.mark.parametrize("reader", WIRES)
 @pytest.mark.parametrize("name", WIRES)
-def test_a_native_part_is_sent_to_its_maker_and_as_a_note_to_others(
-    name: str, reader: str
-) -> None:
+def test_a_native_part_is_sent_to_its_maker_and_as_a_note_to_others(name: str, reader: str) -> None:
     body, report = told(name, reader)
     natives = [block for block in WIRES[name][1] if "native" in block]
     parts = [block for block in natives if "part" in block]

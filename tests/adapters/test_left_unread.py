@@ -1,4 +1,4 @@
-"""An import names what it does not carry: an unknown key is planted at every level of a transcript of each dialect."""
+"""Check that an import reports unread keys, by adding one at every level of a transcript."""
 
 import json
 from collections.abc import Iterator
@@ -156,7 +156,7 @@ CARRIED = (".args", ".input", ".response")
 
 
 def objects(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Give each object of a body, with its path; places in lists are left out of it."""
+    """Yield each object of a body with its path, without list indices."""
     if isinstance(value, dict):
         yield path, value
         for key, inner in value.items():
@@ -192,7 +192,7 @@ def test_an_unread_key_is_reported_wherever_it_occurs(name: str, at: int) -> Non
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("name", SAID)
 def test_a_value_of_an_unexpected_type_is_reported(name: str) -> None:
-    """Where words should stand there is a number: nothing is read of it in silence."""
+    """A number in place of a string is never ignored silently."""
     for at in range(sum(1 for _ in objects(SAID[name]))):
         body = json.loads(json.dumps(SAID[name]))
         path, target = list(objects(body))[at]

@@ -1,4 +1,4 @@
-"""Arguments of a call that are too long for one string are read like any others."""
+"""Check that arguments too long for one string are decoded like any others."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ OBJECT = json.dumps({"p": "é😀a " * 20_000}, ensure_ascii=False)
 
 
 def streamed(*pieces: str) -> tuple[Decoder, Sequence[ToolCall]]:
-    """Return the calls of an answer with one call, whose arguments come in these pieces."""
+    """Return the calls of an answer with one call, with its arguments in these pieces."""
     decoder = decode(PROFILES["openai_chat"], stream=True)
     decoder.feed(openai_stream(calls(fragment(0, "x", "f")), done=False))
     for piece in pieces:
@@ -83,7 +83,7 @@ def test_a_longer_text_without_exactly_one_object_is_kept(text: str) -> None:
 
 @pytest.mark.parametrize("at", [0, 9_000, 299_999, None])
 def test_a_final_text_continues_or_replaces_earlier_fragments(at: int | None) -> None:
-    """`at` is where it differs from the pieces before."""
+    """`at` is the position at which the final text differs from the pieces."""
     whole = LONG[:310_000]
     before = whole[:300_000]
     if at is not None:
@@ -105,9 +105,7 @@ def test_a_final_text_continues_or_replaces_earlier_fragments(at: int | None) ->
     ("texts", "rest"),
     [(["ab", "cd", "efgh", "i"], "ghi"), (["abcdef"], ""), (["ab", "xx", "ef"], None), (["abc", "de"], None)],
 )
-def test_the_rest_of_a_text_is_found_in_any_pieces(
-    texts: list[str], rest: str | None
-) -> None:
+def test_the_rest_of_a_text_is_found_in_any_pieces(texts: list[str], rest: str | None) -> None:
     found = Pieces.of("abcdef").rest_of(texts)
     assert (None if found is None else "".join(found)) == rest
 

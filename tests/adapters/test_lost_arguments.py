@@ -1,4 +1,4 @@
-"""A call whose arguments went astray never runs with `{}`: it is left out, and the answer is incomplete."""
+"""Check that a call with lost arguments never runs with `{}` but makes the answer incomplete."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Where a request asks a prompt cache to keep it: around the lane, at most four marks, and a key where there is one."""
+"""Check the cache marks of a request, at most four around the lane, and its cache key."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What providers say of an attachment that they cannot use is classified as being about media, in whatever words."""
+"""Check that provider errors about attachments are classified as media errors."""
 
 import json
 
@@ -10,7 +10,7 @@ from actors.core.dialects.profiles import dialect
 
 
 def refused(name: str, status: int, words: str) -> Failure:
-    """Return how a host's refusal is classified, in the form that its family has."""
+    """Classify an error in the form of the host's family."""
     error: dict[str, object] = {"message": words, "type": "invalid_request_error"}
     body: dict[str, object] = {"error": error}
     if name == "gemini":

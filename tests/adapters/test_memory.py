@@ -1,4 +1,4 @@
-"""Reading a large answer takes at most twice its size in memory: in every family, streamed and whole."""
+"""Check that decoding a large answer takes at most twice its size in memory, in every family."""
 
 import json
 import tracemalloc
@@ -158,7 +158,7 @@ WIRES: dict[str, tuple[Callable[[str, Pieces], Iterator[bytes]], Callable[[str, 
 
 
 def taken(name: str, chunks: Iterator[bytes], *, stream: bool) -> tuple[int, int]:
-    """Return the bytes of an answer, and the most that reading it took."""
+    """Return the size of an answer and the peak memory of decoding it, in bytes."""
     decoder, came = decode(PROFILES[name], stream=stream), [*chunks]
     tracemalloc.start()
     try:

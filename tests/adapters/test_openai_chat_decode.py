@@ -1,4 +1,4 @@
-"""Chat Completions answers: which call a fragment belongs to, and what compatible servers get wrong."""
+"""Check the decoding of Chat Completions answers, including deviations of compatible servers."""
 
 import pytest
 

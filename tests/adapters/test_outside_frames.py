@@ -1,4 +1,4 @@
-"""The binary event stream: what we read of it is what AWS's own parser reads, and damage is a fault."""
+"""Check that our parser of binary event streams agrees with botocore and that damage is a fault."""
 
 from random import Random
 from struct import pack
@@ -37,7 +37,7 @@ def string(name: str, value: str) -> bytes:
 
 
 def a_frame(random: Random) -> bytes:
-    """A frame of any headers and any JSON-like payload."""
+    """Return a frame with random headers and a JSON-like payload."""
     headers = [
         string(":message-type", "event"),
         string(":event-type", random.choice(("a", "bé", "metadata"))),

@@ -1,4 +1,4 @@
-"""The vendor's own types read what we send to generateContent: no unknown key, every field of its type."""
+"""Validate generateContent requests with the types of the vendor's SDK."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -38,7 +38,7 @@ def bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # An
 
 
 def judged(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
-    """Read a body as the vendor's client would build it; raises where it could not have."""
+    """Validate a body with the vendor's types. Raises if the vendor's client could not have built it."""
     body = dict(body)
     config = {**body.pop("generationConfig", {}), "systemInstruction": body.pop("systemInstruction")}
     # the field of the config takes functions and much else besides

@@ -1,4 +1,4 @@
-"""Judges that others wrote read what we send.
+"""Validate our requests with external checkers.
 
 A rule that was read wrongly would pass the renderer, our judge and our strict servers alike. The request types of the
 vendors' SDKs know every field and its type; turnsafe knows pairing and adjacency. None of them runs with the runtime.
@@ -54,12 +54,12 @@ def _bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # A
 
 @cache
 def _body(name: str, seed: int) -> bytes:
-    """Render a conversation once, for all judges, with the settings of its number."""
+    """Render a conversation once for all checkers, with the settings of its seed."""
     return dump(wanted.body(history, seed, dialect(name), READERS[name], model=MODELS.get(name, "m")))
 
 
 def _named(body: dict[str, Any]) -> None:  # Any: JSON
-    """Give a provider's own items the id that their type wants, and hosts do not: one alone is refused (OAR-03)."""
+    """Add the ids that the SDK types require on native items; hosts reject a single such id (OAR-03)."""
     for item in body.get("input", ()):
         if item.get("type") in ("reasoning", "web_search_call", "code_interpreter_call"):
             assert "id" not in item
@@ -114,7 +114,7 @@ def test_the_external_checker_rejects_a_call_without_its_result(name: str) -> No
 
 
 def _converse() -> Any:  # Any: botocore has no types
-    """Return the shape of a Converse request, as AWS's service model has it."""
+    """Return the shape of a Converse request from the AWS service model."""
     model = botocore.session.Session().get_service_model("bedrock-runtime")
     return model.operation_model("Converse").input_shape
 
@@ -158,7 +158,7 @@ def test_an_external_pairing_checker_finds_nothing_in_bedrock_bodies() -> None:
 
 
 def _renamed(message: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """Return a Converse message with Anthropic's names for what stands in it."""
+    """Return a Converse message with its blocks renamed to Anthropic's names."""
     return {"role": message["role"], "content": [_renamed_block(block) for block in message["content"]]}
 
 

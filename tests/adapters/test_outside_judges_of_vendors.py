@@ -1,4 +1,4 @@
-"""Judges that others wrote read what vendors of Chat Completions are sent.
+"""Validate requests to vendors of Chat Completions with external checkers.
 
 mistral-common is the validator that Mistral's own servers run: each generation of it, in the mode for serving, reads
 whole transcripts. Request types of vendors' SDKs know every field; turnsafe knows pairing. What a vendor adds to
@@ -52,7 +52,7 @@ OWN_FIELDS = ("reasoning_content", "reasoning_details")
 
 @lru_cache(maxsize=2)
 def bodies(name: str, thinking: ThinkingPolicy = "native", *, stream: bool = True) -> list[Json]:
-    """The requests of generated histories."""
+    """Yield the requests of generated histories."""
     return list(_bodies(name, thinking, stream=stream))
 
 
@@ -62,7 +62,7 @@ def _bodies(name: str, thinking: ThinkingPolicy, *, stream: bool) -> Iterator[Js
 
 
 def judged(body: Json, validator: MistralRequestValidator[Any, Any, Any, Any]) -> str | None:
-    """What Mistral's validator says against a body, or None."""
+    """Return the error of Mistral's validator for a body, or None."""
     messages = [_flattened(message) for message in body["messages"]]
     known = {key: value for key, value in body.items() if key not in OF_THE_HOST}
     try:
@@ -73,7 +73,7 @@ def judged(body: Json, validator: MistralRequestValidator[Any, Any, Any, Any]) -
 
 
 def _flattened(message: Json) -> Json:
-    """A message with thinking as this library has it: a plain string where the wire has text chunks."""
+    """Return a message with text chunks joined to a string, as mistral-common requires."""
     content = message.get("content")
     if not isinstance(content, list) or message["role"] != "assistant":
         return message
@@ -129,7 +129,7 @@ def test_mistrals_validator_rejects_a_missing_result_and_an_unknown_field(genera
 
 
 def _as_declared(body: Json) -> Json:
-    """A body in which the schema of the answer is called as the SDK's type calls it: it is `schema` on the wire."""
+    """Return a body with the output schema under the field name of the SDK; on the wire it is `schema`."""
     form = body.get("response_format")
     if form is None:
         return body

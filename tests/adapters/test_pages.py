@@ -1,4 +1,4 @@
-"""An error that is a page or a redirect: one short line with its status, and no markup."""
+"""Check that error pages and redirects are reduced to one line without markup."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Keys that a host refuses go out renamed and come back as the tool's own; patterns and strays that none takes stay."""
+"""Check that invalid property keys are renamed in requests and restored in calls."""
 
 import json
 import re

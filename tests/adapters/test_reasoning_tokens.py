@@ -1,4 +1,4 @@
-"""Reasoning tokens are output, whether a host counts them in the completion or beside it."""
+"""Check that reasoning tokens count as output, whether a host includes them in the completion or not."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ Json = dict[str, Any]  # Any: an answer under test
 
 
 def usage_of(name: str, *told: Json, stream: bool = True) -> Usage:
-    """Return the usage of an answer that reports these, one after the other."""
+    """Return the usage of an answer with these successive reports."""
     decoder = decode(dialect(name), Binding("a", name, "http://a.test/v1", "", "m"), stream=stream)
     if not stream:
         choice = {"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}

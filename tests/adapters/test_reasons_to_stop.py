@@ -1,4 +1,4 @@
-"""Reasons to stop that are failures, in every dialect: judged by what the answer holds."""
+"""Check which stop reasons are failures, in every dialect, depending on the content of the answer."""
 
 from collections.abc import Callable, Mapping
 

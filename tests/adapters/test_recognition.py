@@ -1,4 +1,4 @@
-"""A transcript whose dialect nobody names is read only in the one format that it certainly has."""
+"""Check that a transcript without a named dialect is imported only if its format is unambiguous."""
 
 import json
 from collections.abc import Iterator
@@ -268,7 +268,7 @@ def transcript(name: str) -> list[Json]:
 
 
 def spoken(history: History) -> Iterator[tuple[str, str]]:
-    """Yield who says which of the marked words."""
+    """Yield the role and text of each marked text."""
     for message in history:
         for block in message.blocks:
             words = block.text if isinstance(block, Text) else ""
@@ -288,7 +288,7 @@ def test_the_messages_of_a_dialect_are_recognised(name: str) -> None:
 
 
 def distort(messages: list[Json], draw: Random) -> None:
-    """Change one thing in one message: a key or a value that says who speaks, or what a part is."""
+    """Change one key or value in a message that determines its role or the type of a part."""
     message = draw.choice(messages)
     lists = [
         value

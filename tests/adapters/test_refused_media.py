@@ -1,4 +1,4 @@
-"""An attachment that a provider refuses is recognised by the provider's words, and found in the request."""
+"""Check that rejected attachments are recognised by the error message and located in the request."""
 
 import json
 

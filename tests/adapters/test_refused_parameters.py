@@ -1,4 +1,4 @@
-"""An optional parameter that a provider refuses is recognised by the words and the fields of each wire."""
+"""Check that rejected optional parameters are recognised by error messages and fields."""
 
 import json
 from typing import Any

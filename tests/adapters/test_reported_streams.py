@@ -1,4 +1,4 @@
-"""Streams that public bug reports describe: each is read as the answer that its model gave.
+"""Decode streams from public bug reports to the answer that the model gave.
 
 A file in `cases` has the `data:` of each server-sent event. With `named_events`, an `event:` line with its type
 precedes each; with `done`, `data: [DONE]` comes last. `source` names the report.

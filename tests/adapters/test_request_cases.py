@@ -1,4 +1,4 @@
-"""The cases of requests that a provider refused, as public reports describe them: JSON in `tests/cases`."""
+"""Check requests that providers rejected according to public reports (JSON in `tests/cases`)."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_deepseek_messages_have_reasoning_if_tools_are_declared() -> None:
 
 
 def body_with(given: Case, name: str, model: str = "model") -> tuple[Case, tuple[str, ...]]:
-    """Return the body of a request with a case's tools, and what it does not say."""
+    """Return the request body with the tools of a case, and its losses."""
     tools = tuple([ToolSpec(each["name"], "", dump(each["parameters"])) for each in given["tools"]])
     made = request_with(name, Settings(model=model, tools=tools))
     assert validate(made.body, name) is None

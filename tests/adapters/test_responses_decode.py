@@ -1,4 +1,4 @@
-"""OpenAI Responses: what an answer means, and what is kept of one that is not whole."""
+"""Check the decoding of OpenAI Responses answers, complete and incomplete."""
 
 import json
 

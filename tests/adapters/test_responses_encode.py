@@ -1,4 +1,4 @@
-"""OpenAI Responses: a transcript to bytes, shape for shape, and reasoning where it may be."""
+"""Check the encoding of OpenAI Responses requests: item shapes, reasoning and settings."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ def item(number: int) -> str:
 
 
 def sent(number: int) -> Wire:
-    """The same item as it goes back: what follows it has no id, so it has none (OAR-03)."""
+    """Return the item as it is sent back: without an id, since the next item has none (OAR-03)."""
     return {"type": "reasoning", "summary": [], "encrypted_content": f"gAAA{number}"}
 
 

@@ -1,4 +1,4 @@
-"""Responses transcripts read into messages, in the state in which people bring them."""
+"""Check the import of Responses transcripts, valid or broken."""
 
 import json
 

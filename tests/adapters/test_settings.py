@@ -1,4 +1,4 @@
-"""What a dialect takes of what was asked for, and that the rest is named."""
+"""Check which settings each dialect encodes, and that it reports the others as lost."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ OBJECT = Json(b'{"type":"object"}')
 
 
 def request(settings: Settings, profile: Dialect, *messages: Message, budgeted: bool = False) -> Request:
-    """Return the request for a conversation, as a session makes it."""
+    """Return the request for a conversation as a session would build it."""
     history, encoder = History(messages or [Message("user", [Text("u")])]), adapter(profile).encoder
     reader = RenderTarget(CLAUDE, budgeted=budgeted)
     rendered = advance(empty_lane(profile), history, Ledger(), profile, encoder, reader)

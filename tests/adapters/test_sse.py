@@ -1,4 +1,4 @@
-"""The event parser: any cut, any line ending, bounded."""
+"""Check the parser of server-sent events: any split, any line ending, bounded memory."""
 
 from collections.abc import Sequence
 

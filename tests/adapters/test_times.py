@@ -1,4 +1,4 @@
-"""Times in headers: every form that providers use, each bounded, and nonsense is not there."""
+"""Check the parsing of times in headers: every form, bounded, with invalid values ignored."""
 
 import pytest
 from hypothesis import given

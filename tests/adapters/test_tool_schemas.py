@@ -1,4 +1,4 @@
-"""A tool's schema in each dialect: an object at its root, whatever choice the tool's own makes there."""
+"""Check the tool schema sent in each dialect: an object at its root, even for a root union."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ HOST = Binding("b", "d", "https://x.example", "", "m")
 
 
 def made(schema: JsonValue) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
-    """Return a schema as every provider is shown it, and what it lost."""
+    """Return the schema sent to every provider, and its losses."""
     root, lost = root_schema(dump(schema))
     return parse(root), lost
 
@@ -119,7 +119,7 @@ def test_inexpressible_constraints_are_omitted_and_named(
 
 
 def test_an_untyped_union_is_sent_as_an_object_but_validated_unchanged() -> None:
-    """The schema is what a union of models gives. Only the provider is shown another one."""
+    """The schema is that of a union of models. Only the provider gets a different one."""
     union: dict[str, JsonValue] = {
         "oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}],
         "$defs": {
@@ -175,7 +175,7 @@ def test_arguments_valid_for_a_tool_are_valid_for_the_sent_schema(
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_no_provider_rejects_a_tool_with_a_root_union(name: str) -> None:
-    """OAC-11, KIM-07 and their like. The schema is what a union of models gives."""
+    """OAC-11, KIM-07 and similar rules. The schema is that of a union of models."""
     arms: JsonValue = [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}, {"required": ["c"]}]
     definitions: JsonValue = {
         "A": {"type": "object", "properties": {"kind": {"const": "a"}, "next": {"$ref": "#/$defs/B"}}},
@@ -228,7 +228,7 @@ def test_a_valid_schema_is_unchanged() -> None:
 
 
 def test_kimi_gets_typed_union_arms_and_bare_references() -> None:
-    """KIM-07, as seen: no type beside anyOf or $ref, no tuples, nothing that refers out."""
+    """KIM-07, as observed: no type next to anyOf or $ref, no tuples, no external references."""
     schema: JsonValue = {
         "type": "object",
         "properties": {

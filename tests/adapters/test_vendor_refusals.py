@@ -1,4 +1,4 @@
-"""Check how errors of Chat Completions vendors are classified, in shapes and words that no strict server sends.
+"""Check the classification of errors of Chat Completions vendors that no strict server sends.
 
 `tests/rules` has the words of the strict servers.
 """

@@ -1,4 +1,4 @@
-"""Vendors of Chat Completions: what each is sent otherwise, and how each one's reasoning comes and goes back."""
+"""Check the differences between Chat Completions vendors in requests and reasoning."""
 
 import json
 from random import Random
@@ -43,7 +43,7 @@ GO = Message("user", [Text("go")])
 
 
 def said(name: str, *blocks: Any, reader: Binding | None = None) -> dict[str, Any]:  # Any: any block; JSON
-    """The assistant message that these blocks become, when the model made them in a turn with a human's."""
+    """Return the wire message of these model blocks after a user message."""
     results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
     tail = [Message("tool", results)] if results else [GO]
     history = [GO, Message("assistant", blocks, origin=reader), *tail]
@@ -53,7 +53,7 @@ def said(name: str, *blocks: Any, reader: Binding | None = None) -> dict[str, An
 
 
 def answered(binding: Binding, stream: bytes) -> Message:
-    """The message of a stream that must be good, wherever it is cut."""
+    """Return the message of a valid stream, checked at every cut."""
     profile = dialect(binding.dialect)
     _, whole = run(decode(profile, binding), [stream])
     assert isinstance(whole, Message), whole
@@ -64,7 +64,7 @@ def answered(binding: Binding, stream: bytes) -> Message:
 
 
 def replayed(message: Message, reader: Binding) -> dict[str, Any]:  # Any: JSON
-    """What a model's own message looks like when it goes back."""
+    """Return a native model message as it is sent back."""
     return said(reader.dialect, *message.blocks, reader=reader)
 
 
@@ -97,9 +97,7 @@ def test_reasoning_content_is_sent_back_verbatim_to_its_model(reader: Binding) -
     ],
     ids=["none", "unsealed", "a stranger's", "without words"],
 )
-def test_calls_without_native_reasoning_get_a_placeholder(
-    name: str, thought: tuple[Thinking, ...]
-) -> None:
+def test_calls_without_native_reasoning_get_a_placeholder(name: str, thought: tuple[Thinking, ...]) -> None:
     message = said(name, *thought, ToolCall("c", "read"), reader=READERS[name])
     assert message["reasoning_content"] == dialect(name).reasoning.placeholder != ""
     without = said(name, *thought, Text("no calls"), reader=READERS[name])
@@ -381,7 +379,7 @@ def test_a_tool_named_search_is_renamed_for_qwen() -> None:
 
 
 def asked(name: str, **settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:  # Any: any setting; JSON
-    """What a request with these settings says beside its messages, and what it could not say."""
+    """Return the fields of a request other than its messages, and the lost settings."""
     codec = adapter(dialect(name))
     rendered = render(History([GO]), Ledger(), codec.dialect)
     request = codec.request(rendered._segments, Settings(model="m", **settings))

@@ -1,4 +1,4 @@
-"""Vendors' request types as judges: does a JSON value conform to what their SDK declares?
+"""Check JSON values against the request types of vendors' SDKs.
 
 The SDKs describe requests as typed dicts. pydantic reads those leniently: an `Iterable` is checked lazily, that is
 not at all, unknown keys pass, and response models stand in the unions. This reads the declarations strictly:

@@ -1,4 +1,4 @@
-"""Requests with everything that may be asked for, over any conversation: what judges that others wrote read too."""
+"""Build requests with every combination of settings for external checkers."""
 
 import json
 from collections.abc import Callable
@@ -66,7 +66,7 @@ CACHES: tuple[Literal["default", "long", "off"], ...] = ("default", "long", "off
 
 
 def wanted(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool = True) -> Settings:
-    """Return the settings of this number. Their cycles have lengths that share little, so they meet in many ways."""
+    """Return the settings of a seed. Their cycle lengths are nearly coprime, so many combinations occur."""
     form = FORMS[seed // 3 % len(FORMS)]
     return Settings(
         model=model,
@@ -87,14 +87,14 @@ def wanted(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool =
 
 
 def names_a_tool(body: dict[str, Any]) -> bool:  # Any: JSON
-    """Say whether a body forces one tool by its name."""
+    """Return True if a body forces a tool by name."""
     config = body.get("toolConfig", {})
     choice = [body.get("tool_choice"), config.get("toolChoice"), config.get("functionCallingConfig")]
     return f'"{READ.name}"' in json.dumps(choice)
 
 
 def conversation(history: Callable[[int], tuple[list[Message], Ledger]], seed: int) -> tuple[History, Ledger]:
-    """Return a conversation; every second one ends with a message in parts."""
+    """Return a conversation; every second conversation ends with a message of several parts."""
     messages, ledger = history(seed)
     if seed % 2:
         turn = max((message.turn for message in messages), default=0) + 1

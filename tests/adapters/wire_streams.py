@@ -1,4 +1,4 @@
-"""Answers as the providers send them, written out by hand from the wire rules."""
+"""Build provider answers from the wire rules."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ def calls(*fragments: Fields) -> dict[str, object]:
 
 
 def openai_stream(*chunks: object, done: bool = True) -> bytes:
-    """A stream of `data:` lines. Bytes go in as they are."""
+    """A stream of `data:` lines. Bytes are included verbatim."""
     lines = [item if isinstance(item, bytes) else b"data: " + dumped(item) + b"\n\n" for item in chunks]
     return b"".join(lines) + (b"data: [DONE]\n\n" if done else b"")
 
@@ -85,7 +85,7 @@ def function_call(item_id: str, call_id: str, name: str, arguments: str, status:
 
 
 def gemini_chunk(*parts: Fields, finish: str | None = None, **more: object) -> dict[str, object]:
-    """One GenerateContentResponse with the parts that are new."""
+    """One GenerateContentResponse with the new parts."""
     candidate: dict[str, object] = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
     if finish is not None:
         candidate["finishReason"] = finish
@@ -93,7 +93,7 @@ def gemini_chunk(*parts: Fields, finish: str | None = None, **more: object) -> d
 
 
 def gemini_stream(*chunks: object) -> bytes:
-    """A stream of `data:` lines, ended as the provider ends them."""
+    """A stream of `data:` lines with the provider's line ends."""
     return b"".join(b"data: " + dumped(item) + b"\r\n\r\n" for item in chunks)
 
 
@@ -154,7 +154,7 @@ REASONING = json.dumps(
 
 
 def said(message: Message) -> tuple[tuple[str, ...], ...]:
-    """A model's message as plain strings: kind, words or id and name, arguments, seal."""
+    """Return a model message as plain strings: kind, text or id and name, arguments, seal."""
     return tuple(_said(block) for block in message.blocks)
 
 
@@ -175,7 +175,7 @@ def _said(block: object) -> tuple[str, ...]:
 
 
 def run(decoder: Decoder, chunks: Sequence[bytes]) -> tuple[list[StreamEvent], Message | StreamFault]:
-    """Feed everything and close. A fault is returned, anything else is raised."""
+    """Feed all chunks and close the decoder. Faults are returned, other exceptions raised."""
     events: list[StreamEvent] = []
     try:
         for piece in chunks:
@@ -186,14 +186,14 @@ def run(decoder: Decoder, chunks: Sequence[bytes]) -> tuple[list[StreamEvent], M
 
 
 def answer(profile: Dialect, stream: bytes) -> Message:
-    """The message of a stream that must be good."""
+    """Return the message of a valid stream."""
     _, message = run(decode(profile, BINDINGS[profile.name]), [stream])
     assert isinstance(message, Message), message
     return message
 
 
 def body_answer(profile: Dialect, body: object) -> tuple[list[StreamEvent], Message]:
-    """The events and the message of an answer that is not streamed."""
+    """Return the events and the message of a body."""
     decoder = decode(profile, BINDINGS[profile.name], stream=False)
     assert decoder.feed(dumped(body)) == []
     message = decoder.close()
@@ -201,7 +201,7 @@ def body_answer(profile: Dialect, body: object) -> tuple[list[StreamEvent], Mess
 
 
 def cut_at_random(data: bytes, random: Random) -> Iterator[bytes]:
-    """The same bytes in pieces, most of them short."""
+    """Split the bytes into pieces, most of them short."""
     while data:
         size = random.choice((0, 1, 1, 2, 3, 7, 20, 200))
         yield data[:size]

@@ -1,4 +1,4 @@
-"""Hold the rules of structured outputs and settings, in every dialect: a broken request and the nearest sound one.
+"""Rules of structured outputs and settings in every dialect: a broken request and the nearest valid one.
 
 The judge leaves the schema of an answer to the providers, so it finds hardly any of these faults.
 """
@@ -25,7 +25,7 @@ def row(
     hosted: bool = True,
     settings: ServerSettings | None = None,
 ) -> Row:
-    """Return a row whose words stand anywhere in the error message."""
+    """Return a row whose message may be any part of the error message."""
     read = read or READ.get(rule, "parameter")
     return Row(
         rule, broken, sound, f"…{words}…", judge, dialect=dialect, read=read, hosted=hosted, settings=settings

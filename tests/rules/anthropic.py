@@ -1,4 +1,4 @@
-"""Hold the rules of Anthropic Messages: a request that breaks each rule, and the nearest sound request."""
+"""Rules of Anthropic Messages: a request that breaks each rule, and the nearest valid request."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def body(*messages: Any, **more: Any) -> Json:  # Any: likewise
 
 
 def model(**values: Any) -> AnthropicSettings:  # Any: passed on to a typed constructor
-    """Return a host whose model has these properties."""
+    """Return a host with a model of these properties."""
     return AnthropicSettings(AnthropicProfile(**values))
 
 

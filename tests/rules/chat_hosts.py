@@ -1,4 +1,4 @@
-"""Hold the rules that gateways and servers add to Chat Completions: a broken request and the nearest sound one."""
+"""Rules that gateways and servers add to Chat Completions: a broken request and the nearest valid one."""
 
 from actors.core.data.record import replace
 from actors.core.dialects.profiles import VLLM

@@ -1,4 +1,4 @@
-"""Hold the rules that Mistral, Kimi and DeepSeek add to Chat Completions, each broken by one request."""
+"""Rules that Mistral, Kimi and DeepSeek add to Chat Completions, each broken by one request."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -58,7 +58,7 @@ def picture(url: str) -> Json:
 
 
 def model(**profile: Any) -> CompatibleSettings:  # Any: passed on to a typed constructor
-    """Return a host whose model has these properties."""
+    """Return a host with a model of these properties."""
     return CompatibleSettings(CompatibleProfile(**profile))
 
 

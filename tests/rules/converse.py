@@ -1,4 +1,4 @@
-"""Hold the rules of AWS Bedrock Converse: a request that breaks each rule, and the nearest sound request."""
+"""Rules of AWS Bedrock Converse: a request that breaks each rule, and the nearest valid request."""
 
 from typing import Any
 

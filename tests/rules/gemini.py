@@ -1,4 +1,4 @@
-"""Hold the rules of Gemini `generateContent`: a request that breaks each rule, and the nearest sound request."""
+"""Rules of Gemini `generateContent`: a request that breaks each rule, and the nearest valid request."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def calling(mode: str = "ANY", **more: Any) -> Json:  # Any: likewise
 
 
 def with_parts(*parts: Any) -> Json:  # Any: likewise
-    """Return a request whose result has these parts in addition to its words."""
+    """Return a request with a result of these parts in addition to its text."""
     return body(U, CALLED, user(result(parts=list(parts))))
 
 

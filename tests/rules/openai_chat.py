@@ -1,4 +1,4 @@
-"""Hold the rules of OpenAI Chat Completions: a request that breaks each rule, and the nearest sound request.
+"""Rules of OpenAI Chat Completions: a request that breaks each rule, and the nearest valid request.
 
 The rules that vendors of this wire format add are in `chat_vendors`.
 """
@@ -55,7 +55,7 @@ def identified(call_id: str) -> Json:
 
 
 def model(**values: Any) -> OpenAISettings:  # Any: passed on to a typed constructor
-    """Return a host whose model has these properties."""
+    """Return a host with a model of these properties."""
     return OpenAISettings(OpenAIProfile(**values))
 
 

@@ -1,4 +1,4 @@
-"""A script as the project keeps it: a history of messages, and the ledger that knows how the calls ended."""
+"""Convert a script to a history and a ledger."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -80,7 +80,7 @@ def message_of(said: Said, asked: Asked, form: Form) -> Message:
 
 
 def _unwritten(part: Result, form: Form) -> bool:
-    """Say whether a result is in no block: a synthetic one never is."""
+    """Return True if no block contains the result; synthetic results never have a block."""
     return form == "ledger" or not part.real
 
 
@@ -118,7 +118,7 @@ def _seal(maker: str) -> ProviderState:
 
 
 def _ledger(said: Sequence[Said], asked: Asked, remembered: Iterable[int]) -> Ledger:
-    """Return the ledger that was told everything in the script's order."""
+    """Return the ledger with every event of the script, in order."""
     ledger = remembering(remembered, asked)
     for each in said:
         ledger = ledger.apply(*news(each, asked))
@@ -131,7 +131,7 @@ def remembering(numbers: Iterable[int], asked: Asked) -> Ledger:
 
 
 def news(said: Said, asked: Asked) -> list[CallEvent | RequestSent]:
-    """Return what a ledger is told of one message."""
+    """Return the ledger events of one message."""
     return [event for part in said.parts for event in _events(part, asked)]
 
 

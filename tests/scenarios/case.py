@@ -1,4 +1,4 @@
-"""One scenario as data: what was said, how each provider refuses it, and what must be sent instead."""
+"""Define a scenario: the script, the rule by which each provider rejects it, and the valid request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ SIGNED = frozenset({"gemini", "vertex"})
 
 
 def fitted(shape: str, dialect: str) -> str:
-    """Return a valid shape with what a dialect demands besides, written by hand from its rules."""
+    """Return a valid shape with the additions that a dialect requires, written from its rules."""
     words: list[str] = []
     for word in _split(shape):
         if dialect in FILLED and words and words[-1][0] in "RS" and word[0] == "U":

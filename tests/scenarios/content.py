@@ -1,4 +1,4 @@
-"""Content, roles, arguments: what is empty, too rich, malformed, or out of turn."""
+"""Scenarios of content, roles and arguments: empty, unsupported, malformed or out of order."""
 
 from tests.scenarios.case import Case, Scenario
 from tests.scenarios.hosts import ALTERNATES, ALTERNATES_AROUND_TOOLS, BEFORE_MISTRAL

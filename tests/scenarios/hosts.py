@@ -1,4 +1,4 @@
-"""Settings of the strict servers: for requests whose reasoning no server has made, and hosts of a special kind."""
+"""Settings of the strict servers for foreign reasoning and special hosts."""
 
 from collections.abc import Mapping
 from typing import Any

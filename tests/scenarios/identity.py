@@ -1,4 +1,4 @@
-"""Identity: ids and names that one provider gave and another refuses."""
+"""Scenarios of identity: ids and names from one provider that another rejects."""
 
 from tests.scenarios.case import Case, Scenario
 from tests.scenarios.hosts import BEFORE_MISTRAL

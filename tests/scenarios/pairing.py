@@ -1,4 +1,4 @@
-"""Pairing and adjacency: results that are missing, late, doubled, in the wrong place or in the wrong mouth."""
+"""Scenarios of pairing: results that are missing, late, repeated, misplaced or in the wrong role."""
 
 from tests.scenarios.case import Case, Scenario
 from tests.scenarios.providers import BLOCKS, LIKE_OPENAI, ORPHANED, TEMPLATED, UNANSWERED

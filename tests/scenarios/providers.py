@@ -1,4 +1,4 @@
-"""Whom the scenarios concern, and by which rule each refuses the commonest faults. Written by hand from their rules."""
+"""List the providers of the scenarios, and the rules by which they reject the commonest faults."""
 
 from collections.abc import Mapping
 

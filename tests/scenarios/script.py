@@ -1,4 +1,4 @@
-"""A conversation in one line: what was said, in which order, by whom, wrong or not.
+"""Parse a conversation from one line of text, valid or not.
 
     U A[c1 c2] R1 U"stop, use B" R2
 
@@ -85,7 +85,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a call is like, where it is not the plainest one.
+    """The properties of a call that differ from the defaults.
 
     Args:
         id: The id its provider gave it; None is one that the provider asked now would give.
@@ -112,7 +112,7 @@ _DEFAULT = {"U": "u", "A": "a"}
 
 
 def read(script: str) -> list[Said]:
-    """Return what a script says.
+    """Parse a script.
 
     Raises:
         ValueError: It is not a script.

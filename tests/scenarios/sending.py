@@ -1,4 +1,4 @@
-"""A conversation rendered for a provider, with the request that sends it."""
+"""Render a conversation for a provider and build its request."""
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec

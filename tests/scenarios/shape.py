@@ -1,4 +1,4 @@
-"""What a request body says, whatever wire it is written for: the words of `script.py`, read back.
+"""Describe a request body of any wire format in the notation of `script.py`.
 
     shape(body, "anthropic")     'U A[T+ c1 c2] R1 S2 U"go"'
 
@@ -22,7 +22,7 @@ _Json: TypeAlias = Any  # a body that is being judged may hold anything
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that a body says, in order.
+    """One item of a body, in order.
 
     Args:
         text: A text, an argument text, or what a result says.
@@ -40,12 +40,12 @@ class Item:
 
 
 def items(body: bytes, family: str) -> list[Item]:
-    """Return what a body of a wire family says, in order."""
+    """Return the items of a body of a wire family, in order."""
     return list(READERS[family](json.loads(body)))
 
 
 def shape(body: bytes, family: str) -> str:
-    """Return the words of a body of a wire family."""
+    """Return the description of a body of a wire family."""
     return " ".join(_words(items(body, family)))
 
 

@@ -1,4 +1,4 @@
-"""Streams and retries: what breaks off, waits, hides, or changes behind a gateway. No transcript shows these."""
+"""Scenarios of streams and retries, which no transcript can show."""
 
 from tests.scenarios.case import Scenario
 
@@ -48,10 +48,8 @@ STREAMS = (
         proofs=(
             "tests/adapters/test_gemini_decode.py"
             "::test_a_malformed_call_is_a_model_fault_and_not_in_the_history",
-            "tests/scenarios/test_streams.py"
-            "::test_an_unreadable_call_is_retried_and_not_kept",
-            "tests/scenarios/test_streams.py"
-            "::test_a_turn_fails_after_a_few_unreadable_calls",
+            "tests/scenarios/test_streams.py::test_an_unreadable_call_is_retried_and_not_kept",
+            "tests/scenarios/test_streams.py::test_a_turn_fails_after_a_few_unreadable_calls",
         ),
     ),
     Scenario(

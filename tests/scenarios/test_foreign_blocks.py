@@ -1,4 +1,4 @@
-"""Scenario 44: blocks that one provider alone knows, in a history that goes to all the others."""
+"""Scenario 44: blocks known to one provider, in a history sent to all others."""
 
 import json
 from collections.abc import Mapping

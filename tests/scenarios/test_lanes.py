@@ -1,4 +1,4 @@
-"""What only shows over several requests: running numbers that are counted on after a compaction."""
+"""Check call numbers across several requests and a compaction."""
 
 from actors.adapters.adapter import adapter
 from actors.core.dialects.profiles import dialect
@@ -24,7 +24,7 @@ ASKED = Asked(
 
 
 def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
-    """Render a script from where a lane stands; return also the id that each call has in the whole request."""
+    """Extend a lane by a script. Return it and the id of each call in the complete request."""
     messages, ledger = canonical(read(script), ASKED, "both")
     kimi = dialect("kimi")
     reader = RenderTarget(made_by("kimi"), "native")

@@ -1,4 +1,4 @@
-"""What goes wrong in a conversation is refused as it stands, and accepted as we send it: scenario by scenario."""
+"""Check that each scenario is rejected as a naive request and accepted as we send it."""
 
 import ast
 import json
@@ -48,7 +48,7 @@ def _naive(case: Case, name: str) -> bytes:
 
 
 def _accept(rendered: Rendered, body: bytes, case: Case, name: str) -> None:
-    """Have the judge and the strict server's rules read a request; neither may object."""
+    """Check that the judge and the strict server's rules accept a request."""
     assert list(rendered.report.faults) == []
     assert check(body, dialect(name)) == []
     refusal = validate(body, name, settings=case.hosts.get(name) or TRUSTING.get(name))
@@ -64,7 +64,7 @@ def test_the_naive_request_gets_the_answer_that_the_scenario_states(case: Case) 
 
 @each_case
 def test_our_request_is_accepted_and_has_the_valid_shape(case: Case) -> None:
-    """Concerned or not: what pleases one provider must not harm at another."""
+    """This includes unaffected providers: a fix for one must not break another."""
     for name in case.rules if case.own else IDS:
         for form in case.forms:
             with naming.case(name, form):

@@ -1,4 +1,4 @@
-"""Scenarios 46, 47 and 49 with a runtime over strict servers: what no transcript shows."""
+"""Run scenarios 46, 47 and 49 with a runtime over strict servers."""
 
 import json
 from collections.abc import Callable
@@ -96,7 +96,7 @@ async def test_an_unreadable_call_is_retried_and_not_kept() -> None:
 
 
 async def test_foreign_upstream_reasoning_is_dropped_and_the_session_continues() -> None:
-    """Who serves a request is not known before its answer: the first one after a change may be refused, and no more."""
+    """The upstream is known only from an answer, so only the first request after a change may be rejected."""
     gate = Gate()
     gate.open("x")
     turns = [

@@ -1,4 +1,4 @@
-"""Thinking: reasoning that goes to someone who did not make it, or that someone misses."""
+"""Scenarios of thinking: reasoning sent to another provider, or missing where required."""
 
 from tests.scenarios.case import Case, Scenario
 from tests.scenarios.hosts import LOOKS_UP_ITEMS
@@ -188,6 +188,8 @@ THINKING = (
                 shapes=dict.fromkeys(TEMPLATED, 'U A+ U"go"'),
             ),
         ),
-        ("tests/adapters/test_decode_cuts.py::test_thinking_without_its_state_is_not_kept_from_a_partial_answer",),
+        (
+            "tests/adapters/test_decode_cuts.py::test_thinking_without_its_state_is_not_kept_from_a_partial_answer",
+        ),
     ),
 )

@@ -18,12 +18,12 @@ _PLAIN: Mapping[type, Sample] = {str: "x", int: 1024, float: 1.0, bool: True, by
 
 
 def origin_of(kind: Sample) -> Sample:
-    """Return the generic type that a type was made of, None if it was not. Its own type says less than it returns."""
+    """Return the generic origin of a type, or None. The declared type of `get_origin` is too narrow."""
     return get_origin(kind)
 
 
 def arms(kind: Sample) -> Iterator[Sample]:
-    """Yield the types that a union is made of, or the type itself."""
+    """Yield the arms of a union, or the type itself."""
     while origin_of(kind) in _WRAPPERS or hasattr(kind, "__value__"):  # the value of a type alias
         kind = kind.__value__ if hasattr(kind, "__value__") else get_args(kind)[0]
     if origin_of(kind) in (Union, types.UnionType):
@@ -59,7 +59,7 @@ def required(kind: type) -> tuple[str, ...]:
 
 
 def tags(kind: type, key: str = "type") -> tuple[str, ...]:
-    """Return the words that the key may have by which the arms of a union are told apart."""
+    """Return the values of the key that discriminates the arms of a union."""
     return tuple(
         word
         for arm in arms(fields(kind).get(key, type(None)))
@@ -105,7 +105,7 @@ def _adapter(kind: type) -> pydantic.TypeAdapter[Sample]:
 
 
 def assert_valid(kind: type, sample: Sample) -> None:
-    """Fail if the SDK's own type does not take a sample."""
+    """Fail if the SDK's type rejects a sample."""
     _consume(_adapter(kind).validate_python(sample), sample)
 
 

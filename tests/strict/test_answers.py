@@ -1,4 +1,4 @@
-"""The form of an answer and the settings of a request, as each host judges them."""
+"""Check how each strict server validates output schemas and settings."""
 
 import copy
 from typing import Any
@@ -20,9 +20,7 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 
 @settings(max_examples=share(2400), deadline=None)
 @given(st.sampled_from(ROWS), st.data())
-def test_any_schema_gets_a_verdict_and_strict_mode_is_stricter(
-    row: Row, data: st.DataObject
-) -> None:
+def test_any_schema_gets_a_verdict_and_strict_mode_is_stricter(row: Row, data: st.DataObject) -> None:
     spoilt = copy.deepcopy(row.sound)
     at: Any = spoilt
     while isinstance(at, dict | list) and at:

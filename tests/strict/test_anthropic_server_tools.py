@@ -1,4 +1,4 @@
-"""The strict Anthropic server accepts the provider's own tools, paused turns, system messages and threads."""
+"""Check server tools, paused turns, system messages and threads on the strict Anthropic server."""
 
 import json
 from typing import Any
@@ -128,9 +128,7 @@ def test_the_judge_still_finds_a_broken_structure(rule: str, refused: Json) -> N
         ("ANT-S04", body(user("u"), thread={"type": "resume"})),
     ],
 )
-def test_structure_faults_next_to_server_tool_blocks_are_rejected(
-    rule: str, refused: Json | None
-) -> None:
+def test_structure_faults_next_to_server_tool_blocks_are_rejected(rule: str, refused: Json | None) -> None:
     if refused is None:
         refused = body(user("u"), thread={"type": "resume"})
         rule = "ANT-S04"

@@ -1,4 +1,4 @@
-"""AWS's own client holds whole tool conversations with the strict server, plain and streamed, signed or by key."""
+"""Run tool conversations between the AWS client and the strict server, plain and streamed."""
 
 import json
 from collections.abc import Callable
@@ -74,7 +74,7 @@ async def asked(server: BedrockServer, talk: Callable[[Any], T], key: AwsKey = K
 
 
 def heard(client: Any, **request: Any) -> list[Json]:  # Any: botocore has no types
-    """Every event of a stream, which is closed however it ends."""
+    """Return every event of a stream, which is closed in any case."""
     with closing(client.converse_stream(**request)["stream"]) as stream:
         return list(stream)
 
@@ -118,9 +118,7 @@ def _whole(block: Json) -> Json:
 @pytest.mark.alternating
 @pytest.mark.parametrize("write_bytes", [None, 1])
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_aws_client_completes_a_tool_conversation(
-    streamed: bool, write_bytes: int | None
-) -> None:
+async def test_the_aws_client_completes_a_tool_conversation(streamed: bool, write_bytes: int | None) -> None:
     server = BedrockServer(Script([CALLS, ANSWER]), aws_key=KEY, write_bytes=write_bytes)
     request: Json = {"modelId": MODEL, "messages": [USER], "toolConfig": TOOLS}
 

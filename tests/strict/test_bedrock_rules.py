@@ -1,4 +1,4 @@
-"""Check what the strict Bedrock rules know about signed reasoning and about models."""
+"""Check the strict Bedrock rules for signed reasoning and models."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ DEFAULT = BedrockSettings()
 
 
 def conversation(**more: Any) -> Json:  # Any: any key may be under test
-    """A request whose reasoning was signed for its first message."""
+    """Return a request with reasoning signed for its first message."""
     asked = body(user(text()))
     sig = sign_reasoning(asked, [], "hm", replace(DEFAULT, **more), "strict")
     return body(user(text()), model(reasoning(sig), text("t")), user(text("go")))

@@ -1,4 +1,4 @@
-"""Strict servers by the name of their dialect, and what they tell of their exchanges."""
+"""Check the creation of strict servers by dialect name, and their reports of exchanges."""
 
 import json
 from functools import partial

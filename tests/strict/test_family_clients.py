@@ -1,4 +1,4 @@
-"""The vendors' own clients hold whole tool conversations with the strict servers of the family."""
+"""Run tool conversations between vendors' clients and the strict servers of their family."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Check what the rules of the Chat Completions vendors share with those of OpenAI, and what gateways pass on."""
+"""Check the rules shared by Chat Completions vendors, and the errors that gateways forward."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each vendor of the Chat Completions family writes as its host does: errors, reasoning, calls, usage, comments."""
+"""Check the wire form of each Chat Completions vendor: errors, reasoning, calls, usage, comments."""
 
 import json
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""Google's own client holds whole tool conversations with the strict server: the Gemini API and Vertex AI.
+"""Run tool conversations between Google's client and the strict server: the Gemini API and Vertex AI.
 
-It also reads the strict server's refusals. Its asynchronous half runs on asyncio only.
+The client also reads the strict server's errors. Its asynchronous half runs on asyncio only.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -82,14 +82,14 @@ def connected(server: GeminiServer, *, vertex: bool, key: str = "key") -> genai.
 
 
 def whole(chunks: list[types.GenerateContentResponse]) -> types.Content:
-    """What a response says, every part as it came: a signature stays on its own."""
+    """Return the unmerged parts of a response; a signature stays a separate part."""
     contents = [chunk.candidates[0].content for chunk in chunks if chunk.candidates]
     parts = [part for content in contents if content for part in content.parts or ()]
     return types.Content(role="model", parts=parts)
 
 
 def answered(said: types.Content, *, ids: bool) -> types.Content:
-    """The results of the calls of a content, in call order."""
+    """Return the results of the calls of a content, in call order."""
     calls = [part.function_call for part in said.parts or () if part.function_call]
     parts = [
         types.Part(
@@ -104,7 +104,7 @@ def answered(said: types.Content, *, ids: bool) -> types.Content:
 
 @asynccontextmanager
 async def asked(server: GeminiServer, vertex: bool, streamed: bool, is_async: bool) -> AsyncIterator[Any]:
-    """Give a function that sends contents and returns the model's content."""
+    """Yield a function that sends contents and returns the model's content."""
     async with serve(server):
         client = connected(server, vertex=vertex)
 

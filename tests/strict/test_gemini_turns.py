@@ -1,4 +1,4 @@
-"""Our own side of a conversation with the strict host: what it signed comes back as it was, switch as we may.
+"""Check that signatures of a strict host are sent back unchanged across switches.
 
 No network: the host's wire writes the answer, our decoder reads it, our encoder sends the next request, and the
 host's rules open every signature in it.
@@ -52,14 +52,14 @@ HOSTS: dict[str, tuple[Binding, GeminiSettings]] = {
 
 @dataclass
 class Talk:
-    """A conversation that goes from host to host, a lane for each."""
+    """A conversation across several hosts, with a lane for each."""
 
     messages: list[Message] = field(default_factory=list)
     lanes: dict[str, Lane] = field(default_factory=dict)
     calls: int = 1
 
     def send(self, host: str) -> Json:
-        """Render the conversation for a host and return the body, which the host must take."""
+        """Render the conversation for a host and return the body, which the host must accept."""
         binding, settings = HOSTS[host]
         profile = dialect(binding.dialect)
         codec = adapter(profile)
@@ -75,7 +75,7 @@ class Talk:
         return json.loads(body)
 
     def turn(self, host: str, said: Turn, *, stream: bool = True) -> Json:
-        """Ask a host and take what it says; answer its calls. Returns the body that was sent."""
+        """Ask a host, append its answer and answer its calls. Returns the sent body."""
         body = self.send(host)
         binding, settings = HOSTS[host]
         number, profile = len(self.messages), dialect(binding.dialect)
@@ -97,7 +97,7 @@ def begun() -> Talk:
 
 
 def signatures(body: Json) -> list[list[str | None]]:
-    """The signatures of each model content, part by part."""
+    """Return the signatures of each model content, part by part."""
     contents = [content for content in body["contents"] if content["role"] == "model"]
     return [[part.get("thoughtSignature") for part in content["parts"]] for content in contents]
 

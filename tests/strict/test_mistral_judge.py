@@ -91,7 +91,7 @@ TABLE: dict[str, list[Json]] = {
 
 
 def theirs(messages: list[Json], generation: int) -> str | None:
-    """Return what the vendor's validator says, None if it is content."""
+    """Return the error of the vendor's validator, or None."""
     try:
         made = {"model": "m", "messages": messages}
         request = ChatCompletionRequest[UATS].model_validate(made)  # type: ignore[type-arg]  # its own
@@ -128,7 +128,7 @@ def test_the_table_lists_the_verdict_of_each_generation() -> None:
 
 
 def made_up(seed: int) -> list[Json]:
-    """Return a transcript of pieces, most of them out of place, with no user behind a tool message."""
+    """Return a random, mostly invalid transcript without a user message after a tool message."""
     random = Random(seed)
     pieces = [USER, SAID, SYSTEM, calls(A), calls(A, B), result(A), result(B), {**SAID, "prefix": True}]
     weights = [6, 4, 1, 4, 4, 6, 4, 1]

@@ -1,4 +1,4 @@
-"""A server in its OAuth mode lets a bearer token in as the host does, and says what is wrong in the host's words."""
+"""Check bearer tokens and their errors on servers in OAuth mode."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ VERSION = {"anthropic-version": "2023-06-01"}
 
 
 class Clock:
-    """A clock that stands still unless it is moved."""
+    """A clock that moves only when set."""
 
     now = 0.0
 
@@ -25,7 +25,7 @@ class Clock:
 
 
 def said(server: LoopbackServer, path: str, body: Json, headers: dict[str, str]) -> tuple[int, str, str]:
-    """Status, kind and message of an answer; both texts empty if it is not a refusal."""
+    """Return the status, kind and message of an answer; both strings are empty without an error."""
     answer = server.answer(HttpRequest("POST", path, headers, json.dumps(body).encode(), False))
     error = json.loads(answer.parts[0]).get("error") or {"message": ""}
     return answer.status, error.get("type") or error.get("status", ""), error["message"]

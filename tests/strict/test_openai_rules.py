@@ -1,4 +1,4 @@
-"""Check the order of the strict Chat Completions rules, and what they do with bytes that are no request."""
+"""Check the order of the strict Chat Completions rules, and the rejection of invalid bodies."""
 
 import pytest
 

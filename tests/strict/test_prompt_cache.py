@@ -1,4 +1,4 @@
-"""The stand-in prompt cache follows each provider's rules and reports in its fields; beside it counts an ideal one."""
+"""Check the simulated prompt cache of each provider, and the ideal cache counted alongside."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def said(*blocks: Json) -> Json:
 
 @dataclass
 class Host:
-    """A server without a socket, and a clock that stands still unless it is moved."""
+    """A server without a socket, and a clock that moves only when set."""
 
     make: Callable[..., LoopbackServer] = AnthropicServer
     path: str = "/v1/messages"
@@ -68,7 +68,7 @@ class Host:
         return usage
 
     def read(self, *messages: Json, headers: Mapping[str, str] | None = None, **more: Any) -> int:
-        """Tokens read from the cache, as an Anthropic host reports them."""
+        """Return the cached tokens that an Anthropic host reports."""
         usage = self.usage({"max_tokens": 2048, "messages": list(messages), **more}, headers)
         assert min(usage["input_tokens"], usage["cache_creation_input_tokens"]) >= 0
         return int(usage["cache_read_input_tokens"])

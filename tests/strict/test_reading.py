@@ -1,4 +1,4 @@
-"""A judge that remembers what it let pass says what it would say if it remembered nothing."""
+"""Check that remembering accepted fragments changes no verdict."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ BODIES = {**SOUND, "gemini_2": GEMINI}
 
 @contextmanager
 def taken_apart() -> Iterator[None]:
-    """Have bodies of any size taken apart, and nothing be known of any."""
+    """Split bodies of any size into fragments, and start with no known fragments."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_WHOLE", 0)
         clear_cache()

@@ -1,4 +1,4 @@
-"""What real clients send and read every day, in the shape in which it was recorded: none of it is refused.
+"""Check that recorded requests of real clients are accepted.
 
 The names G02 to G15 are the recorded differences between the strict servers and the hosts they stand for.
 """
@@ -40,7 +40,7 @@ CALLED = Turn(Think("Hm."), Call("read", {"path": "a"}))
 
 
 def ask(server: LoopbackServer, path: str, body: Json, headers: Mapping[str, str] | None = None) -> Any:
-    """The answer to one request: its JSON, or its events if it is a stream. It must not be refused."""
+    """Return the JSON or the events of an answer, which must not be an error."""
     request = HttpRequest("POST", path, headers or {}, json.dumps(body).encode(), False)
     answer = server.answer(request)
     assert answer.status == 200, answer.parts
@@ -48,7 +48,7 @@ def ask(server: LoopbackServer, path: str, body: Json, headers: Mapping[str, str
 
 
 def event(part: bytes) -> Any:
-    """The JSON of an event, None if it has none."""
+    """Return the JSON of an event, or None."""
     data = part.partition(b"data: ")[2].strip()
     return None if data in (b"", b"[DONE]") else json.loads(data)
 

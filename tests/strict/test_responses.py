@@ -1,4 +1,4 @@
-"""The Responses server: OpenAI's own client holds tool conversations with it, and our decoder reads what it writes."""
+"""Check the Responses server with OpenAI's client and our decoder."""
 
 import json
 from collections.abc import AsyncIterator
@@ -72,7 +72,7 @@ async def client_of(server: ResponsesServer, retries: int = 0) -> AsyncIterator[
 
 
 async def output(client: Any, request: Json, streamed: bool) -> list[Json]:
-    """The items of an answer as the client gives them."""
+    """Return the items of an answer from the client."""
     if not streamed:
         response = await client.responses.create(**request)
     else:
@@ -91,7 +91,7 @@ async def output(client: Any, request: Json, streamed: bool) -> list[Json]:
 
 
 def again(items: list[Json]) -> list[Json]:
-    """Items as a stateless client sends them again: without their ids."""
+    """Return items as a stateless client sends them back: without ids."""
     return [{key: item[key] for key in item if key != "id"} for item in items]
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's SDK reads, lists, deletes and compacts what the Responses server keeps, and holds conversations there."""
+"""Check stored responses and conversations of the Responses server with OpenAI's SDK."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Check what the strict Responses rules know about encrypted reasoning and about copies of the API."""
+"""Check the strict Responses rules for encrypted reasoning and compatible hosts."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ BOUND = ResponsesSettings(ResponsesProfile(prefix_bound=True))
 
 
 def answered(settings: ResponsesSettings, **more: Any) -> Json:  # any key of a request
-    """A request that sends reasoning back to the host that made it, with its call and the result."""
+    """Return a request with reasoning, its call and the result, for the host that made the reasoning."""
     request = body(USER, include=["reasoning.encrypted_content"], **more)
     turn = Turn(Think("Hm."), Call("read"))
     response = json.loads(ResponsesWire(settings).response(turn, request, 0))

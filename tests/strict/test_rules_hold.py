@@ -1,4 +1,4 @@
-"""Whatever body comes, the judge answers; and what the strict mode takes, the hosted mode takes."""
+"""Check that any body gets a verdict and that the strict mode accepts no more than the hosted mode."""
 
 import copy
 import json
@@ -124,7 +124,7 @@ def _responses() -> Json:
 
 
 def _family(vendor: str) -> Json:
-    """Return a sound body of one vendor of the Chat Completions family."""
+    """Return a valid body of a vendor of the Chat Completions family."""
     request = copy.deepcopy(OPENAI)
     if vendor == "mistral":
         del request["stream_options"]
@@ -177,7 +177,7 @@ VALUES = st.recursive(
 
 @st.composite
 def damaged(draw: st.DrawFn, sound: Json) -> Json:
-    """A sound body with one to three values replaced, removed, repeated or moved."""
+    """Return a valid body with one to three values replaced, removed, repeated or moved."""
     body = copy.deepcopy(sound)
     for _ in range(draw(st.integers(1, 3))):
         found = list(places(body))

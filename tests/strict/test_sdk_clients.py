@@ -1,4 +1,4 @@
-"""The vendors' own clients hold whole tool conversations with the strict servers, plain and streamed."""
+"""Run tool conversations between vendors' clients and the strict servers, plain and streamed."""
 
 import json
 from collections.abc import AsyncIterator

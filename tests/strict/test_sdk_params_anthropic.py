@@ -1,4 +1,4 @@
-"""What Anthropic's SDK lets a program send, the strict server knows: parameters, messages, blocks and tools."""
+"""Check that the strict server accepts every parameter, message, block and tool of Anthropic's SDK."""
 
 import json
 from typing import Any, get_args
@@ -72,7 +72,7 @@ def user(*blocks: Json) -> Json:
 
 
 def holding(block: Json) -> list[Json]:
-    """Return conversations in which a block stands where it makes sense; the host takes at least one of them."""
+    """Return conversations with a block in plausible positions; the host accepts at least one."""
     kind = block["type"]
     if kind == "tool_use":
         return [request(USER, said(block), user(RESULT))]
@@ -102,7 +102,7 @@ def test_every_parameter_of_token_counting_is_known() -> None:
 
 
 def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
-    """Return a value of each kind for each optional parameter of the body."""
+    """Return a value of each type for each optional parameter of the body."""
     samples = list(variants(kind, WORDS))
     for sample in samples:
         assert_valid(kind, sample)

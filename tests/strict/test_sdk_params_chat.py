@@ -1,4 +1,4 @@
-"""The strict servers of the Chat Completions family know all that the SDKs of OpenAI and Mistral let a program send."""
+"""Check that the Chat Completions servers accept everything that the SDKs of OpenAI and Mistral can send."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ def call(call_id: str) -> Json:
 
 
 def conversation(message: Json, call_id: str) -> list[Json]:
-    """Return a conversation in which a message stands where it makes sense."""
+    """Return a conversation with a message in a plausible position."""
     if message["role"] == "tool":
         return [USER, {"role": "assistant", "content": None, "tool_calls": [call(call_id)]}, message]
     if message["role"] != "assistant":
@@ -111,7 +111,7 @@ def test_every_parameter_of_mistrals_sdk_is_known() -> None:
 
 
 def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
-    """Return a value of each kind for each parameter, but for the messages and the tools."""
+    """Return a value of each type for each parameter except the messages and the tools."""
     own = {"tools", *required(kind)}
     samples = [(key, value) for sample in variants(kind) for key, value in sample.items() if key not in own]
     assert len(samples) > 25

@@ -1,4 +1,4 @@
-"""The strict Gemini server knows each field that Google's SDK writes, for the Gemini API and for Vertex AI.
+"""Check that the strict Gemini server accepts each field that Google's SDK writes.
 
 The SDK's own converters write the bodies. They raise ValueError for a field that one of the two APIs does not have.
 """
@@ -38,7 +38,7 @@ PLAIN: dict[Any, Any] = {str: "x", int: 1, float: 1.0, bool: True, bytes: b"abc"
 
 
 def filled(kind: Any) -> Iterator[Any]:
-    """Yield instances of a model of the SDK, each with another field set."""
+    """Yield instances of an SDK model, each with a different field set."""
     for name, field in kind.model_fields.items():
         for value in values(field.annotation):
             try:
@@ -74,7 +74,7 @@ CLIENTS = {"gemini": client(vertex=False), "vertex": client(vertex=True)}
 
 
 def written(contents: Any, config: Any, api: str) -> Json | None:
-    """Return the body that the SDK writes, None if this API does not have what is in it."""
+    """Return the body that the SDK writes, or None if this API lacks one of its fields."""
     api_client = CLIENTS[api]._api_client
     convert: Any = (
         models._GenerateContentParameters_to_vertex
@@ -92,7 +92,7 @@ def written(contents: Any, config: Any, api: str) -> Json | None:
 
 
 def encoded(value: Any) -> Any:
-    """Return a value as the SDK puts it into JSON."""
+    """Return a value as the SDK encodes it in JSON."""
     if isinstance(value, bytes):
         return base64.urlsafe_b64encode(value).decode()
     if isinstance(value, pydantic.BaseModel):
@@ -108,7 +108,7 @@ USER = types.Content(role="user", parts=[types.Part(text="u")])
 
 
 def config_of(name: str) -> Any:
-    """Return what puts a value into the settings of a request, at a place."""
+    """Return a function that sets a field of the request settings."""
     config = types.GenerateContentConfig
     return {
         "Tool": lambda value: config(tools=[value]),
@@ -123,7 +123,7 @@ def config_of(name: str) -> Any:
 
 
 def part_of(name: str) -> Any:
-    """Return what puts a value into a part."""
+    """Return a function that sets a field of a part."""
     return {
         "Part": lambda value: value,
         "FunctionCall": lambda value: types.Part(function_call=value),
@@ -139,7 +139,7 @@ IN_PART = ("Part", "FunctionCall", "FunctionResponse", "FunctionResponsePart")
 
 
 def requests() -> Iterator[tuple[str, Any, Any]]:
-    """Yield contents and settings in which each field of the SDK's types stands once, with the name of the type."""
+    """Yield contents and settings that contain each field of the SDK types once, with the type name."""
     for config in filled(types.GenerateContentConfig):
         if not config.model_fields_set & PYTHON_ONLY:
             yield "GenerateContentConfig", [USER], config

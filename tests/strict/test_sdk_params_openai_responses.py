@@ -1,4 +1,4 @@
-"""The strict Responses server knows all that OpenAI's SDK lets a program send: parameters, items, parts and tools."""
+"""Check that the strict Responses server accepts everything that OpenAI's SDK can send."""
 
 import json
 from typing import Any
@@ -59,7 +59,7 @@ def refused(*items: Json, **more: Any) -> str | None:  # any key of a request
 
 
 def conversation(item: Json) -> list[Json]:
-    """Return a conversation in which an item stands where it makes sense."""
+    """Return a conversation with an item in a plausible position."""
     kind = item.get("type") or ("message" if "role" in item else "item_reference")
     if "id" in item and kind in PREFIXES and item["id"] is not None:
         item = {**item, "id": PREFIXES[kind]}
@@ -179,7 +179,7 @@ def test_every_parameter_of_the_other_methods_is_known(kind: type, keys: frozens
 
 
 def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
-    """Return a value of each kind for each parameter, but for the input, the model and the tools."""
+    """Return a value of each type for each parameter except the input, the model and the tools."""
     samples = list(variants(kind, WORDS))
     for sample in samples:
         assert_valid(kind, sample)

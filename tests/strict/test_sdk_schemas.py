@@ -1,4 +1,4 @@
-"""The schemas that vendors' own SDKs make of types are taken by the strict servers: those are no stricter than that."""
+"""Check that the strict servers accept the schemas that vendors' SDKs generate."""
 
 from enum import Enum
 from typing import Any, Literal

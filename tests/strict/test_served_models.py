@@ -1,4 +1,4 @@
-"""The strict servers' own table of models, and the one that the encoders read: two readings of the same facts."""
+"""Check that the model tables of the strict servers and of the encoders agree."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ HISTORY = History([Message("user", [Text("Read it.")])])
 
 
 def compared(facts: ModelFacts, served: ServedModel) -> dict[str, tuple[object, object]]:
-    """Return what each table says, by the field of the encoders' table."""
+    """Return the values of both tables, by field of the encoders' table."""
     pairs: dict[str, tuple[object, object]] = {
         "chat_tools": (facts.chat_tools, TOOLS[served.tools]),
         "sampling": (facts.sampling, served.sampling),
@@ -56,7 +56,7 @@ def compared(facts: ModelFacts, served: ServedModel) -> dict[str, tuple[object, 
 
 
 def is_cautious(field: str, ours: Any, theirs: Any) -> bool:  # Any: values of a field
-    """Return True if the encoders' value leads to requests that the other one accepts too."""
+    """Return True if requests for the encoders' value are valid for the servers' value too."""
     if field in ("sampling", "forced_choice"):
         return WHEN.index(ours) > WHEN.index(theirs)
     if field == "thinking":
@@ -144,7 +144,7 @@ def test_sampling_is_accepted_with_the_effort_none_where_real_hosts_accept_it() 
 
 
 def settings(model: str) -> Iterator[Settings]:
-    """Yield every combination of settings that a caller may ask for, alone and together."""
+    """Yield the settings that a caller may request, alone and combined."""
     choices: list[dict[str, Any]] = [{}, {"tool_choice": "required"}, {"tool_choice": ToolChoice("read")}]
     thinking: list[dict[str, Any]] = [
         {},
@@ -176,7 +176,7 @@ CELLS = [(name, host) for row in ROWS for name in row.sample for host in hosts(r
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "host"), CELLS)
 def test_no_encoded_setting_of_any_model_is_rejected(name: str, host: str) -> None:
-    """A third of the combinations for each model on a host, another third for the next one."""
+    """Each model on a host is tested with a third of the combinations, in rotation."""
     binding = Binding("a", host, model=name)
     narrowed = for_model(dialect(host), name)
     rendered = render(HISTORY, Ledger(), narrowed, binding=binding)
@@ -193,7 +193,7 @@ def test_no_encoded_setting_of_any_model_is_rejected(name: str, host: str) -> No
 
 
 def of_path(host: str, model: str) -> GeminiSettings | BedrockSettings | None:
-    """Return the settings of a host whose requests name the model in their path."""
+    """Return the settings of a host with the model in the request path."""
     if host in ("gemini", "vertex"):
         return GeminiSettings(model=model, vertex=host == "vertex")
     return BedrockSettings(model=model) if host == "bedrock" else None
@@ -250,9 +250,7 @@ def test_vertex_accepts_call_ids_from_generation_3_on(model: str, accepted: bool
         ("openai_chat", {"model": "gpt-5.2", "temperature": 0.2, "reasoning_effort": "none"}),
     ],
 )
-def test_cautious_encoders_do_not_make_accepted_requests_faults(
-    host: str, settings: dict[str, Any]
-) -> None:
+def test_cautious_encoders_do_not_make_accepted_requests_faults(host: str, settings: dict[str, Any]) -> None:
     body = {"messages": [{"role": "user", "content": "Read it."}], "tools": FUNCTIONS} | settings
     assert validate(json.dumps(body).encode(), host) is None
     assert check(json.dumps(body).encode(), dialect(host)) == []

@@ -1,4 +1,4 @@
-"""The strict servers over HTTP: what a scripted turn looks like, what faults do, and what is bounded."""
+"""Check the strict servers over HTTP: scripted turns, faults and limits."""
 
 import json
 import subprocess
@@ -67,7 +67,7 @@ async def events(server: LoopbackServer) -> list[Json]:
 
 
 async def fragments(turn: Turn) -> list[Json]:
-    """The tool call deltas of an OpenAI stream."""
+    """Return the tool call deltas of an OpenAI stream."""
     found = await events(OpenAIServer(Script([turn])))
     return [d for event in found for d in event["choices"][0]["delta"].get("tool_calls", ())]
 
@@ -356,7 +356,7 @@ async def test_bodies_and_recordings_are_bounded() -> None:
 
 
 async def raw(server: LoopbackServer, head: str, body: bytes = b"") -> bytes:
-    """What comes back for bytes that go out as they are, up to the end of the connection."""
+    """Send bytes and return the response up to the end of the connection."""
     with anyio.fail_after(60):
         async with serve(server):
             assert server.port is not None

@@ -1,4 +1,4 @@
-"""Shapes of JSON values: each kind of fault is refused once, in order, at its path."""
+"""Check JSON shapes: each kind of fault is reported once, in order, with its path."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ RULE = ServerRule("T-01", "{fault} at {path}")
 
 
 class Walk(ShapeWalk):
-    """Refusals that name the fault and the path."""
+    """A walk that reports faults with their path."""
 
     def variant(self, path: str, tag: str) -> str:
         return f"{path}<{tag}>"

@@ -1,4 +1,4 @@
-"""Thinking comes back as it was sent and where it was sent, or it is refused in the provider's words."""
+"""Check that the strict Anthropic server accepts only unchanged thinking in its original place."""
 
 import copy
 import json
@@ -40,7 +40,7 @@ def start(**more: Any) -> Json:  # any key at all may be under test
 
 
 def conversation(rounds: int = 3, settings: AnthropicSettings = BOUND, **more: Any) -> Json:
-    """A tool loop as the server itself would have led it: each round thinks, then calls."""
+    """Return a tool loop of the server: each round has thinking and a call."""
     request = start(**more)
     for number in range(rounds):
         call_id = f"toolu_{number}"

@@ -1,4 +1,4 @@
-"""Naive rendering: a script written as it stands, in each provider's own shape. Nothing is paired, ordered or mended.
+"""Render scripts naively in each provider's format, without pairing, ordering or repair.
 
 This is what a client without a ledger sends. The renderers are written from the providers' documentation alone and
 share no code with the project, so what they get refused for is a fact about the provider's rules.
@@ -25,5 +25,5 @@ _FAMILIES: dict[str, Callable[[Sequence[Said], Asked], dict[str, object]]] = {
 
 
 def naive(said: Sequence[Said], asked: Asked) -> bytes:
-    """Return the request that says just this to a provider, right or wrong."""
+    """Return the naive request for a provider, valid or not."""
     return written(_FAMILIES.get(asked.dialect, openai_chat.request)(said, asked))

@@ -1,4 +1,4 @@
-"""Anthropic Messages, as it stands: one message for each that was said, results as blocks of the user's."""
+"""Anthropic Messages, naively: one wire message per message, results as user blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
@@ -33,7 +33,7 @@ def request(said: Sequence[Said], asked: Asked) -> _Object:
 
 
 def on(version: str) -> Callable[[Sequence[Said], Asked], _Object]:
-    """Return what makes a body for a cloud: its path names the model, its body the version."""
+    """Return a renderer for a cloud, which has the model in the path and the version in the body."""
 
     def hosted(said: Sequence[Said], asked: Asked) -> _Object:
         body = request(said, asked)

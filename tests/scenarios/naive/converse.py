@@ -1,4 +1,4 @@
-"""AWS Bedrock Converse, as it stands: one message for each that was said, results as blocks of the user's."""
+"""AWS Bedrock Converse, naively: one wire message per message, results as user blocks."""
 
 from collections.abc import Iterator, Sequence
 from typing import assert_never

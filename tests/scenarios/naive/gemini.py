@@ -1,4 +1,4 @@
-"""Google generateContent, as it stands: a content for each message; a signature sits on the part behind its thought."""
+"""Google generateContent, naively: one content per message, signatures on the part after their thought."""
 
 from collections.abc import Iterator, Sequence
 from typing import assert_never
@@ -64,6 +64,6 @@ def _part(part: Words | Call | Result | Picture, asked: Asked) -> _Object:
 
 
 def _identified(value: _Object, part: Call | Result, asked: Asked) -> _Object:
-    """Return a call or a response with the id that was given, if one was."""
+    """Return a call or a response with its id, if it has one."""
     call_id = asked.id(part)
     return {"id": call_id, **value} if call_id else value

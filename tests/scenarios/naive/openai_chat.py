@@ -1,4 +1,4 @@
-"""Chat Completions, as it stands: one message for each that was said, one `tool` message for each result."""
+"""Chat Completions, naively: one wire message per message, one `tool` message per result."""
 
 from collections.abc import Iterator, Sequence
 from typing import assert_never

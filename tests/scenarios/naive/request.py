@@ -1,4 +1,4 @@
-"""What every naive request is made from besides what was said."""
+"""Define the options of naive requests."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whom a request is for, and how it is asked.
+    """The provider and the options of a request.
 
     Args:
         dialect: The provider.
@@ -26,7 +26,7 @@ class Asked:
     manual: bool = False
 
     def details(self, part: Call | Result) -> Details:
-        """Return what a call is like, given it or its result."""
+        """Return the details of a call, given the call or its result."""
         return self.calls.get(part.number, Details())
 
     def id(self, part: Call | Result) -> str:
@@ -49,5 +49,5 @@ def as_value(arguments: str) -> object:
 
 
 def written(request: dict[str, object]) -> bytes:
-    """Return a request as any client writes it: a lone surrogate becomes an escape."""
+    """Return the encoded request; lone surrogates become escapes."""
     return json.dumps(request).encode()

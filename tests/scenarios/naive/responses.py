@@ -1,4 +1,4 @@
-"""OpenAI Responses, as it stands: an item for each part, in order; nobody is said to have spoken but in messages."""
+"""OpenAI Responses, naively: an item for each part, in order, with roles only on messages."""
 
 from collections.abc import Iterator, Sequence
 from typing import assert_never
