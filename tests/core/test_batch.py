@@ -120,9 +120,7 @@ def test_a_call_runs_only_with_the_approval_that_its_tool_requires(
     ("name", "can_ask", "is_external"),
     [("ask", False, False), ("out", False, True), ("out", True, True), ("ask-out", True, True)],
 )
-def test_calls_that_need_the_caller_are_deferred(
-    name: str, can_ask: bool, is_external: bool
-) -> None:
+def test_calls_that_need_the_caller_are_deferred(name: str, can_ask: bool, is_external: bool) -> None:
     planned = sorted_out(call(1, name), call(2, "never-out"), can_ask=can_ask)
     assert planned.waiting == (WaitingCall(call(1, name), is_external),)
     assert planned.run == ()

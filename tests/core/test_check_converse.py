@@ -94,9 +94,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:  # Any: JSON, and the keys of 
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_no_json_in_a_request_makes_the_judge_raise(
-    data: st.DataObject, new: object
-) -> None:
+def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: object) -> None:
     request = json.loads(json.dumps(FULL))
     container, key = data.draw(st.sampled_from(_places(request)))
     container[key] = new

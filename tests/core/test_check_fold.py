@@ -350,9 +350,7 @@ FULL_BLOCKS = {
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_no_json_in_a_request_makes_the_judge_raise(
-    data: st.DataObject, new: object
-) -> None:
+def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: object) -> None:
     for body, dialect in ((FULL_CHAT, OPENAI_CHAT), (FULL_BLOCKS, ANTHROPIC)):
         place = data.draw(st.sampled_from(_places(body)))
         for fault in check(json.dumps(_replaced(body, place, new)).encode(), dialect):

@@ -162,9 +162,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:  #
 
 @examples(300)
 @given(data=st.data(), new=ANY_JSON)
-def test_no_json_in_a_request_makes_the_judge_raise(
-    data: st.DataObject, new: Any
-) -> None:  # Any: JSON
+def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: Any) -> None:  # Any: JSON
     *way, last = data.draw(st.sampled_from(_places(FULL)))
     spoilt = json.loads(json.dumps(FULL))
     at = spoilt

@@ -242,9 +242,7 @@ LONG = (
 
 @examples(100)
 @given(data=st.data(), text=st.sampled_from(LONG))
-def test_a_long_text_in_its_own_piece_gets_the_same_verdict(
-    data: st.DataObject, text: str
-) -> None:
+def test_a_long_text_in_its_own_piece_gets_the_same_verdict(data: st.DataObject, text: str) -> None:
     dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
     body = data.draw(st.sampled_from(SOUND[dialect.name]))
     key = container(dialect)

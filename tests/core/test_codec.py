@@ -180,7 +180,9 @@ def test_an_event_error_names_the_field_and_its_value(
         ((3,), ..., "round_ended.message.origin: "),
     ],
 )
-def test_a_message_error_names_the_field_and_its_value(way: tuple[int, ...], other: object, told: str) -> None:
+def test_a_message_error_names_the_field_and_its_value(
+    way: tuple[int, ...], other: object, told: str
+) -> None:
     with pytest.raises(JournalError) as raised:
         decode_event(changed(TALK, way, other, in_message=True))
     assert told in str(raised.value)

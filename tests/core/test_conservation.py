@@ -152,7 +152,9 @@ def test_every_render_is_valid_and_sends_each_real_result_once(
 @pytest.mark.requirement("PROMISE-1", "REQ-915-037")
 @examples(200)
 @given(conversation=conversations())
-def test_the_pure_api_encodes_valid_bodies_for_every_dialect(conversation: tuple[list[Message], Ledger]) -> None:
+def test_the_pure_api_encodes_valid_bodies_for_every_dialect(
+    conversation: tuple[list[Message], Ledger],
+) -> None:
     messages, ledger = conversation
     said = History(messages, ledger)
     for binding in BINDINGS:

@@ -195,9 +195,7 @@ def test_error_messages_contain_no_control_characters_of_the_input() -> None:
         ('{"a":' * 33 + "1" + "}" * 33, None),
     ],
 )
-def test_arguments_of_a_model_are_an_object_or_none(
-    raw: str, arguments: dict[str, JsonValue] | None
-) -> None:
+def test_arguments_of_a_model_are_an_object_or_none(raw: str, arguments: dict[str, JsonValue] | None) -> None:
     assert parse_object(raw) == arguments
 
 

@@ -66,7 +66,9 @@ def test_lanes_only_grow_and_every_request_is_accepted() -> None:
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "REQ-915-042")
 @examples(200)
 @given(conversation=conversations(), seed=st.integers(0, 999))
-def test_lanes_of_generated_conversations_only_grow_and_are_accepted(conversation: tuple[list[Message], Ledger], seed: int) -> None:
+def test_lanes_of_generated_conversations_only_grow_and_are_accepted(
+    conversation: tuple[list[Message], Ledger], seed: int
+) -> None:
     assert_lanes_hold(simulated(*conversation, seed))
 
 
@@ -87,9 +89,7 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
 @either_dialect
 @examples(200)
 @given(conversation=conversations())
-def test_rendering_is_idempotent(
-    conversation: tuple[list[Message], Ledger], binding: Binding
-) -> None:
+def test_rendering_is_idempotent(conversation: tuple[list[Message], Ledger], binding: Binding) -> None:
     one, other = cold(*conversation, binding), cold(*conversation, binding)
     assert one == other
 

@@ -51,9 +51,7 @@ def known(*events: CallEvent | RequestSent) -> ToolCallRecord:
 @pytest.mark.requirement("REQ-915-046")
 @examples(300)
 @given(logs, st.data())
-def test_a_repeated_event_changes_nothing(
-    log: list[CallEvent | RequestSent], data: st.DataObject
-) -> None:
+def test_a_repeated_event_changes_nothing(log: list[CallEvent | RequestSent], data: st.DataObject) -> None:
     ledger = Ledger().apply(*log)
     again = data.draw(st.lists(st.sampled_from(log), max_size=6)) if log else []
     assert ledger.apply(*again) == ledger
@@ -62,7 +60,9 @@ def test_a_repeated_event_changes_nothing(
 
 @examples(300)
 @given(logs, st.integers(0, 12))
-def test_applying_events_in_pieces_equals_applying_them_at_once(log: list[CallEvent | RequestSent], cut: int) -> None:
+def test_applying_events_in_pieces_equals_applying_them_at_once(
+    log: list[CallEvent | RequestSent], cut: int
+) -> None:
     once, parted = Ledger().apply(*log), Ledger().apply(*log[:cut]).apply(*log[cut:])
     assert (once, once.late) == (parted, parted.late)
 

@@ -80,9 +80,7 @@ def test_a_prefix_a_date_and_a_tag_are_not_part_of_a_models_name(name: str, base
         ("minimax-m4", "minimax-m3"),
     ],
 )
-def test_an_unknown_model_has_the_facts_of_the_newest_in_its_family(
-    unknown: str, newest: str
-) -> None:
+def test_an_unknown_model_has_the_facts_of_the_newest_in_its_family(unknown: str, newest: str) -> None:
     assert find_row(unknown, MAKERS) == find_row(newest, MAKERS) is not None
 
 

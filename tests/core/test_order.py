@@ -65,9 +65,7 @@ def test_an_unchanged_message_keeps_all_reasoning_in_place(name: str) -> None:
 
 @every_bound
 @pytest.mark.parametrize("change", ["blank", "malformed", "renamed", "unnamed", "repeated", "misnamed"])
-def test_reasoning_after_unsendable_content_is_dropped_and_counted(
-    name: str, change: str
-) -> None:
+def test_reasoning_after_unsendable_content_is_dropped_and_counted(name: str, change: str) -> None:
     changed: dict[str, tuple[Block, ...]] = {
         "blank": (Text(" "),),
         "malformed": (call(name, 1, raw="{"),),

@@ -64,9 +64,7 @@ def test_an_ending_session_starts_nothing_and_can_always_end() -> None:
 
 @pytest.mark.parametrize("start", ["idle", "awaiting", "recovering", "ended"])
 @pytest.mark.parametrize("seed", range(50))
-def test_every_walk_ends_each_ask_once_and_answers_each_waiter(
-    start: Phase, seed: int
-) -> None:
+def test_every_walk_ends_each_ask_once_and_answers_each_waiter(start: Phase, seed: int) -> None:
     random, phase = Random(seed), start
     under_way, asks, ends, written = phase == "recovering", 0, 0, 0
     for number in range(60):

@@ -41,7 +41,9 @@ def completion(*results: ToolResult) -> ToolResult | None:
         ((ToolResult("c1", None, is_complete=False), ToolResult("c1", "x")), "complete"),
     ],
 )
-def test_the_status_of_a_result_block_decides_the_call_status(results: tuple[ToolResult, ...], status: str | None) -> None:
+def test_the_status_of_a_result_block_decides_the_call_status(
+    results: tuple[ToolResult, ...], status: str | None
+) -> None:
     found = completion(*results)
     assert (None if found is None else found.status) == status
 
@@ -81,9 +83,7 @@ def test_a_call_without_a_result_is_lost() -> None:
         (ToolResult("c1", content_json=Json(b"null"), is_complete=False), "outcome_unknown"),
     ],
 )
-def test_a_call_with_a_pending_block_is_unknown_not_cancelled(
-    block: ToolResult, reason: str
-) -> None:
+def test_a_call_with_a_pending_block_is_unknown_not_cancelled(block: ToolResult, reason: str) -> None:
     found = recover([CALL, Message("tool", [block])]).get(CallId("c1"))
     assert found is not None
     assert (found.status, found.reason, found.completion) == ("unknown", reason, None)

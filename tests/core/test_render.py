@@ -262,9 +262,7 @@ def test_thinking_from_before_an_epoch_has_no_seal() -> None:
 
 @every_dialect
 @pytest.mark.parametrize("words", ["", " ", "\n\t", "\u00a0", "\u2003", "\x1c", "\x85"])
-def test_blank_texts_and_messages_of_blank_texts_are_omitted(
-    dialect: Dialect, words: str
-) -> None:
+def test_blank_texts_and_messages_of_blank_texts_are_omitted(dialect: Dialect, words: str) -> None:
     messages = [
         human(),
         human(Text(words)),

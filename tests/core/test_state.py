@@ -202,9 +202,7 @@ def test_a_gateways_lane_is_unchanged_when_its_upstream_becomes_known() -> None:
     assert b"".join(lanes.of(router)._segments) == was
 
 
-def test_an_unlogged_epoch_starts_with_the_next_request() -> (
-    None
-):
+def test_an_unlogged_epoch_starts_with_the_next_request() -> None:
     summary = pack(Message("user", [Text("summary")]))
     log: list[LogEvent] = [
         *(Opened("s", "t"), AskStarted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)),
@@ -285,9 +283,7 @@ def test_seals_after_an_import_survive_a_later_compaction() -> None:
     assert b"c2ln" in text(session.send(claude))
 
 
-def test_plain_reasoning_after_an_import_survives_a_compaction_before_it() -> (
-    None
-):
+def test_plain_reasoning_after_an_import_survives_a_compaction_before_it() -> None:
     kimi = READERS["kimi"]
     seal = ProviderState("reasoning_content", quote("reasoning_content"), kimi)
     session = Simulated()
@@ -319,9 +315,7 @@ def test_a_state_is_not_tracked_by_the_garbage_collector() -> None:
         assert not gc.is_tracked(kept)
 
 
-def test_a_session_on_a_copied_history_inherits_only_completions() -> (
-    None
-):
+def test_a_session_on_a_copied_history_inherits_only_completions() -> None:
     calls = [ToolCall(f"hist_tool_{number}", "read") for number in range(1, 5)]
     ids = [call.id for call in calls]
     ledger = Ledger().apply(

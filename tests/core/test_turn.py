@@ -357,7 +357,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("step", "wrong"), WRONG)
-def test_an_outcome_that_does_not_fit_the_step_is_a_programming_error(step: type[Step], wrong: Outcome) -> None:
+def test_an_outcome_that_does_not_fit_the_step_is_a_programming_error(
+    step: type[Step], wrong: Outcome
+) -> None:
     way: dict[type[Step], tuple[Outcome, ...]] = {
         RenderStep: (),
         RewriteStep: (TranscriptRefused("judged"),),

@@ -14,18 +14,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/session/lanes.py:Lanes.apply",
         "before.config_digest != after.config_digest",
         "before.config_digest == after.config_digest",
-        (
-            f"{LANES}::test_a_changed_configuration_starts_an_epoch_only_for_bound_reasoning",
-        ),
+        (f"{LANES}::test_a_changed_configuration_starts_an_epoch_only_for_bound_reasoning",),
     ),
     Mutation(
         "configure: every lane is rewritten",
         "actors/core/session/lanes.py:Lanes._after_configuring",
         '... == "prefix"',
         '... != ""',
-        (
-            f"{LANES}::test_a_changed_configuration_starts_an_epoch_only_for_bound_reasoning",
-        ),
+        (f"{LANES}::test_a_changed_configuration_starts_an_epoch_only_for_bound_reasoning",),
     ),
     Mutation(
         "configure: a plain render becomes normal again",

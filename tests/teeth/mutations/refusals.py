@@ -97,7 +97,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/error_patterns.py:_FILE",
         'r"\\bfiles?\\b(?![./_])"',
         'r"\\bno such word\\b"',
-        ("tests/adapters/test_media_wordings.py::test_errors_about_attachments_are_recognised_as_media_errors",),
+        (
+            "tests/adapters/test_media_wordings.py::test_errors_about_attachments_are_recognised_as_media_errors",
+        ),
     ),
     Mutation(
         "refusal: base64 of a signature counts as an attachment's",

@@ -40,9 +40,7 @@ MUTATIONS = (
         f"{_SHAPES}:is_provider_tool",
         "return ...",
         "return True",
-        (
-            "tests/strict/test_sdk_params_anthropic.py::test_unknown_parameter_names_are_rejected",
-        ),
+        ("tests/strict/test_sdk_params_anthropic.py::test_unknown_parameter_names_are_rejected",),
     ),
     Mutation(
         "anthropic: an answer is continued twice",
