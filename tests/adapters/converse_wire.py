@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from actors.core.values.identity import Binding
 from actors.strict.wires.bedrock import frame
-from tests.adapters.wire_streams import dumped
+from tests.adapters.wire_streams import dump_json
 
 BEDROCK_BINDING = Binding("bedrock", "bedrock", model="anthropic.claude-test")
 SIGNATURE = "EqQBCkgIBRABGAIqQL+/==sig/+é"
@@ -13,13 +13,13 @@ SIGNATURE = "EqQBCkgIBRABGAIqQL+/==sig/+é"
 def event(kind: str, **payload: object) -> bytes:
     """One frame of an event."""
     headers = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
-    return frame(headers, dumped(payload))
+    return frame(headers, dump_json(payload))
 
 
 def exception(kind: str, **payload: object) -> bytes:
     """One frame of an exception."""
     headers = {":exception-type": kind, ":content-type": "application/json", ":message-type": "exception"}
-    return frame(headers, dumped(payload))
+    return frame(headers, dump_json(payload))
 
 
 def begin(index: int, call_id: str, name: str) -> bytes:
@@ -34,7 +34,7 @@ def delta(index: int, **delta: object) -> bytes:
     return event("contentBlockDelta", delta=delta, contentBlockIndex=index)
 
 
-def thought(index: int, **piece: object) -> bytes:
+def reasoning_delta(index: int, **piece: object) -> bytes:
     """A delta of reasoning."""
     return delta(index, reasoningContent=piece)
 
@@ -44,12 +44,12 @@ def stop(index: int) -> bytes:
     return event("contentBlockStop", contentBlockIndex=index)
 
 
-def ended(reason: str = "end_turn") -> bytes:
+def message_stop(reason: str = "end_turn") -> bytes:
     """The `messageStop`."""
     return event("messageStop", stopReason=reason)
 
 
-def figures(**usage: int) -> bytes:
+def metadata(**usage: int) -> bytes:
     """The `metadata` that comes last."""
     return event("metadata", usage=usage, metrics={"latencyMs": 9})
 
@@ -57,11 +57,11 @@ def figures(**usage: int) -> bytes:
 HEAD = event("messageStart", role="assistant")
 WORDS = (
     HEAD,
-    thought(0, text="Let me "),
-    thought(0, text="see…"),
-    thought(0, signature=SIGNATURE),
+    reasoning_delta(0, text="Let me "),
+    reasoning_delta(0, text="see…"),
+    reasoning_delta(0, signature=SIGNATURE),
     stop(0),
-    thought(1, redactedContent="c2VjcmV0"),
+    reasoning_delta(1, redactedContent="c2VjcmV0"),
     stop(1),
     delta(2, text="I look "),
     delta(2, text="at 日本 😀."),
@@ -73,9 +73,11 @@ WORDS = (
     stop(3),
     begin(4, "tooluse_B", "now"),
     stop(4),
-    ended("tool_use"),
+    message_stop("tool_use"),
 )
-TAIL = figures(inputTokens=5, outputTokens=7, totalTokens=14, cacheReadInputTokens=2, cacheWriteInputTokens=1)
+TAIL = metadata(
+    inputTokens=5, outputTokens=7, totalTokens=14, cacheReadInputTokens=2, cacheWriteInputTokens=1
+)
 STREAM = b"".join(WORDS) + TAIL
 BLOCKS = (
     ("thinking", "Let me see…", f'"{SIGNATURE}"'),

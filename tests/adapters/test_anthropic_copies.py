@@ -21,7 +21,7 @@ from actors.core.values.identity import Binding
 from actors.strict.rules import AnthropicProfile, AnthropicSettings, validate
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
 from actors.transcripts import History, encode, render
-from tests.adapters.wire_streams import anthropic_stream, delta, dumped, run, start, stop
+from tests.adapters.wire_streams import anthropic_stream, delta, dump_json, run, start, stop
 from tests.commands.at_scale import share
 from tests.generated.histories import READERS, history
 
@@ -52,8 +52,8 @@ def test_no_generated_history_is_rejected_by_a_compatible_host() -> None:
 
 
 def test_foreign_calls_get_a_placeholder_only_on_compatible_hosts() -> None:
-    message = _answered(signature=None, thinking=None)
-    body = _sent(message, binding=None)
+    message = _answer(signature=None, thinking=None)
+    body = _sent_messages(message, binding=None)
     placeholder = b'{"type":"thinking","thinking":"(No reasoning recorded.)","signature":""}'
     assert body.count(placeholder) == 1
     assert validate(body, "anthropic", settings=HOST) is None
@@ -70,10 +70,10 @@ def test_foreign_calls_get_a_placeholder_only_on_compatible_hosts() -> None:
 @pytest.mark.parametrize("signature", ["", "c2ln"])
 @pytest.mark.parametrize("whole", [False, True])
 def test_thinking_of_a_compatible_host_is_sent_back_signed_or_not(signature: str, whole: bool) -> None:
-    message = _answered(signature=signature, thinking="Let me see…", whole=whole)
+    message = _answer(signature=signature, thinking="Let me see…", whole=whole)
     block = bytes(dump({"type": "thinking", "thinking": "Let me see…", "signature": signature}))
-    assert block in _sent(message, binding=ME)
-    assert block not in _sent(message, binding=replace(ME, model="another"))
+    assert block in _sent_messages(message, binding=ME)
+    assert block not in _sent_messages(message, binding=replace(ME, model="another"))
 
 
 def weather(city: str) -> str:
@@ -109,13 +109,13 @@ async def test_a_session_switches_to_a_compatible_host_with_thinking_and_back(
     assert copy.refusals == other.refusals == []
 
 
-def _answered(*, signature: str | None, thinking: str | None, whole: bool = False) -> Message:
+def _answer(*, signature: str | None, thinking: str | None, whole: bool = False) -> Message:
     """Return an answer of a compatible host: optional thinking, and a call."""
     call = {"type": "tool_use", "id": "toolu_A", "name": "read", "input": {}}
     thought = {"type": "thinking", "thinking": thinking, "signature": signature}
     if whole:
         decoder = decode(COPY, ME, stream=False)
-        decoder.feed(dumped({"content": [thought, call]}))
+        decoder.feed(dump_json({"content": [thought, call]}))
         return decoder.close()
     shown = [start(0, type="thinking", thinking=""), delta(0, type="thinking_delta", thinking=thinking)]
     shown += [delta(0, type="signature_delta", signature=signature)] if signature else []
@@ -129,7 +129,7 @@ def _result(message: Message) -> Message:
     return Message("tool", (ToolResult(message.calls[0].id, "ok"),))
 
 
-def _sent(message: Message, binding: Binding | None) -> bytes:
+def _sent_messages(message: Message, binding: Binding | None) -> bytes:
     return encode(
         render(History([ASKED, message, _result(message)]), Ledger(), COPY, binding=binding), model="m"
     )

@@ -22,9 +22,9 @@ from tests.adapters.wire_streams import (
     anthropic_stream,
     body_answer,
     delta,
-    dumped,
+    dump_json,
+    message_outline,
     run,
-    said,
     start,
     stop,
 )
@@ -69,7 +69,7 @@ def test_blocks_keep_their_order_and_boundaries() -> None:
         start(4, type="tool_use", id="toolu_1", name="f", input={}),
         stop(4),
     )
-    assert [part[:2] for part in said(answer(ANTHROPIC, stream))] == [
+    assert [part[:2] for part in message_outline(answer(ANTHROPIC, stream))] == [
         ("text", "a"),
         ("text", "b"),
         ("thinking", "progress"),
@@ -79,7 +79,7 @@ def test_blocks_keep_their_order_and_boundaries() -> None:
 
 def test_unsigned_thinking_is_kept_only_from_a_finished_answer() -> None:
     events = [start(0, type="thinking", thinking=""), delta(0, type="thinking_delta", thinking="hm"), stop(0)]
-    assert said(answer(ANTHROPIC, anthropic_stream(*events))) == (("thinking", "hm", ""),)
+    assert message_outline(answer(ANTHROPIC, anthropic_stream(*events))) == (("thinking", "hm", ""),)
     decoder = decode(ANTHROPIC)
     run(decoder, [anthropic_stream(*events, stop=False)])
     assert decoder.partial_message().blocks == ()
@@ -91,7 +91,7 @@ def test_an_unfinished_signature_is_not_kept_from_a_partial_answer() -> None:
     run(decoder, [anthropic_stream(*events, stop=False)])
     assert decoder.partial_message().blocks == ()
     run(decoder := decode(ANTHROPIC), [anthropic_stream(*events, stop(0), stop=False)])
-    assert said(decoder.partial_message()) == (("thinking", "x", '"s"'),)
+    assert message_outline(decoder.partial_message()) == (("thinking", "x", '"s"'),)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_second_message_start_restarts_the_answer(came: int) -> None:
     decoder = decode(ANTHROPIC, CLAUDE)
     events, message = run(decoder, [anthropic_stream(*FIRST[:came], *again)])
     assert isinstance(message, Message)
-    assert [block[:1] + block[2:] for block in said(message)] == [
+    assert [block[:1] + block[2:] for block in message_outline(message)] == [
         ("text",),
         ("call", "read", '{"p":2}', '"toolu_A"'),
     ]
@@ -193,7 +193,7 @@ def test_a_second_message_start_restarts_the_answer(came: int) -> None:
 def test_a_partial_answer_after_a_second_message_start_drops_the_first() -> None:
     decoder = decode(ANTHROPIC, CLAUDE)
     run(decoder, [anthropic_stream(*FIRST[:-1], BEGUN, start(0, type="text", text="The"), stop=False)])
-    assert said(decoder.partial_message()) == (("text", "The"),)
+    assert message_outline(decoder.partial_message()) == (("text", "The"),)
 
 
 def test_usage_is_cumulative_and_cached_tokens_are_part_of_the_input() -> None:
@@ -243,7 +243,7 @@ def test_an_error_inside_a_200_stream_is_classified(type_: str, kind: str, statu
     )
     assert isinstance(fault, AnswerFault)
     assert (fault.failure.kind, fault.failure.status, fault.failure.message) == (kind, status, "Words")
-    assert said(decoder.partial_message()) == (("text", "half"),)
+    assert message_outline(decoder.partial_message()) == (("text", "half"),)
     assert len(events) == 1
 
 
@@ -273,7 +273,7 @@ def test_thinking_dropped_by_the_provider_is_reported(told: str) -> None:
 def test_dropped_thinking_is_reported_from_a_body_too() -> None:
     decoder = decode(ANTHROPIC, CLAUDE, stream=False)
     dropped = [{"type": "thinking_dropped", "reason": "model_binding_mismatch"}]
-    decoder.feed(dumped({"content": [], "input_transformations": dropped}))
+    decoder.feed(dump_json({"content": [], "input_transformations": dropped}))
     decoder.close()
     assert decoder.withheld == ("model_binding_mismatch",)
 
@@ -292,7 +292,7 @@ def test_unknown_events_and_deltas_are_ignored_and_an_unknown_block_is_kept() ->
         stop(7),
     )
     expected = (("native", "server_tool_use", "unknown"), ("text", "ab"))
-    assert said(answer(ANTHROPIC, b"data: [DONE]\n\n" + stream)) == expected
+    assert message_outline(answer(ANTHROPIC, b"data: [DONE]\n\n" + stream)) == expected
 
 
 def test_reasoning_after_an_unsendable_block_has_no_seal() -> None:
@@ -324,7 +324,7 @@ def test_arguments_of_an_unopened_block_make_the_answer_incomplete() -> None:
     stray = delta(0, type="input_json_delta", partial_json='{"p":1}')
     _, message = run(decoder, [anthropic_stream(start(1, type="text", text="x"), stop(1), stray)])
     assert isinstance(message, Message)
-    assert said(message) == (("text", "x"),)
+    assert message_outline(message) == (("text", "x"),)
     assert (decoder.cut_reason, decoder.left_out) == ("fault", {"stray_arguments": 1})
 
 

@@ -10,23 +10,23 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 from actors.core.values.content import Message
 from tests.adapters.wire_streams import (
-    added,
     anthropic_stream,
     body_answer,
     calls,
     chunk,
     delta,
-    finished,
     fragment,
     function_call,
     gemini_chunk,
     gemini_stream,
+    item_added,
+    item_delta,
+    item_done,
     openai_stream,
     responses_stream,
     run,
     start,
     stop,
-    told,
 )
 
 ONE, TWO = {"path": "a"}, {"path": "b"}
@@ -36,7 +36,7 @@ FINISH = chunk({}, "tool_calls")
 USED = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
 
 
-def read(decoder: Decoder, stream: bytes) -> list[tuple[str, object]]:
+def read_calls(decoder: Decoder, stream: bytes) -> list[tuple[str, object]]:
     """Return the name and the arguments of each call."""
     _, message = run(decoder, [stream])
     assert isinstance(message, Message), message
@@ -126,7 +126,7 @@ def chat(*chunks: object) -> bytes:
 )
 def test_each_call_of_a_chat_stream_has_its_own_arguments(stream: bytes) -> None:
     decoder = decode(OPENAI_CHAT)
-    assert read(decoder, stream) == [WRITE, READ]
+    assert read_calls(decoder, stream) == [WRITE, READ]
     assert decoder.cut_reason is None
 
 
@@ -134,7 +134,8 @@ def test_unassignable_fragments_make_a_guessed_call_doubtful() -> None:
     decoder = decode(OPENAI_CHAT)
     begun = calls(fragment(0, "x", "write"), fragment(1, "y", "read"))
     assert (
-        read(decoder, chat(begun, calls(fragment(2, "p", None, A)), calls(fragment(3, "q", None, B)))) == []
+        read_calls(decoder, chat(begun, calls(fragment(2, "p", None, A)), calls(fragment(3, "q", None, B))))
+        == []
     )
     assert decoder.cut_reason == "fault"
 
@@ -169,17 +170,17 @@ def test_arguments_of_another_type_are_arguments(given: object) -> None:
             GEMINI,
             gemini_stream(gemini_chunk({"functionCall": {"name": "write", "args": given}}, finish="STOP")),
         ),
-        "added": (OPENAI_RESPONSES, responses_stream(added(0, **item, arguments=given))),
-        "done": (OPENAI_RESPONSES, responses_stream(finished(0, **item, arguments=given))),
+        "added": (OPENAI_RESPONSES, responses_stream(item_added(0, **item, arguments=given))),
+        "done": (OPENAI_RESPONSES, responses_stream(item_done(0, **item, arguments=given))),
         "piece": (
             OPENAI_RESPONSES,
             responses_stream(
-                added(0, **item, arguments=""),
+                item_added(0, **item, arguments=""),
                 {"type": f"response.{piece}.delta", "output_index": 0, "item_id": "f", "delta": given},
             ),
         ),
     }
-    read_as = {name: read(decode(profile), stream) for name, (profile, stream) in streams.items()}
+    read_as = {name: read_calls(decode(profile), stream) for name, (profile, stream) in streams.items()}
     assert read_as == {name: [WRITE] for name in streams}
 
 
@@ -192,21 +193,21 @@ def test_an_empty_value_of_any_type_means_no_arguments() -> None:
 
 def test_an_empty_final_object_overrides_no_arguments() -> None:
     stream = responses_stream(
-        added(0, **function_call("f", "c", "write", "", "in_progress")),
-        told("function_call_arguments", 0, "f", A),
-        finished(0, **function_call("f", "c", "write", "{}")),
+        item_added(0, **function_call("f", "c", "write", "", "in_progress")),
+        item_delta("function_call_arguments", 0, "f", A),
+        item_done(0, **function_call("f", "c", "write", "{}")),
     )
-    assert read(decode(OPENAI_RESPONSES), stream) == [WRITE]
+    assert read_calls(decode(OPENAI_RESPONSES), stream) == [WRITE]
 
 
 def test_arguments_before_their_item_belong_to_it() -> None:
     stream = responses_stream(
-        told("function_call_arguments", 0, "f", A[:4]),
-        told("function_call_arguments", 0, "f", A[4:]),
-        finished(0, **function_call("f", "c", "write", A)),
+        item_delta("function_call_arguments", 0, "f", A[:4]),
+        item_delta("function_call_arguments", 0, "f", A[4:]),
+        item_done(0, **function_call("f", "c", "write", A)),
     )
     decoder = decode(OPENAI_RESPONSES)
-    assert read(decoder, stream) == [WRITE]
+    assert read_calls(decoder, stream) == [WRITE]
     assert decoder.cut_reason is None
 
 
@@ -220,13 +221,13 @@ def test_two_items_with_one_id_are_two_calls(ids: str, call_ids: str, repeats: b
     events = []
     for at, (item, text) in enumerate(zip(items, (A, B), strict=True)):
         events += [
-            added(at, **{**item, "arguments": ""}),
-            told("function_call_arguments", at, ids[at], text),
-            finished(at, **item),
+            item_added(at, **{**item, "arguments": ""}),
+            item_delta("function_call_arguments", at, ids[at], text),
+            item_done(at, **item),
         ]
     response = {"status": "completed", "output": items if repeats else []}
     ended = {"type": "response.completed", "response": response}
-    assert read(decode(OPENAI_RESPONSES), responses_stream(*events, ended, done=False)) == [WRITE, READ]
+    assert read_calls(decode(OPENAI_RESPONSES), responses_stream(*events, ended, done=False)) == [WRITE, READ]
 
 
 def test_a_call_only_in_message_start_is_kept() -> None:
@@ -239,7 +240,7 @@ def test_a_call_only_in_message_start_is_kept() -> None:
     again = [start(1, **{**tool, "input": {}}), delta(1, type="input_json_delta", partial_json=A), stop(1)]
     for events in (said, [*said, *again]):
         decoder = decode(ANTHROPIC)
-        assert read(decoder, anthropic_stream(begun, *events, USED)) == [WRITE]
+        assert read_calls(decoder, anthropic_stream(begun, *events, USED)) == [WRITE]
         assert decoder.left_out == {}
 
 
@@ -248,7 +249,7 @@ def test_an_unfinished_call_of_a_paused_answer_is_omitted(reason: str) -> None:
     begun = [start(0, type="tool_use", id="t", name="write", input={}), stop(0)]
     ended = {"type": "message_delta", "delta": {"stop_reason": reason}}
     decoder = decode(ANTHROPIC)
-    assert read(decoder, anthropic_stream(*begun, ended)) == []
+    assert read_calls(decoder, anthropic_stream(*begun, ended)) == []
     assert (decoder.cut_reason, decoder.left_out) == ("paused", {"cut_call": 1})
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from actors.strict.rules import CompatibleProfile, CompatibleSettings, validate
 from actors.strict.rules.base import dump
-from tests.adapters.chat_templates import missing, refusal
+from tests.adapters.chat_templates import is_missing, refusal
 from tests.adapters.template_files import DIRECTORY, WHY_SKIPPED
 
 pytestmark = pytest.mark.skipif(DIRECTORY is None, reason=WHY_SKIPPED)
 
-Json = dict[str, Any]  # a message is whatever it is
+Json = dict[str, Any]  # a message of any form
 
 A, B = "aaaaaaaa1", "bbbbbbbb2"
 SYSTEM: Json = {"role": "system", "content": "S1."}
@@ -85,7 +85,7 @@ JUDGES: dict[str, dict[str, str]] = {
         ("orphan result", "result first", "user between"), "Tool message outside of assistant"
     ),
 }
-# Templates that refuse nothing here; they must still show every word of what is sound.
+# Templates that reject nothing here; they must still render every valid text.
 LENIENT = (
     "Qwen3-Coder",
     "GLM-4.6",
@@ -97,7 +97,7 @@ LENIENT = (
 
 def test_every_template_is_in_the_package() -> None:
     if "ACTORS_CHAT_TEMPLATES" not in os.environ:
-        assert [name for name in (*JUDGES, *LENIENT) if missing(name)] == []
+        assert [name for name in (*JUDGES, *LENIENT) if is_missing(name)] == []
 
 
 def _marks(messages: list[Json]) -> list[str]:

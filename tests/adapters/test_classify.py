@@ -30,7 +30,7 @@ def responses(message: str, code: str | None = None) -> Failure:
     return classify(400, {}, json.dumps({"error": error}).encode(), OPENAI_RESPONSES)
 
 
-def refused(message: str) -> Failure:
+def classify_error(message: str) -> Failure:
     return anthropic(400, "invalid_request_error", message)
 
 
@@ -131,15 +131,15 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         ),
         (anthropic(429, "rate_limit_error", "x", error_code="enforced_spend_limit_reached"), "quota", None),
         (anthropic(402, "billing_error", "x"), "quota", None),
-        (refused("Your credit balance is too low to access"), "quota", None),
+        (classify_error("Your credit balance is too low to access"), "quota", None),
         (anthropic(413, "request_too_large", "Request exceeds the maximum size"), "overflow", None),
         (
-            refused("messages.2.content.1.tool_use.id: String should match pattern '^x$'"),
+            classify_error("messages.2.content.1.tool_use.id: String should match pattern '^x$'"),
             "transcript",
             "ANT-07",
         ),
         (
-            refused("Invalid `signature` in `thinking` block. Bound to a different conversation."),
+            classify_error("Invalid `signature` in `thinking` block. Bound to a different conversation."),
             "transcript",
             "ANT-44",
         ),
@@ -305,7 +305,7 @@ def test_credentials_are_removed_from_messages(text: str) -> None:
 
 def test_call_ids_are_kept_in_messages() -> None:
     message = "ids were found without `tool_result` blocks immediately after: toolu_01AbCdEfGhIjKlMnOpQrStUv."
-    assert refused(message).message == message
+    assert classify_error(message).message == message
 
 
 def test_an_error_inside_an_answer_is_classified_like_its_status() -> None:

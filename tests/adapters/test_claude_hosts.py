@@ -199,13 +199,13 @@ EVENTS = (
 )
 
 
-def framed(*events: object) -> bytes:
+def to_frames(*events: object) -> bytes:
     """Return events as frames of InvokeModelWithResponseStream."""
     payloads = (b64encode(json.dumps(event).encode()).decode() for event in events)
     return b"".join(frame(CHUNK, json.dumps({"bytes": text, "p": "abc"}).encode()) for text in payloads)
 
 
-def read(decoder: Decoder, data: bytes, size: int) -> Message:
+def read_answer(decoder: Decoder, data: bytes, size: int) -> Message:
     """Return the message of an answer in pieces of `size` bytes."""
     for place in range(0, len(data), size):
         decoder.feed(data[place : place + size])
@@ -215,7 +215,7 @@ def read(decoder: Decoder, data: bytes, size: int) -> Message:
 @pytest.mark.parametrize("size", [1, 7, 100, 10_000])
 def test_a_stream_of_binary_frames_is_read_in_pieces_of_any_size(size: int) -> None:
     decoder = decode(dialect("bedrock_anthropic"))
-    message = read(decoder, framed(*EVENTS), size)
+    message = read_answer(decoder, to_frames(*EVENTS), size)
     assert message.text == "It rains."
     assert (decoder.usage.input_tokens, decoder.usage.output_tokens) == (7, 3)
     assert decoder.finish_reason == "end_turn"
@@ -224,9 +224,9 @@ def test_a_stream_of_binary_frames_is_read_in_pieces_of_any_size(size: int) -> N
 @pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("payload", [b'{"bytes":"%%%"}', b"{}", b'{"bytes":7}', b"nonsense"])
 def test_a_frame_without_a_chunk_is_a_fault_that_keeps_the_text_before_it(payload: bytes, size: int) -> None:
-    decoder, data = decode(dialect("bedrock_anthropic")), framed(*EVENTS[:3]) + frame(CHUNK, payload)
+    decoder, data = decode(dialect("bedrock_anthropic")), to_frames(*EVENTS[:3]) + frame(CHUNK, payload)
     with pytest.raises(StreamFault):
-        read(decoder, data, size)
+        read_answer(decoder, data, size)
     assert decoder.partial_message().text == "It rains."
 
 

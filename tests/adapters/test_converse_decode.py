@@ -14,7 +14,7 @@ from actors.core.dialects.profiles import BEDROCK
 from actors.core.values.content import Message, Thinking
 from actors.core.values.stream import CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
 from tests.adapters import converse_wire as wire
-from tests.adapters.wire_streams import cut_at_random, dumped, run, said
+from tests.adapters.wire_streams import cut_at_random, dump_json, message_outline, run
 from tests.commands.at_scale import spread
 
 
@@ -22,7 +22,7 @@ def decoder() -> Decoder:
     return decode(BEDROCK, wire.BEDROCK_BINDING)
 
 
-def answered(stream: bytes) -> Message:
+def decode_answer(stream: bytes) -> Message:
     _, message = run(decoder(), [stream])
     assert isinstance(message, Message), message
     return message
@@ -38,12 +38,12 @@ def test_a_stream_is_decoded_to_its_message_and_events() -> None:
     made = decoder()
     events, message = run(made, [wire.STREAM])
     assert isinstance(message, Message)
-    assert said(message) == wire.BLOCKS
+    assert message_outline(message) == wire.BLOCKS
     assert [event.text for event in events if isinstance(event, ThinkingDelta)] == ["Let me ", "see…"]
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["I look ", "at 日本 😀."]
     assert [event.name for event in events if isinstance(event, CallStarted)] == ["read", "now"]
     assert sum(isinstance(event, CallDone) for event in events) == 2
-    assert made.usage == Usage(8, 7, 2, 1)  # what was cached is part of the input
+    assert made.usage == Usage(8, 7, 2, 1)  # cached tokens are part of the input
     assert made.finish_reason == "tool_use"
     assert any(isinstance(event, Finish) for event in events)
 
@@ -56,11 +56,11 @@ def test_a_cut_before_message_stop_is_a_fault_and_later_loses_only_usage() -> No
         _, fault = run(made, [wire.STREAM[:place]])
         assert isinstance(fault, AnswerFault), place
         assert fault.failure.action == "retry"
-        for block in said(made.partial_message()):
+        for block in message_outline(made.partial_message()):
             assert block in complete or (block[0] == "text" and wire.BLOCKS[2][1].startswith(block[1])), place
         assert all(block.seal for block in made.partial_message().blocks if isinstance(block, Thinking))
     for place in range(end, len(wire.STREAM) + 1):
-        assert said(answered(wire.STREAM[:place])) == wire.BLOCKS, place
+        assert message_outline(decode_answer(wire.STREAM[:place])) == wire.BLOCKS, place
 
 
 def test_the_answer_does_not_depend_on_how_bytes_are_split() -> None:
@@ -74,7 +74,7 @@ def test_the_answer_does_not_depend_on_how_bytes_are_split() -> None:
 
 def test_frames_after_the_usage_are_ignored() -> None:
     for tail in (b"\xff" * 50, wire.exception("throttlingException", message="late")):
-        assert said(answered(wire.STREAM + tail)) == wire.BLOCKS
+        assert message_outline(decode_answer(wire.STREAM + tail)) == wire.BLOCKS
 
 
 def test_a_flipped_bit_before_the_end_is_a_fault() -> None:
@@ -111,66 +111,70 @@ def test_an_overflow_inside_a_stream_requests_compaction() -> None:
 
 
 def test_a_signature_and_redacted_reasoning_may_come_in_pieces() -> None:
-    message = answered(
-        wire.thought(0, text="x")
-        + wire.thought(0, signature="ab")
-        + wire.thought(0, signature="cd")
+    message = decode_answer(
+        wire.reasoning_delta(0, text="x")
+        + wire.reasoning_delta(0, signature="ab")
+        + wire.reasoning_delta(0, signature="cd")
         + wire.stop(0)
-        + wire.thought(1, redactedContent="c2U=")
-        + wire.thought(1, redactedContent="Yw==")
+        + wire.reasoning_delta(1, redactedContent="c2U=")
+        + wire.reasoning_delta(1, redactedContent="Yw==")
         + wire.stop(1)
-        + wire.ended()
+        + wire.message_stop()
     )
-    assert said(message) == (("thinking", "x", '"abcd"'), ("thinking", "", '"c2Vj"'))
+    assert message_outline(message) == (("thinking", "x", '"abcd"'), ("thinking", "", '"c2Vj"'))
 
 
 def test_unknown_blocks_are_kept_but_never_sent() -> None:
-    message = answered(
+    message = decode_answer(
         wire.event("contentBlockStart", start={"image": {"format": "png"}}, contentBlockIndex=0)
         + wire.delta(0, image={"source": {}})
         + wire.stop(0)
         + wire.event("somethingNew", x=1)
         + wire.delta(1, text="so", citation={})
-        + wire.ended()
+        + wire.message_stop()
     )
-    assert said(message) == (("native", "image", "unknown"), ("text", "so"))
+    assert message_outline(message) == (("native", "image", "unknown"), ("text", "so"))
 
 
 def test_reasoning_after_an_unsendable_block_has_no_seal() -> None:
-    message = answered(
-        wire.thought(0, text="x", signature="ab")
+    message = decode_answer(
+        wire.reasoning_delta(0, text="x", signature="ab")
         + wire.stop(0)
         + wire.delta(1, image={"source": {}})
         + wire.stop(1)
-        + wire.thought(2, text="y", signature="cd")
+        + wire.reasoning_delta(2, text="y", signature="cd")
         + wire.stop(2)
-        + wire.ended()
+        + wire.message_stop()
     )
-    assert said(message)[0] == ("thinking", "x", '"ab"')
+    assert message_outline(message)[0] == ("thinking", "x", '"ab"')
     assert message.blocks[2] == Thinking("y")
 
 
 def test_non_object_arguments_are_kept_verbatim() -> None:
     parts = wire.begin(0, "tooluse_A", "read") + wire.delta(0, toolUse={"input": '{"p":'}) + wire.stop(0)
-    assert said(answered(parts + wire.ended()))[0][5:] == ('{"p":',)
+    assert message_outline(decode_answer(parts + wire.message_stop()))[0][5:] == ('{"p":',)
 
 
 def test_arguments_without_their_call_make_the_answer_incomplete() -> None:
     made = decoder()
-    _, message = run(made, [wire.delta(0, toolUse={"input": "{}"}) + wire.delta(1, text="x") + wire.ended()])
+    _, message = run(
+        made, [wire.delta(0, toolUse={"input": "{}"}) + wire.delta(1, text="x") + wire.message_stop()]
+    )
     assert isinstance(message, Message)
-    assert said(message) == (("text", "x"),)
+    assert message_outline(message) == (("text", "x"),)
     assert (made.cut_reason, made.left_out) == ("fault", {"stray_arguments": 1})
 
 
 def test_text_without_an_index_is_read() -> None:
-    assert answered(wire.event("contentBlockDelta", delta={"text": "x"}) + wire.ended()).text == "x"
+    assert (
+        decode_answer(wire.event("contentBlockDelta", delta={"text": "x"}) + wire.message_stop()).text == "x"
+    )
 
 
 def test_blocks_between_stop_reason_and_usage_belong_to_the_answer() -> None:
     late = wire.delta(0, text="late") + wire.stop(0)
-    assert answered(wire.HEAD + wire.ended() + late + wire.figures()).text == "late"
-    assert answered(wire.HEAD + wire.ended() + late).text == "late"
+    assert decode_answer(wire.HEAD + wire.message_stop() + late + wire.metadata()).text == "late"
+    assert decode_answer(wire.HEAD + wire.message_stop() + late).text == "late"
 
 
 def test_a_body_gives_the_same_answer_as_a_stream() -> None:
@@ -182,9 +186,9 @@ def test_a_body_gives_the_same_answer_as_a_stream() -> None:
         {"toolUse": {"toolUseId": "tooluse_B", "name": "now", "input": {}}},
     )
     made = decode(BEDROCK, wire.BEDROCK_BINDING, stream=False)
-    made.feed(dumped(wire.body(*content, reason="tool_use")))
+    made.feed(dump_json(wire.body(*content, reason="tool_use")))
     message = made.close()
-    assert [block[:3] for block in said(message)] == [block[:3] for block in wire.BLOCKS]
+    assert [block[:3] for block in message_outline(message)] == [block[:3] for block in wire.BLOCKS]
     assert (made.usage, made.finish_reason) == (Usage(5, 7), "tool_use")
 
 
@@ -211,7 +215,7 @@ values = st.recursive(
 @given(events=st.lists(st.tuples(st.sampled_from(NAMES.split()), st.dictionaries(words, values, max_size=4))))
 def test_no_stream_raises_anything_but_a_stream_fault(events: list[tuple[str, dict[str, object]]]) -> None:
     made = decoder()
-    run(made, [*(wire.event(kind, **payload) for kind, payload in events), wire.ended()])
+    run(made, [*(wire.event(kind, **payload) for kind, payload in events), wire.message_stop()])
     assert made.partial_message().role == "assistant"
 
 

@@ -17,7 +17,7 @@ from actors.core.models.rules import Role
 from actors.core.transcript.transcript import TranscriptFacts
 from actors.core.values.content import Media, ProviderState, Text, Thinking
 from tests.adapters.converse_wire import BEDROCK_BINDING
-from tests.core.recorded import Answer, Called, Said, written
+from tests.core.recorded import Answer, Called, Said, recording_family
 
 Parsed = dict[str, Any]  # Any: parsed JSON
 
@@ -32,10 +32,12 @@ ROUND = (
 )
 
 
-def sent(
+def sent_body(
     entries: Sequence[Said] = ROUND, settings: Settings = SETTINGS, called: frozenset[str] = frozenset()
 ) -> Request:
-    return ADAPTER.request(Segments.of(written(BEDROCK, *entries)), settings, TranscriptFacts(called))
+    return ADAPTER.request(
+        Segments.of(recording_family(BEDROCK, *entries)), settings, TranscriptFacts(called)
+    )
 
 
 def parsed(request: Request) -> Parsed:
@@ -44,13 +46,13 @@ def parsed(request: Request) -> Parsed:
 
 
 def content(*blocks: Any) -> list[Parsed]:  # Any: blocks of a transcript
-    held: list[Parsed] = parsed(sent([("user", blocks)]))["messages"][0]["content"]
+    held: list[Parsed] = parsed(sent_body([("user", blocks)]))["messages"][0]["content"]
     return held
 
 
 def test_blocks_have_one_key_and_results_a_status() -> None:
     failed = ("user", (Answer("tooluse_A", quote("boom"), True),))
-    assert parsed(sent())["messages"] == [
+    assert parsed(sent_body())["messages"] == [
         {"role": "user", "content": [{"text": "u"}]},
         {
             "role": "assistant",
@@ -67,11 +69,11 @@ def test_blocks_have_one_key_and_results_a_status() -> None:
             ],
         },
     ]
-    assert b'"status":"error"' in sent([*ROUND[:2], failed]).body
+    assert b'"status":"error"' in sent_body([*ROUND[:2], failed]).body
 
 
 def test_arguments_are_sent_back_byte_for_byte() -> None:
-    assert b'"input":{"p" : 1}' in sent().body
+    assert b'"input":{"p" : 1}' in sent_body().body
 
 
 @pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
@@ -103,32 +105,33 @@ def test_a_document_has_a_name_and_an_accompanying_text() -> None:
 def test_appending_in_pieces_gives_the_same_bytes() -> None:
     roles: list[Role | None] = [None, "user", "assistant", "user"]
     pieces = [
-        written(BEDROCK, said, last_role=role, closed=False) for said, role in zip(ROUND, roles, strict=True)
+        recording_family(BEDROCK, said, last_role=role, closed=False)
+        for said, role in zip(ROUND, roles, strict=True)
     ]
-    assert b"".join(pieces) == written(BEDROCK, *ROUND, closed=False)
+    assert b"".join(pieces) == recording_family(BEDROCK, *ROUND, closed=False)
 
 
 @pytest.mark.parametrize(("stream", "action"), [(True, "converse-stream"), (False, "converse")])
 def test_the_path_contains_the_model_and_the_method(stream: bool, action: str) -> None:
-    request = sent(settings=replace(SETTINGS, stream=stream))
+    request = sent_body(settings=replace(SETTINGS, stream=stream))
     assert request.path == f"/model/us.anthropic.claude-sonnet-5%3A0/{action}"
     assert not {"model", "stream"} & parsed(request).keys()
     arn = replace(SETTINGS, model="arn:aws:bedrock:us-east-1::x/y", stream=stream)
-    assert sent(settings=arn).path == f"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Ax%2Fy/{action}"
+    assert sent_body(settings=arn).path == f"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Ax%2Fy/{action}"
 
 
 def test_called_tools_are_declared_even_when_tools_are_off() -> None:
-    request = sent(called=frozenset({"write", "read"}))
+    request = sent_body(called=frozenset({"write", "read"}))
     tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
     assert [tool["name"] for tool in tools] == ["read", "write"]
     assert all(tool["inputSchema"] == {"json": {"type": "object", "properties": {}}} for tool in tools)
     assert request.losses == ("tool_choice",)
     assert check(request.body, BEDROCK) == []
-    assert [fault.rule for fault in check(sent().body, BEDROCK)] == ["BED-03"]
+    assert [fault.rule for fault in check(sent_body().body, BEDROCK)] == ["BED-03"]
 
 
 def test_declared_tools_replace_those_derived_from_calls() -> None:
-    request = sent(settings=replace(SETTINGS, tools=(READ,)), called=frozenset({"read", "ask"}))
+    request = sent_body(settings=replace(SETTINGS, tools=(READ,)), called=frozenset({"read", "ask"}))
     tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
     assert tools == [
         {
@@ -152,14 +155,14 @@ def test_declared_tools_replace_those_derived_from_calls() -> None:
 def test_a_tool_choice_is_encoded_as_far_as_supported(
     choice: Any, thinking: Any, said: object, losses: tuple[str, ...]
 ) -> None:
-    request = sent(settings=replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking))
+    request = sent_body(settings=replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking))
     assert parsed(request)["toolConfig"].get("toolChoice") == said
     assert request.losses == losses
 
 
 def test_settings_are_encoded_in_their_fields() -> None:
     body = parsed(
-        sent(
+        sent_body(
             settings=replace(
                 SETTINGS,
                 model="anthropic.claude-sonnet-4-5",
@@ -171,13 +174,13 @@ def test_settings_are_encoded_in_their_fields() -> None:
     )
     assert body["system"] == [{"text": "Be brief."}]
     assert body["inferenceConfig"] == {"maxTokens": 9, "temperature": 0.5}
-    assert "system" not in parsed(sent(settings=replace(SETTINGS, system=" ")))
-    assert parsed(sent()).keys() == {"messages"}
+    assert "system" not in parsed(sent_body(settings=replace(SETTINGS, system=" ")))
+    assert parsed(sent_body()).keys() == {"messages"}
 
 
 def test_thinking_is_requested_in_each_vendors_form() -> None:
     def asked(**more: Any) -> Any:  # Any: fields of Settings, and parsed JSON
-        return parsed(sent(settings=replace(SETTINGS, **more))).get("additionalModelRequestFields")
+        return parsed(sent_body(settings=replace(SETTINGS, **more))).get("additionalModelRequestFields")
 
     assert asked(thinking="adaptive") == {"thinking": {"type": "adaptive"}}
     assert asked(thinking="off") == {"thinking": {"type": "disabled"}}
@@ -186,21 +189,21 @@ def test_thinking_is_requested_in_each_vendors_form() -> None:
     assert asked(thinking="manual", thinking_tokens=2048, model=older) == manual
     assert asked(thinking="manual", thinking_tokens=2048) == {"thinking": {"type": "adaptive"}}
     assert asked() is None
-    hot = sent(settings=replace(SETTINGS, thinking="adaptive", temperature=0.5))
+    hot = sent_body(settings=replace(SETTINGS, thinking="adaptive", temperature=0.5))
     assert hot.losses == ("temperature",)
-    assert parsed(sent(settings=replace(SETTINGS, effort="low")))["outputConfig"] == {"effort": "low"}
+    assert parsed(sent_body(settings=replace(SETTINGS, effort="low")))["outputConfig"] == {"effort": "low"}
 
 
 def test_an_output_schema_is_sent_as_json_text() -> None:
     schema = dump({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
     settings = replace(SETTINGS, model="us.anthropic.claude-opus-4-6-v1", output=schema)
-    form = parsed(sent(settings=settings))["outputConfig"]["textFormat"]
+    form = parsed(sent_body(settings=settings))["outputConfig"]["textFormat"]
     told = form["structure"]["jsonSchema"]
     assert form["type"] == "json_schema"
     assert told["name"] == "answer"
     assert json.loads(told["schema"]) == {**json.loads(schema), "additionalProperties": False}
     words = replace(settings, model="us.amazon.nova-pro-v1:0")
-    assert "outputConfig" not in parsed(sent(settings=words))
+    assert "outputConfig" not in parsed(sent_body(settings=words))
 
 
 def test_thinking_is_not_requested_from_a_model_without_a_switch() -> None:

@@ -14,7 +14,7 @@ from actors.testing import BedrockSettings, validate
 from actors.testing.images import png, png_base64
 from actors.transcripts import from_wire
 from tests.commands.at_scale import extent
-from tests.core.session_log import body, cold, refused
+from tests.core.session_log import body, find_refusal, render_at_once
 from tests.generated.histories import READERS, history
 from tests.rules.converse import (
     DOCUMENT,
@@ -33,13 +33,13 @@ PIXEL = png_base64()
 TRUSTING = BedrockSettings(signatures="trust")
 
 
-def read(*messages: Any, **top: Any) -> History:  # Any: wire messages, broken ones on purpose
+def import_transcript(*messages: Any, **top: Any) -> History:  # Any: wire messages, broken ones on purpose
     history, _ = from_wire({"messages": list(messages), **top} if top else list(messages), "bedrock")
     return history
 
 
 def test_a_whole_transcript_keeps_everything() -> None:
-    found = read(
+    found = import_transcript(
         user(text("u"), IMAGE, DOCUMENT),
         model(reasoning(), redacted_reasoning(), text("t"), use("tooluse_1", given={"p": 1}), use("tooluse_2")),
         user(answer("tooluse_2", text("boom"), status="error"), answer("tooluse_1", text("a"), text("b")), text("go")),
@@ -63,13 +63,15 @@ def test_a_whole_transcript_keeps_everything() -> None:
 
 
 def test_a_json_result_is_its_value() -> None:
-    (result,) = read(user(text("u")), model(use()), user(answer("t1", {"json": {"a": 1}})))[2].results
+    (result,) = import_transcript(user(text("u")), model(use()), user(answer("t1", {"json": {"a": 1}})))[
+        2
+    ].results
     assert result.content == {"a": 1}
 
 
 def test_bytes_from_a_client_are_read_like_base64() -> None:
     image = {"image": {"format": "png", "source": {"bytes": png()}}}
-    found = read(user(text("u"), image), model(redacted_reasoning(b"sec")))
+    found = import_transcript(user(text("u"), image), model(redacted_reasoning(b"sec")))
     assert found[0].blocks[1] == Media("image/png", PIXEL)
     (thinking,) = found[1].blocks
     assert isinstance(thinking, Thinking)
@@ -93,14 +95,16 @@ def test_bytes_from_a_client_are_read_like_base64() -> None:
     ],
 )
 def test_irregularities_are_reported_and_the_render_is_accepted(messages: list[Any], note: str) -> None:
-    found = read(*messages)
+    found = import_transcript(*messages)
     assert any(note in line for line in found.report.notes), found.report.notes
-    rendered = cold(found, found.ledger, READERS["bedrock"])
-    assert refused(rendered) is None
+    rendered = render_at_once(found, found.ledger, READERS["bedrock"])
+    assert find_refusal(rendered) is None
 
 
 def test_blocks_are_read_in_any_position() -> None:
-    found = read({"role": "assistant", "content": [use(), answer()]}, {"role": "user", "content": "plain"})
+    found = import_transcript(
+        {"role": "assistant", "content": [use(), answer()]}, {"role": "user", "content": "plain"}
+    )
     kinds = [type(block) for message in found for block in message.blocks]
     assert kinds == [ToolCall, ToolResult, Text]
 
@@ -108,11 +112,11 @@ def test_blocks_are_read_in_any_position() -> None:
 def test_our_own_requests_round_trip() -> None:
     for seed in range(extent(100, 300)):
         messages, ledger = history(seed)
-        sent = json.loads(body(cold(messages, ledger, READERS["bedrock"])))
+        sent = json.loads(body(render_at_once(messages, ledger, READERS["bedrock"])))
         found, ledger = from_wire(sent, "converse")
         assert found.report.notes == (), seed
-        again = cold(found, ledger, READERS["openai_chat"])
-        assert refused(again) is None
+        again = render_at_once(found, ledger, READERS["openai_chat"])
+        assert find_refusal(again) is None
 
 
 values = st.recursive(
@@ -137,6 +141,6 @@ values = st.recursive(
     )
 )
 def test_any_messages_can_be_imported_and_rendered(messages: list[Any]) -> None:
-    found = read(*messages)
-    rendered = cold(found, found.ledger, READERS["bedrock"])
+    found = import_transcript(*messages)
+    rendered = render_at_once(found, found.ledger, READERS["bedrock"])
     assert validate(body(rendered), BEDROCK.name, settings=TRUSTING) is None

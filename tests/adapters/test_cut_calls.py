@@ -23,12 +23,12 @@ from tests.adapters.wire_streams import (
     calls,
     chunk,
     delta,
-    dumped,
-    finished,
+    dump_json,
     fragment,
     function_call,
     gemini_chunk,
     gemini_stream,
+    item_done,
     openai_stream,
     responses_stream,
     run,
@@ -74,7 +74,7 @@ def responses(texts: Texts, reason: str) -> tuple[bytes, object]:
     items += [function_call(f"fc_{at}", f"call_{at}", "read", text) for at, text in enumerate(texts)]
     end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
     ended: Fields = {"type": "response.incomplete", "response": end}
-    stream = responses_stream(*(finished(at, **it) for at, it in enumerate(items)), ended, done=False)
+    stream = responses_stream(*(item_done(at, **it) for at, it in enumerate(items)), ended, done=False)
     return stream, {**end, "output": items}
 
 
@@ -93,7 +93,7 @@ def bedrock(texts: Texts, reason: str) -> tuple[bytes, object]:
         frames += [converse.delta(at, toolUse={"input": text}), converse.stop(at)]
         call = {"toolUseId": f"tooluse_{at}", "name": "read", "input": value(text)}
         content.append({"toolUse": call})
-    frames += [converse.ended(reason), converse.figures()]
+    frames += [converse.message_stop(reason), converse.metadata()]
     return b"".join(frames), converse.body(*content, reason=reason)
 
 
@@ -119,12 +119,12 @@ both = pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "w
 Read = tuple[list[StreamEvent], Message | StreamFault]
 
 
-def read(name: str, texts: Texts, reason: str, is_streamed: bool) -> Read:
+def read_answer(name: str, texts: Texts, reason: str, is_streamed: bool) -> Read:
     stream, body = WIRES[name][0](texts, reason)
     if is_streamed:
         return run(decode(PROFILES[name]), [stream])
     decoder = decode(PROFILES[name], stream=False)
-    events, message = run(decoder, [dumped(body)])
+    events, message = run(decoder, [dump_json(body)])
     return [*events, *decoder.late], message
 
 
@@ -139,7 +139,7 @@ def arguments(message: Message | StreamFault) -> list[object]:
 @dialects
 def test_a_call_with_cut_arguments_is_dropped_with_a_reason(name: str, came: str, is_streamed: bool) -> None:
     reason = WIRES[name][1]
-    events, message = read(name, [WHOLE, came], reason, is_streamed)
+    events, message = read_answer(name, [WHOLE, came], reason, is_streamed)
     assert arguments(message) == [{"p": 1}]
     assert [event for event in events if isinstance(event, CallDone)] == [CallDone(mint(1))]
     assert [event.call_id for event in events if isinstance(event, CallStarted)] == [mint(1), mint(2)]
@@ -151,7 +151,7 @@ def test_a_call_with_cut_arguments_is_dropped_with_a_reason(name: str, came: str
 @both
 @dialects
 def test_a_call_with_complete_arguments_before_a_cut_is_kept(name: str, is_streamed: bool) -> None:
-    events, message = read(name, [WHOLE], WIRES[name][1], is_streamed)
+    events, message = read_answer(name, [WHOLE], WIRES[name][1], is_streamed)
     assert arguments(message) == [{"p": 1}]
     assert CallDone(mint(1)) in events
 
@@ -159,7 +159,7 @@ def test_a_call_with_complete_arguments_before_a_cut_is_kept(name: str, is_strea
 @both
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini", "bedrock"])
 def test_an_earlier_call_without_arguments_is_not_cut(name: str, is_streamed: bool) -> None:
-    assert arguments(read(name, ["", WHOLE], WIRES[name][1], is_streamed)[1]) == [{}, {"p": 1}]
+    assert arguments(read_answer(name, ["", WHOLE], WIRES[name][1], is_streamed)[1]) == [{}, {"p": 1}]
 
 
 @both
@@ -169,9 +169,9 @@ def test_a_call_without_arguments_in_a_complete_answer_is_kept(name: str, is_str
         name, ""
     )
     if name != "openai_responses":
-        assert arguments(read(name, [""], reason or "tool_calls", is_streamed)[1]) == [{}]
+        assert arguments(read_answer(name, [""], reason or "tool_calls", is_streamed)[1]) == [{}]
     else:
-        done = finished(0, **function_call("fc_1", "call_A", "read", ""))
+        done = item_done(0, **function_call("fc_1", "call_A", "read", ""))
         _, message = run(decode(PROFILES[name]), [responses_stream(done)])
         assert isinstance(message, Message)
         assert [call.arguments for call in message.calls] == [{}]
@@ -180,8 +180,8 @@ def test_a_call_without_arguments_in_a_complete_answer_is_kept(name: str, is_str
 @both
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_call_cut_by_a_filter_is_dropped(name: str, is_streamed: bool) -> None:
-    assert arguments(read(name, [""], FILTERS[name], is_streamed)[1]) == []
-    assert arguments(read(name, [WHOLE], FILTERS[name], is_streamed)[1]) == [{"p": 1}]
+    assert arguments(read_answer(name, [""], FILTERS[name], is_streamed)[1]) == []
+    assert arguments(read_answer(name, [WHOLE], FILTERS[name], is_streamed)[1]) == [{"p": 1}]
 
 
 @pytest.mark.parametrize("came", ["", '{"p":'])
@@ -205,7 +205,7 @@ def test_an_unstopped_call_block_makes_a_cut_answer(name: str, came: str) -> Non
             piece = delta(0, type="input_json_delta", partial_json=text)
             return anthropic_stream(begun, piece, {"type": "message_delta", "delta": {"stop_reason": reason}})
         frames = converse.begin(0, "tooluse_A", "read"), converse.delta(0, toolUse={"input": text})
-        return b"".join([converse.HEAD, *frames, converse.ended(reason), converse.figures()])
+        return b"".join([converse.HEAD, *frames, converse.message_stop(reason), converse.metadata()])
 
     _, message = run(decode(PROFILES[name]), [stream(came, "max_tokens")])
     assert isinstance(message, Message)

@@ -14,7 +14,7 @@ from actors.core.dialects.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI
 from actors.core.values.content import Message, Thinking
 from actors.core.values.stream import CallDone, CallStarted, StreamEvent, TextDelta
 from actors.errors import StreamFault
-from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dumped, run, said
+from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dump_json, message_outline, run
 from tests.commands.at_scale import spread
 
 recordings = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.binding.dialect)
@@ -32,7 +32,7 @@ def texts(events: list[StreamEvent]) -> str:
 def test_an_answer_is_read_completely(recording: Recording) -> None:
     events, message = run(recording.decoder(), [recording.stream])
     assert isinstance(message, Message)
-    assert said(message) == recording.blocks
+    assert message_outline(message) == recording.blocks
     assert message.role == "assistant"
     assert message.origin == recording.binding
     assert texts(events) == message.text
@@ -62,7 +62,7 @@ def test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call(recording: Reco
         _, fault = run(decoder, [recording.stream[:place]])
         assert isinstance(fault, AnswerFault), place
         assert fault.failure.action == "retry"
-        for block in said(decoder.partial_message()):
+        for block in message_outline(decoder.partial_message()):
             assert block in complete or (block[0] == "text" and text.startswith(block[1])), (place, block)
     for place in range(end, len(recording.stream) + 1):
         _, message = run(recording.decoder(), [recording.stream[:place]])
@@ -226,7 +226,7 @@ def test_a_damaged_recording_raises_nothing_but_a_stream_fault(
 
 
 def test_the_split_of_a_body_changes_nothing() -> None:
-    body = dumped({"content": [{"type": "text", "text": "日本"}], "stop_reason": "end_turn"})
+    body = dump_json({"content": [{"type": "text", "text": "日本"}], "stop_reason": "end_turn"})
     for place in range(len(body)):
         decoder = decode(ANTHROPIC, stream=False)
         decoder.feed(body[:place])
@@ -293,7 +293,7 @@ def test_an_end_marker_alone_is_a_fault(profile: Dialect, stream: bytes) -> None
     ],
 )
 def test_a_body_without_content_is_a_fault(profile: Dialect, body: object) -> None:
-    _, fault = run(decode(profile, stream=False), [dumped(body)])
+    _, fault = run(decode(profile, stream=False), [dump_json(body)])
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "retry"
 

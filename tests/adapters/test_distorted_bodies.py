@@ -10,7 +10,7 @@ from actors.adapters.codec import decode
 from actors.core.dialects.profiles import PROFILES
 from actors.core.values.content import Message
 from tests.adapters import converse_wire as converse
-from tests.adapters.wire_streams import dumped, gemini_chunk, run
+from tests.adapters.wire_streams import dump_json, gemini_chunk, run
 
 Call = tuple[object, object, object]
 """Id, name and arguments."""
@@ -73,9 +73,9 @@ WIRES: dict[str, Callable[[Sequence[Call]], object]] = {
 wires = pytest.mark.parametrize("name", WIRES)
 
 
-def read(name: str, *calls: Call) -> tuple[Decoder, list[tuple[str, object]]]:
+def read_answer(name: str, *calls: Call) -> tuple[Decoder, list[tuple[str, object]]]:
     decoder = decode(PROFILES[name], stream=False)
-    _, message = run(decoder, [dumped(WIRES[name](calls))])
+    _, message = run(decoder, [dump_json(WIRES[name](calls))])
     assert isinstance(message, Message), message
     assert message.text == "So."
     return decoder, [(call.name, call.arguments) for call in message.calls]
@@ -83,14 +83,14 @@ def read(name: str, *calls: Call) -> tuple[Decoder, list[tuple[str, object]]]:
 
 @wires
 def test_a_repeated_call_is_one_call(name: str) -> None:
-    decoder, calls = read(name, ("x", "f", A), ("y", "g", B), ("x", "f", A))
+    decoder, calls = read_answer(name, ("x", "f", A), ("y", "g", B), ("x", "f", A))
     assert calls == [("f", A), ("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == (None, {"repeated_call": 1})
 
 
 @wires
 def test_two_calls_with_one_id_and_different_arguments_stay_two(name: str) -> None:
-    decoder, calls = read(name, ("x", "f", A), ("x", "f", B), ("x", "g", B))
+    decoder, calls = read_answer(name, ("x", "f", A), ("x", "f", B), ("x", "g", B))
     assert calls == [("f", A), ("f", B), ("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == (None, {})
 
@@ -98,7 +98,7 @@ def test_two_calls_with_one_id_and_different_arguments_stay_two(name: str) -> No
 @wires
 @pytest.mark.parametrize("lost", ["", "null", None])
 def test_a_call_without_a_name_makes_the_answer_incomplete(name: str, lost: object) -> None:
-    decoder, calls = read(name, ("x", "f", A), ("y", lost, B))
+    decoder, calls = read_answer(name, ("x", "f", A), ("y", lost, B))
     assert calls == [("f", A)]
     assert (decoder.cut_reason, decoder.left_out) == ("fault", {"stray_arguments": 1})
 
@@ -106,7 +106,7 @@ def test_a_call_without_a_name_makes_the_answer_incomplete(name: str, lost: obje
 @wires
 @pytest.mark.parametrize("none", ["null", "None", " ", None])
 def test_calls_without_ids_are_kept(name: str, none: object) -> None:
-    decoder, calls = read(name, (none, "f", A), (none, "f", A), (none, "g", B))
+    decoder, calls = read_answer(name, (none, "f", A), (none, "f", A), (none, "g", B))
     assert calls == [("f", A), ("f", A), ("g", B)]
     assert all(call.native is None for call in decoder.close().calls)
     assert decoder.cut_reason is None

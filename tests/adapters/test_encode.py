@@ -17,7 +17,7 @@ from actors.core.values.content import Media, ProviderState, Thinking
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError, ProjectionFault
 from actors.transcripts import History, check, dialect, encode, from_wire, render
-from tests.core.recorded import Answer, Called, Said, written
+from tests.core.recorded import Answer, Called, Said, recording_family
 from tests.project.source import references
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
@@ -27,7 +27,7 @@ FAILED = Answer("call_1", quote("boom"), failed=True)
 
 
 def _messages(name: str, *entries: Said) -> object:
-    return json.loads(b"[%b]" % written(dialect(name), *entries))
+    return json.loads(b"[%b]" % recording_family(dialect(name), *entries))
 
 
 def test_openai_gets_one_tool_message_per_result_and_string_arguments() -> None:
@@ -112,7 +112,7 @@ def test_tools_off_declares_tools_and_forbids_their_use(name: str, choice: str, 
         temperature=0.5,
     )
     codec = adapter(dialect(name))
-    request = codec.request(Segments.of(written(dialect(name), ("user", (Text("u"),)))), settings)
+    request = codec.request(Segments.of(recording_family(dialect(name), ("user", (Text("u"),)))), settings)
     body = json.loads(request.body)
     assert body.get("tool_choice") == sent
     assert len(body["tools"]) == 1
@@ -129,7 +129,7 @@ def test_tools_off_declares_tools_and_forbids_their_use(name: str, choice: str, 
 )
 def test_invalid_numbers_in_settings_are_rejected(field: str, value: float) -> None:
     with pytest.raises(ConfigError, match=rf"^{field} is {value!r}; it takes a .*, or None$"):
-        Settings(model="m", **{field: value})  # type: ignore[arg-type]  # what is wrong is the point
+        Settings(model="m", **{field: value})  # type: ignore[arg-type]  # deliberately wrong
     with pytest.raises(ConfigError, match="max_tokens is 0"):
         encode(
             render(*from_wire([{"role": "user", "content": "u"}], "openai"), dialect("openai")),
@@ -159,7 +159,7 @@ def test_invalid_numbers_in_settings_are_rejected(field: str, value: float) -> N
     ],
 )
 def test_contradictory_settings_are_rejected_in_one_line(
-    fields: dict[str, Any],  # Any: what is wrong is the point
+    fields: dict[str, Any],  # Any: deliberately wrong
     message: str,
 ) -> None:
     with pytest.raises(ConfigError) as refused:
@@ -172,7 +172,7 @@ def test_contradictory_settings_are_rejected_in_one_line(
 def test_an_adapter_repairs_nothing_and_the_judge_rejects_its_request(name: str) -> None:
     """A transcript without a result is encoded without it: validity is the renderer's responsibility."""
     codec = adapter(dialect(name))
-    segment = written(dialect(name), ("user", (Text("u"),)), ("assistant", (CALL,)))
+    segment = recording_family(dialect(name), ("user", (Text("u"),)), ("assistant", (CALL,)))
     body = codec.request(Segments.of(segment), Settings(model="m")).body
     assert len(json.loads(body)["messages"]) == 2
     assert check(body, dialect(name)) != []

@@ -1,7 +1,7 @@
 """Cut the strict server's stream of every dialect: a complete answer or a typed fault.
 
-`tests/adapters/test_decode_cuts.py` has what is peculiar to each family's stream. Here are the profiles, those that are
-data alone included.
+`tests/adapters/test_decode_cuts.py` covers the peculiarities of each family's stream. This module covers every profile,
+including those that consist only of data.
 """
 
 from functools import lru_cache

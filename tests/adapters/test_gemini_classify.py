@@ -14,7 +14,7 @@ from actors.strict.rules.base import ServerRefusal
 from actors.strict.wires.gemini import GeminiWire
 
 
-def answered(status: int, kind: str, message: str, *details: Any) -> Failure:  # Any: JSON
+def answer_failure(status: int, kind: str, message: str, *details: Any) -> Failure:  # Any: JSON
     error = {"code": status, "message": message, "status": kind, "details": list(details)}
     return classify(status, {}, json.dumps({"error": error}).encode(), GEMINI)
 
@@ -30,9 +30,9 @@ EXCEEDED = "You exceeded your current quota, please check your plan and billing 
 @pytest.mark.parametrize(
     ("failure", "kind", "rule", "wait"),
     [
-        (answered(429, "RESOURCE_EXHAUSTED", EXCEEDED, RETRY), "rate_limit", "GEM-15", 31.5),
+        (answer_failure(429, "RESOURCE_EXHAUSTED", EXCEEDED, RETRY), "rate_limit", "GEM-15", 31.5),
         (
-            answered(
+            answer_failure(
                 429, "RESOURCE_EXHAUSTED", EXCEEDED, quota("GenerateRequestsPerMinutePerProject"), RETRY
             ),
             "rate_limit",
@@ -40,7 +40,7 @@ EXCEEDED = "You exceeded your current quota, please check your plan and billing 
             31.5,
         ),
         (
-            answered(
+            answer_failure(
                 429, "RESOURCE_EXHAUSTED", EXCEEDED, quota("GenerateRequestsPerDayPerProjectPerModel"), RETRY
             ),
             "quota",
@@ -48,27 +48,32 @@ EXCEEDED = "You exceeded your current quota, please check your plan and billing 
             31.5,
         ),
         (
-            answered(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later."),
+            answer_failure(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later."),
             "rate_limit",
             None,
             None,
         ),
         (
-            answered(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
+            answer_failure(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
             "transient",
             "GEM-14",
             None,
         ),
-        (answered(500, "INTERNAL", "An internal error has occurred."), "transient", None, None),
+        (answer_failure(500, "INTERNAL", "An internal error has occurred."), "transient", None, None),
         (
-            answered(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+            answer_failure(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
             "config",
             None,
             None,
         ),
-        (answered(400, "FAILED_PRECONDITION", "User location is not supported."), "config", None, None),
-        (answered(403, "PERMISSION_DENIED", "The caller does not have permission"), "config", None, None),
-        (answered(400, "INVALID_ARGUMENT", "something unheard of"), "transcript", None, None),
+        (answer_failure(400, "FAILED_PRECONDITION", "User location is not supported."), "config", None, None),
+        (
+            answer_failure(403, "PERMISSION_DENIED", "The caller does not have permission"),
+            "config",
+            None,
+            None,
+        ),
+        (answer_failure(400, "INVALID_ARGUMENT", "something unheard of"), "transcript", None, None),
     ],
 )
 def test_each_failure_has_its_action(
@@ -78,7 +83,9 @@ def test_each_failure_has_its_action(
 
 
 def test_the_code_of_a_failure_is_the_providers_status() -> None:
-    assert answered(404, "NOT_FOUND", "models/x is not found for API version v1beta").code == "NOT_FOUND"
+    assert (
+        answer_failure(404, "NOT_FOUND", "models/x is not found for API version v1beta").code == "NOT_FOUND"
+    )
 
 
 def test_an_error_in_a_stream_is_classified_by_its_code() -> None:

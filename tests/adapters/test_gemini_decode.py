@@ -10,7 +10,7 @@ from actors.core.data.jsonio import quote
 from actors.core.dialects.profiles import GEMINI
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.stream import Finish, StreamEvent, ThinkingDelta, Usage
-from tests.adapters.wire_streams import GOOGLE, Fields, dumped, gemini_chunk, gemini_stream, run
+from tests.adapters.wire_streams import GOOGLE, Fields, dump_json, gemini_chunk, gemini_stream, run
 
 
 def streamed(*chunks: object) -> tuple[list[StreamEvent], Message]:
@@ -25,9 +25,9 @@ def fault(*chunks: object) -> AnswerFault:
     return found
 
 
-def whole(body: object) -> Message | AnswerFault:
+def decode_body(body: object) -> Message | AnswerFault:
     decoder = decode(GEMINI, GOOGLE, stream=False)
-    decoder.feed(dumped(body))
+    decoder.feed(dump_json(body))
     try:
         return decoder.close()
     except AnswerFault as found:
@@ -49,7 +49,7 @@ def test_a_cut_signed_call_is_dropped_with_its_signature() -> None:
     _, message = streamed(gemini_chunk(signed, finish="STOP"))
     assert [type(block) for block in message.blocks] == [Thinking, ToolCall]
     decoder = decode(GEMINI, GOOGLE)
-    run(decoder, [gemini_stream(gemini_chunk(signed))])  # broken off behind a call that came whole
+    run(decoder, [gemini_stream(gemini_chunk(signed))])  # cut after a complete call
     assert decoder.partial_message().blocks == message.blocks
 
 
@@ -79,7 +79,7 @@ def test_a_signature_stays_on_its_part(
     chunks = [gemini_chunk(*parts)] if in_one_chunk else [gemini_chunk(part) for part in parts]
     _, message = streamed(*chunks, gemini_chunk(finish="STOP"))
     assert list(message.blocks) == blocks
-    assert whole(gemini_chunk(*parts, finish="STOP")) == message
+    assert decode_body(gemini_chunk(*parts, finish="STOP")) == message
 
 
 def test_the_signature_of_a_call_comes_directly_before_it() -> None:
@@ -139,7 +139,7 @@ def test_a_malformed_call_is_a_model_fault_and_not_in_the_history(reason: str) -
     empty = {"candidates": [{"finishReason": reason, "index": 0}]}
     assert (fault(empty).failure.kind, fault(empty).failure.action) == ("model_fault", "retry")
     assert fault(gemini_chunk({"text": "I call"}, finish=reason)).failure.code == reason
-    assert isinstance(whole(empty), AnswerFault)
+    assert isinstance(decode_body(empty), AnswerFault)
 
 
 def test_a_missing_signature_inside_a_200_is_our_bug() -> None:
@@ -153,7 +153,7 @@ def test_a_blocked_prompt_is_a_refusal() -> None:
         "usageMetadata": {"promptTokenCount": 3},
     }
     assert (fault(blocked).failure.kind, fault(blocked).failure.code) == ("refusal", "PROHIBITED_CONTENT")
-    found = whole(blocked)
+    found = decode_body(blocked)
     assert isinstance(found, AnswerFault)
     assert found.failure.action == "give_up"
 
@@ -186,7 +186,7 @@ def test_an_error_in_mid_stream_is_classified_like_its_status(
 ) -> None:
     found = fault(gemini_chunk({"text": "a"}), {"error": error})
     assert (found.failure.kind, found.failure.retry_after) == (kind, wait)
-    body = whole({"error": error})
+    body = decode_body({"error": error})
     assert isinstance(body, AnswerFault)
     assert body.failure == found.failure
 
@@ -200,4 +200,4 @@ def test_a_stream_without_a_finish_reason_keeps_its_complete_parts() -> None:
         sealed("cw=="),
         ToolCall("hist_tool_1", "read", {"p": 1}),
     ]
-    assert isinstance(whole(gemini_chunk({"text": "a"})), AnswerFault)
+    assert isinstance(decode_body(gemini_chunk({"text": "a"})), AnswerFault)

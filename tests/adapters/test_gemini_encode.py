@@ -21,7 +21,7 @@ from actors.core.values.content import Media, Message, ProviderState, Text, Thin
 from actors.core.values.identity import Binding
 from actors.testing import GeminiSettings, validate
 from actors.transcripts import check, dialect, render
-from tests.core.recorded import Answer, Called, Said, written
+from tests.core.recorded import Answer, Called, Said, recording_family
 from tests.core.session_log import examples
 from tests.generated.histories import READERS
 
@@ -38,10 +38,10 @@ def sealed(signature: str, origin: Binding = HOME) -> Thinking:
 
 
 def contents(*entries: Said) -> Any:  # Any: JSON
-    return json.loads(b"[%b]" % written(GEMINI, *entries))
+    return json.loads(b"[%b]" % recording_family(GEMINI, *entries))
 
 
-def sent(messages: list[Message], binding: Binding = HOME) -> Any:  # Any: JSON
+def sent_body(messages: list[Message], binding: Binding = HOME) -> Any:  # Any: JSON
     rendered = render(History(messages), Ledger(), dialect(binding.dialect), binding=binding)
     assert rendered.report.faults == ()
     return json.loads(b"[" + b"".join(rendered._segments) + b"]")
@@ -49,7 +49,7 @@ def sent(messages: list[Message], binding: Binding = HOME) -> Any:  # Any: JSON
 
 def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any]:  # Any: JSON
     codec = adapter(profile)
-    made = codec.request(Segments.of(written(profile, ("user", (Text("u"),)))), settings)
+    made = codec.request(Segments.of(recording_family(profile, ("user", (Text("u"),)))), settings)
     assert check(made.body, profile) == []
     assert validate(made.body, profile.name) is None
     return made, json.loads(made.body)
@@ -113,7 +113,7 @@ def signatures(content: Any) -> list[str | None]:  # Any: JSON
 
 
 def test_a_native_step_keeps_its_signature_and_parallel_calls_get_none() -> None:
-    _, step, _ = sent([U, *calls(Text("t"), sealed("bmF0"), ONE, TWO)])
+    _, step, _ = sent_body([U, *calls(Text("t"), sealed("bmF0"), ONE, TWO)])
     assert signatures(step) == [None, "bmF0", None]
 
 
@@ -128,7 +128,7 @@ def test_a_native_step_keeps_its_signature_and_parallel_calls_get_none() -> None
     ],
 )
 def test_a_foreign_step_gets_the_sentinel_on_its_first_call_alone(origin: Binding) -> None:
-    _, first, _, second, _ = sent(
+    _, first, _, second, _ = sent_body(
         [U, *calls(Text("t"), sealed("Zm9y", origin), ONE, TWO), *calls(ToolCall("c3", "read"))]
     )
     assert signatures(first) == [None, SENTINEL, None]
@@ -137,30 +137,30 @@ def test_a_foreign_step_gets_the_sentinel_on_its_first_call_alone(origin: Bindin
 
 def test_the_signature_of_a_blank_text_does_not_sign_the_next_call() -> None:
     blank = Thinking("", ProviderState("signed_blank", quote("YmxhbmY"), HOME))
-    _, step, _ = sent([U, *calls(blank, ONE)])
+    _, step, _ = sent_body([U, *calls(blank, ONE)])
     assert signatures(step) == ["YmxhbmY", SENTINEL]
 
 
 def test_native_and_foreign_steps_may_be_mixed() -> None:
     foreign = Message("assistant", [Thinking("words"), Text("other"), TWO], origin=READERS["openai_chat"])
     messages = [U, *calls(sealed("b25l"), ONE), foreign, Message("tool", [ToolResult("c2", "ok")]), GO]
-    _, own, _, theirs, last = sent(messages)
+    _, own, _, theirs, last = sent_body(messages)
     assert (signatures(own), signatures(theirs)) == (["b25l"], [None, SENTINEL])
     assert [list(part) for part in last["parts"]] == [["functionResponse"], ["text"]]
 
 
 def test_thought_summaries_are_never_sent_back() -> None:
-    assert "summary" not in json.dumps(sent([U, *calls(Thinking("summary"), sealed("b25l"), ONE), GO]))
+    assert "summary" not in json.dumps(sent_body([U, *calls(Thinking("summary"), sealed("b25l"), ONE), GO]))
 
 
 def test_adjacent_model_texts_share_a_content_but_stay_separate_parts() -> None:
     said = [Message("assistant", [Text("a")]), Message("assistant", [sealed("b25l"), Text("b")])]
-    _, content, _ = sent([U, *said, GO])
+    _, content, _ = sent_body([U, *said, GO])
     assert content["parts"] == [{"text": "a"}, {"text": "b", "thoughtSignature": "b25l"}]
 
 
 def test_no_sentinel_is_sent_before_generation_three() -> None:
-    _, step, _ = sent([U, *calls(ONE, TWO)], READERS["gemini_2"])
+    _, step, _ = sent_body([U, *calls(ONE, TWO)], READERS["gemini_2"])
     assert signatures(step) == [None, None]
 
 
@@ -180,7 +180,7 @@ def test_no_sentinel_is_sent_before_generation_three() -> None:
 )
 def test_an_id_is_sent_only_to_the_gemini_api_that_made_it(reader: str, origin: str, kept: bool) -> None:
     call = ToolCall("c1", "read", native=ProviderState("call_id", quote("n1"), READERS[origin]))
-    _, step, answer = sent([U, *calls(call, TWO)], READERS[reader])
+    _, step, answer = sent_body([U, *calls(call, TWO)], READERS[reader])
     made = [part["functionCall"].get("id") for part in step["parts"]]
     answered = [part["functionResponse"].get("id") for part in answer["parts"]]
     assert made == answered == (["n1", None] if kept else [None, None])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.core.values.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.transcripts import from_wire
-from tests.core.session_log import cold, examples, refused
+from tests.core.session_log import examples, find_refusal, render_at_once
 from tests.generated.histories import READERS
 
 Json = dict[str, Any]  # Any: wire contents are built by hand, broken ones on purpose
@@ -30,7 +30,7 @@ def result(name: str = "read", output: Any = "ok", **more: Any) -> Json:  # Any:
     return {"functionResponse": {"name": name, "response": {"output": output}, **more}}
 
 
-def read(*contents: Any) -> tuple[list[Message], list[str]]:  # Any: likewise
+def import_transcript(*contents: Any) -> tuple[list[Message], list[str]]:  # Any: likewise
     history, _ = from_wire(list(contents), "gemini")
     return list(history), list(history.report.notes)
 
@@ -44,7 +44,7 @@ def pairs(messages: list[Message]) -> dict[str, object]:
 
 
 def test_a_complete_conversation_is_read() -> None:
-    messages, odd = read(
+    messages, odd = import_transcript(
         user({"text": "u"}),
         model(
             {"text": "hm", "thought": True},
@@ -76,13 +76,13 @@ def test_the_system_instruction_of_a_request_body_is_read() -> None:
 )
 def test_responses_pair_by_id_or_by_position_and_name(answers: list[Json]) -> None:
     called = model(call(args={"n": 1}), call(args={"n": 2}, id="b"), call("run", {"n": 3}))
-    messages, odd = read(user({"text": "u"}), called, user(*answers))
+    messages, odd = import_transcript(user({"text": "u"}), called, user(*answers))
     assert pairs(messages) == {"1": "1", "2": "2", "3": "3"}
     assert odd == []
 
 
 def test_calls_of_one_name_in_two_turns_keep_their_own_results() -> None:
-    messages, _ = read(
+    messages, _ = import_transcript(
         model(call(args={"n": 1})),
         user(result(output="1")),
         model(call(args={"n": 2})),
@@ -94,7 +94,7 @@ def test_calls_of_one_name_in_two_turns_keep_their_own_results() -> None:
 def test_errors_are_recognised_and_responses_of_several_keys_kept() -> None:
     failed = {"functionResponse": {"name": "read", "response": {"error": "boom"}}}
     several = {"functionResponse": {"name": "run", "response": {"output": 1, "more": 2}}}
-    messages, _ = read(model(call(), call("run")), user(failed, several))
+    messages, _ = import_transcript(model(call(), call("run")), user(failed, several))
     assert [(answer.error, answer.content) for answer in messages[1].results] == [
         ("boom", None),
         (None, {"output": 1, "more": 2}),
@@ -102,7 +102,9 @@ def test_errors_are_recognised_and_responses_of_several_keys_kept() -> None:
 
 
 def test_uncalled_results_are_orphans_and_second_results_duplicates() -> None:
-    messages, odd = read(model(call(id="a")), user(result(id="a"), result(id="a"), result("gone", id="z")))
+    messages, odd = import_transcript(
+        model(call(id="a")), user(result(id="a"), result(id="a"), result("gone", id="z"))
+    )
     assert [answer.call_id for answer in messages[1].results] == ["hist_tool_1"]
     assert messages[2].text == "[A tool result without its call: ok]"
     assert ["duplicate" in odd[0], "kept as text" in odd[1]] == [True, True]
@@ -122,7 +124,7 @@ def test_uncalled_results_are_orphans_and_second_results_duplicates() -> None:
     ],
 )
 def test_every_kind_of_part_is_kept(part: object, block: object) -> None:
-    messages, _ = read(model(part))
+    messages, _ = import_transcript(model(part))
     assert messages[0].blocks == (block,)
 
 
@@ -155,4 +157,4 @@ CONTENTS = st.builds(
 def test_every_import_renders_to_valid_requests(contents: list[Json]) -> None:
     history, ledger = from_wire(contents, "gemini")
     for name in ("gemini", "vertex", "anthropic", "openai_chat"):
-        assert refused(cold(history, ledger, READERS[name])) is None
+        assert find_refusal(render_at_once(history, ledger, READERS[name])) is None

@@ -201,10 +201,10 @@ def transcript(name: str, seed: int) -> tuple[str, Wire]:
     return source, write(steps(seed, has_names=has_names, width=width))
 
 
-# ---- what an import makes of them
+# ---- imports
 
 
-def shown(ledger: Ledger) -> Iterator[tuple[str, str]]:
+def results_by_call(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """Yield the number of each call, from its arguments, with the content of each of its results."""
     for known in ledger.interactions():
         (number,) = findall(r"\d+", (known.arguments or b"").decode())
@@ -220,7 +220,7 @@ def test_each_imported_result_appears_once_and_with_its_own_call(name: str) -> N
         source, body = transcript(name, seed)
         given = set(findall(r"R\d+\.[ab]\.", str(body)))
         history, ledger = from_wire(body, source)
-        pairs = list(shown(ledger))
+        pairs = list(results_by_call(ledger))
         assert [pair for pair in pairs if not pair[1].startswith(f"R{pair[0]}.")] == [], seed
         notes = [
             block.text
@@ -239,7 +239,7 @@ def test_a_result_directly_after_its_only_open_call_is_never_a_note(name: str) -
     made = [Called(number, "f", IDS[0]) for number in range(1, 5)]
     said: list[Step] = [step for call in made for step in ([call], [Answered(call, f"R{call.number}.a.")])]
     history, ledger = from_wire(write(["go", *said]), source)
-    assert list(shown(ledger)) == [(str(number), f"R{number}.a.") for number in range(1, 5)]
+    assert list(results_by_call(ledger)) == [(str(number), f"R{number}.a.") for number in range(1, 5)]
     assert history.report.notes == ()
 
 

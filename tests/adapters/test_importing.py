@@ -30,21 +30,21 @@ def user(content: object) -> Wire:
     return {"role": "user", "content": content}
 
 
-def asked(*ids: object, content: object = None, **more: object) -> Wire:
+def calling_message(*ids: object, content: object = None, **more: object) -> Wire:
     """Return an assistant message that calls `f` once per id."""
     calls = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in ids]  # noqa: A001
     return {"role": "assistant", "content": content, "tool_calls": calls, **more}
 
 
-def answered(id: object, content: object = "ok") -> Wire:  # noqa: A002
+def tool_message(id: object, content: object = "ok") -> Wire:  # noqa: A002
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
-def used(*ids: object) -> list[Wire]:
+def tool_use_blocks(*ids: object) -> list[Wire]:
     return [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ids]  # noqa: A001
 
 
-def gave(id: object, content: object = "ok", **more: object) -> Wire:  # noqa: A002
+def tool_result_block(id: object, content: object = "ok", **more: object) -> Wire:  # noqa: A002
     return {"type": "tool_result", "tool_use_id": id, "content": content, **more}
 
 
@@ -92,9 +92,9 @@ def test_a_valid_chat_transcript_has_no_findings() -> None:
         {"role": "system", "content": "Be brief."},
         {"role": "developer", "content": [text("Be kind.")]},
         user("u"),
-        asked("call_A", "call_B", content="t", reasoning_content="hm"),
-        answered("call_B", "b"),
-        answered("call_A", "a"),
+        calling_message("call_A", "call_B", content="t", reasoning_content="hm"),
+        tool_message("call_B", "b"),
+        tool_message("call_A", "a"),
         user(
             [text("go"), {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png_base64()}"}}]
         ),
@@ -117,9 +117,9 @@ def test_a_valid_anthropic_transcript_has_no_findings() -> None:
             {"type": "thinking", "thinking": "hm", "signature": "sig+/=="},
             {"type": "redacted_thinking", "data": "zzz"},
             text("t"),
-            *used("toolu_A", "toolu_B"),
+            *tool_use_blocks("toolu_A", "toolu_B"),
         ),
-        user([gave("toolu_A"), gave("toolu_B", "boom", is_error=True), text("go")]),
+        user([tool_result_block("toolu_A"), tool_result_block("toolu_B", "boom", is_error=True), text("go")]),
     )
     assert outline(imported) == [
         "user: 'u'",
@@ -133,7 +133,9 @@ def test_a_valid_anthropic_transcript_has_no_findings() -> None:
 @pytest.mark.requirement("REQ-915-014")
 def test_seals_and_native_ids_are_kept_verbatim_with_an_unknown_origin() -> None:
     imported = anthropic(
-        assistant({"type": "thinking", "thinking": "hm", "signature": "sig+/é=="}, *used("toolu/é 1"))
+        assistant(
+            {"type": "thinking", "thinking": "hm", "signature": "sig+/é=="}, *tool_use_blocks("toolu/é 1")
+        )
     )
     (message,) = imported
     thinking, call = message.blocks
@@ -146,60 +148,68 @@ def test_seals_and_native_ids_are_kept_verbatim_with_an_unknown_origin() -> None
     assert {message.origin, thinking.seal.origin, call.native.origin} == {Binding("imported", "anthropic")}
 
 
-# Ways in which transcripts break: what is brought, its outline, and a part of each remark.
+# Broken transcripts: the input, its outline, and a part of each finding.
 SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     "1 five calls, one answer": (
-        openai(user("u"), asked("a", "b", "c", "d", "e"), answered("c"), user("go")),
+        openai(user("u"), calling_message("a", "b", "c", "d", "e"), tool_message("c"), user("go")),
         ["user: 'u'", "assistant: call1 call2 call3 call4 call5", "tool: result3(ok)", "user: 'go'"],
         [],
     ),
     "2 a steering message between call and result": (
-        openai(asked("a", "b"), answered("a"), user("stop"), answered("b")),
+        openai(calling_message("a", "b"), tool_message("a"), user("stop"), tool_message("b")),
         ["assistant: call1 call2", "tool: result1(ok) result2(ok)", "user: 'stop'"],
         [],
     ),
     "3 text before results": (
-        anthropic(assistant(*used("a")), user([text("x"), gave("a")])),
+        anthropic(assistant(*tool_use_blocks("a")), user([text("x"), tool_result_block("a")])),
         ["assistant: call1", "tool: result1(ok)", "user: 'x'"],
         [],
     ),
     "4 results split over messages": (
-        anthropic(assistant(*used("a", "b")), user([gave("a")]), user([gave("b")])),
+        anthropic(
+            assistant(*tool_use_blocks("a", "b")),
+            user([tool_result_block("a")]),
+            user([tool_result_block("b")]),
+        ),
         ["assistant: call1 call2", "tool: result1(ok) result2(ok)"],
         [],
     ),
     "6 a duplicate result": (
-        openai(asked("a"), answered("a", "one"), answered("a", "two")),
+        openai(calling_message("a"), tool_message("a", "one"), tool_message("a", "two")),
         ["assistant: call1", "tool: result1(one)"],
         ["messages[2]: another result for call 'a' kept as a duplicate"],
     ),
     "7 an orphan at the start": (
-        anthropic(user([gave("gone")]), assistant(text("x"))),
+        anthropic(user([tool_result_block("gone")]), assistant(text("x"))),
         ["assistant: 'x'", "user: '[A tool result without its call: ok]'"],
         ["messages[0]: result for unknown call 'gone' kept as text"],
     ),
     "9 results of turn 1 after calls of turn 2": (
-        openai(asked("a"), asked("b"), answered("a", "1"), answered("b", "2")),
+        openai(calling_message("a"), calling_message("b"), tool_message("a", "1"), tool_message("b", "2")),
         ["assistant: call1", "tool: result1(1)", "assistant: call2", "tool: result2(2)"],
         [],
     ),
     "11 a call in a tool message": (
-        openai({**answered("a"), "tool_calls": asked("a")["tool_calls"]}),
+        openai({**tool_message("a"), "tool_calls": calling_message("a")["tool_calls"]}),
         ["assistant: call1", "tool: result1(ok)"],
         [],
     ),
     "11 a result in an assistant message": (
-        anthropic(assistant(text("x"), *used("a"), gave("a"), text("y"))),
+        anthropic(assistant(text("x"), *tool_use_blocks("a"), tool_result_block("a"), text("y"))),
         ["assistant: 'x' call1", "tool: result1(ok)", "assistant: 'y'"],
         [],
     ),
     "12 a fork duplicates a turn": (
-        openai(asked("a"), answered("a"), asked("a"), answered("a")),
+        openai(calling_message("a"), tool_message("a"), calling_message("a"), tool_message("a")),
         ["assistant: call1", "tool: result1(ok)", "assistant: call2", "tool: result2(ok)"],
         [],
     ),
     "12 a fork duplicates the calls, then the results": (
-        anthropic(assistant(*used("a")), assistant(*used("a")), user([gave("a", 1), gave("a", 2)])),
+        anthropic(
+            assistant(*tool_use_blocks("a")),
+            assistant(*tool_use_blocks("a")),
+            user([tool_result_block("a", 1), tool_result_block("a", 2)]),
+        ),
         [
             "assistant: call1",
             "assistant: call2",
@@ -210,21 +220,21 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     ),
     "17 ids reused per response": (
         anthropic(
-            assistant(*used("call_0")),
-            user([gave("call_0", 1)]),
-            assistant(*used("call_0")),
-            user([gave("call_0", 2)]),
+            assistant(*tool_use_blocks("call_0")),
+            user([tool_result_block("call_0", 1)]),
+            assistant(*tool_use_blocks("call_0")),
+            user([tool_result_block("call_0", 2)]),
         ),
         ["assistant: call1", "tool: result1(1)", "assistant: call2", "tool: result2(2)"],
         [],
     ),
     "18 blank and missing ids": (
-        openai(asked("", None, " "), answered(""), answered(None), answered("  ")),
+        openai(calling_message("", None, " "), tool_message(""), tool_message(None), tool_message("  ")),
         ["assistant: call1 call2 call3", "tool: result1(ok) result2(ok) result3(ok)"],
         ["has no id"] * 3,
     ),
     "18 blank ids of more calls than results": (
-        openai(asked("", None), answered("")),
+        openai(calling_message("", None), tool_message("")),
         ["assistant: call1 call2", "user: '[A tool result without its call: ok]'"],
         ["has no id"] * 2 + ["result without a call id kept as text"],
     ),
@@ -242,10 +252,10 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     ),
     "42 an image in a result": (
         anthropic(
-            assistant(*used("a")),
+            assistant(*tool_use_blocks("a")),
             user(
                 [
-                    gave(
+                    tool_result_block(
                         "a",
                         [
                             text("see"),
@@ -263,14 +273,14 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
         [],
     ),
     "43 a lone surrogate": (
-        openai(asked("a"), answered("a", "x\ud800y"), user("z\udc00")),
+        openai(calling_message("a"), tool_message("a", "x\ud800y"), user("z\udc00")),
         ["assistant: call1", "tool: result1(x\ufffdy)", "user: 'z\ufffd'"],
         ["messages[1]: result changed on the way in: surrogate"],
     ),
     "44 blocks only their provider knows": (
         anthropic(
             assistant({"type": "server_tool_use", "input": {"q": 1}}),
-            user([gave("a", [{"type": "tool_reference", "tool_name": "f"}])]),
+            user([tool_result_block("a", [{"type": "tool_reference", "tool_name": "f"}])]),
         ),
         [
             """assistant: '[block of type \\'server_tool_use\\'] {"type":"server_tool_use","input":{"q":1}}'""",
@@ -279,7 +289,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
         ["messages[0]: block of type 'server_tool_use' kept as text", "unknown call 'a'"],
     ),
     "a result before its call": (
-        openai(answered("a", "early"), asked("a"), answered("a", "late")),
+        openai(tool_message("a", "early"), calling_message("a"), tool_message("a", "late")),
         ["assistant: call1", "tool: result1(late)", "user: '[A tool result without its call: early]'"],
         ["messages[0]: result of id 'a', without a certain call, kept as text"],
     ),
@@ -296,8 +306,8 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             {"role": "assistant", "content": "a", "function_call": {"name": "", "arguments": ""}},
             {"role": "assistant", "content": "b", "function_call": {"name": None, "arguments": None}},
             {"role": "assistant", "content": "c", "function_call": {"name": " ", "arguments": "{}"}},
-            asked("x", content="d", function_call={"name": "", "arguments": ""}),
-            answered("x"),
+            calling_message("x", content="d", function_call={"name": "", "arguments": ""}),
+            tool_message("x"),
         ),
         ["assistant: 'a'", "assistant: 'b'", "assistant: 'c'", "assistant: 'd' call1", "tool: result1(ok)"],
         [],
@@ -331,8 +341,8 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
                     "junk",
                 ],
             },
-            answered(5),
-            answered("c"),
+            tool_message(5),
+            tool_message("c"),
         ),
         ["assistant: call1 call2 '[item that is no tool call] junk'", "tool: result1(ok) result2(ok)"],
         ["item that is no tool call"],
@@ -399,15 +409,17 @@ def test_valid_arguments_keep_the_bytes_of_the_model() -> None:
 @pytest.mark.requirement("REQ-915-048")
 @pytest.mark.parametrize("content", [None, "", []])
 def test_an_empty_result_is_a_result(content: object) -> None:
-    (result,) = openai(asked("a"), answered("a", content))[1].results
+    (result,) = openai(calling_message("a"), tool_message("a", content))[1].results
     assert result.status == "complete"
-    (failed,) = anthropic(assistant(*used("a")), user([gave("a", None, is_error=True)]))[1].results
+    (failed,) = anthropic(
+        assistant(*tool_use_blocks("a")), user([tool_result_block("a", None, is_error=True)])
+    )[1].results
     assert failed.status == "error"
 
 
 def test_a_result_may_be_any_value() -> None:
     for value in ({"a": [1, None]}, [1, 2], 7, True, [{"no": "type"}]):
-        (result,) = openai(asked("a"), answered("a", value))[1].results
+        (result,) = openai(calling_message("a"), tool_message("a", value))[1].results
         assert result.content == value
 
 
@@ -429,10 +441,10 @@ class Returned:
 
 def test_objects_of_a_vendors_client_are_read_like_dicts() -> None:
     imported = openai(
-        user("u"), Returned({**asked("a"), "function_call": None, "audio": None}), answered("a")
+        user("u"), Returned({**calling_message("a"), "function_call": None, "audio": None}), tool_message("a")
     )
     assert outline(imported) == ["user: 'u'", "assistant: call1", "tool: result1(ok)"]
-    blocks = {"role": "assistant", "content": [Returned(block) for block in used("a")]}
+    blocks = {"role": "assistant", "content": [Returned(block) for block in tool_use_blocks("a")]}
     assert outline(anthropic(blocks)) == ["assistant: call1"]
 
 
@@ -460,16 +472,16 @@ loose = st.sampled_from(
 )
 blocks = st.one_of(
     json_values,
-    ids.map(lambda id: used(id)[0]),  # noqa: A006
-    st.builds(gave, ids, json_values, is_error=json_values),
+    ids.map(lambda id: tool_use_blocks(id)[0]),  # noqa: A006
+    st.builds(tool_result_block, ids, json_values, is_error=json_values),
     st.dictionaries(
         st.sampled_from(["type", "text", "source", "input", "content", "image_url"]), json_values | loose
     ),
 )
 messages = st.one_of(
     json_values,
-    st.builds(asked, ids, ids, content=json_values),
-    st.builds(answered, ids, json_values),
+    st.builds(calling_message, ids, ids, content=json_values),
+    st.builds(tool_message, ids, json_values),
     st.fixed_dictionaries(
         {"role": loose | json_values, "content": st.lists(blocks, max_size=4) | json_values}
     ),

@@ -15,7 +15,7 @@ Json = dict[str, Any]  # Any: an event under test
 PIECE = 64 * 1024
 
 
-def told_again(text: str) -> Iterator[Json]:
+def repeated_text_events(text: str) -> Iterator[Json]:
     """Yield the events of a Responses answer: deltas, followed by three copies of the text."""
     part = {"type": "output_text", "text": text, "annotations": []}
     item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
@@ -32,14 +32,16 @@ def told_again(text: str) -> Iterator[Json]:
 def test_text_repeated_by_the_last_events_is_read_once(letter: str) -> None:
     text = letter * (1_200_000 // len(letter.encode()))
     decoder = decode(dialect("openai_responses"))
-    for event in told_again(text):
+    for event in repeated_text_events(text):
         decoder.feed(f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode())
     assert [block.text for block in decoder.close().blocks if isinstance(block, Text)] == [text]
 
 
 def test_the_last_events_count_towards_the_size_limit() -> None:
     decoder = decode(dialect("openai_responses"), max_bytes=3_000_000)
-    *events, last = (f"data: {json.dumps(event)}\n\n".encode() for event in told_again("x" * 900_000))
+    *events, last = (
+        f"data: {json.dumps(event)}\n\n".encode() for event in repeated_text_events("x" * 900_000)
+    )
     for event in events:
         decoder.feed(event)
     with pytest.raises(StreamFault, match="larger than 3000000 bytes"):
@@ -78,6 +80,6 @@ def test_a_document_of_too_many_values_is_rejected(begin: bytes, data: bytes, en
 def test_a_string_of_brackets_and_commas_is_one_value(letter: str) -> None:
     text = letter + '[{,"\\' * 400_000
     decoder = decode(dialect("openai_responses"))
-    for event in told_again(text):
+    for event in repeated_text_events(text):
         decoder.feed(f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode())
     assert [block.text for block in decoder.close().blocks if isinstance(block, Text)] == [text]

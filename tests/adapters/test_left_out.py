@@ -28,14 +28,14 @@ from actors.transcripts import encode, render
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import (
     Fields,
-    added,
     anthropic_stream,
     chunk,
     delta,
-    dumped,
-    finished,
+    dump_json,
     gemini_chunk,
     gemini_stream,
+    item_added,
+    item_done,
     openai_stream,
     responses_stream,
     run,
@@ -95,7 +95,9 @@ def responses() -> tuple[bytes, object]:
         {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AA=="},
         {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]},
     ]
-    told = [event for at, item in enumerate(items) for event in (added(at, **item), finished(at, **item))]
+    told = [
+        event for at, item in enumerate(items) for event in (item_added(at, **item), item_done(at, **item))
+    ]
     return responses_stream(*told), {"status": "completed", "output": items}
 
 
@@ -125,8 +127,8 @@ def bedrock() -> tuple[bytes, object]:
         converse.stop(0),
         converse.event("contentBlockStart", start={"image": {"format": "png"}}, contentBlockIndex=1),
         converse.stop(1),
-        converse.ended(),
-        converse.figures(),
+        converse.message_stop(),
+        converse.metadata(),
     )
     content = {"citationsContent": {"content": [{"text": "Hi."}], "citations": [cited]}}
     return b"".join(frames), converse.body(content, {"image": {"format": "png"}})
@@ -188,7 +190,7 @@ WIRES: Mapping[str, tuple[tuple[bytes, object], Kept, Mapping[str, int]]] = {
 }
 
 
-def kept(block: Block) -> tuple[object, ...]:
+def block_outline(block: Block) -> tuple[object, ...]:
     match block:
         case ProviderBlock(name=name, seal=seal):
             return "native", name, seal.kind, json.loads(unquote(seal.data))
@@ -212,17 +214,17 @@ def by_place(blocks: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
 def test_native_parts_are_kept_in_place_and_unknown_parts_counted(name: str, is_streamed: bool) -> None:
     (stream, body), expected, left_out = WIRES[name]
     decoder = decode(PROFILES[name], stream=is_streamed)
-    _, message = run(decoder, [stream if is_streamed else dumped(body)])
+    _, message = run(decoder, [stream if is_streamed else dump_json(body)])
     assert isinstance(message, Message), message
     assert message.text == "Hi."
-    assert by_place([kept(block) for block in message.blocks]) == by_place(expected)
+    assert by_place([block_outline(block) for block in message.blocks]) == by_place(expected)
     assert decoder.left_out == left_out
 
 
 OWNERS = {name: replace(READERS[name], backend=name) for name in WIRES}
 
 
-def told(name: str, reader: str) -> tuple[str, Report]:
+def request_for(name: str, reader: str) -> tuple[str, Report]:
     """Return the request for a reader after an answer of a provider; a strict server accepts it."""
     decoder = decode(PROFILES[name], OWNERS[name])
     _, message = run(decoder, [WIRES[name][0][0]])
@@ -245,7 +247,7 @@ def told(name: str, reader: str) -> tuple[str, Report]:
 @pytest.mark.parametrize("reader", WIRES)
 @pytest.mark.parametrize("name", WIRES)
 def test_a_native_part_is_sent_to_its_maker_and_as_a_note_to_others(name: str, reader: str) -> None:
-    body, report = told(name, reader)
+    body, report = request_for(name, reader)
     natives = [block for block in WIRES[name][1] if "native" in block]
     parts = [block for block in natives if "part" in block]
     back = [json.dumps(part[3], separators=(",", ":")) for part in parts]
@@ -260,7 +262,7 @@ def test_a_signed_part_keeps_its_signature_and_later_thinking_valid() -> None:
     signed = {**RAN, "thoughtSignature": "c2ln"}
     parts: list[Fields] = [signed, {"text": "Four.", "thoughtSignature": "bW9yZQ=="}]
     decoder = decode(PROFILES["gemini"], OWNERS["gemini"], stream=False)
-    _, message = run(decoder, [dumped(gemini_chunk(*parts, finish="STOP"))])
+    _, message = run(decoder, [dump_json(gemini_chunk(*parts, finish="STOP"))])
     assert isinstance(message, Message)
     history = History([Message("user", [Text("2+2?")]), message, Message("user", [Text("And?")])])
     rendered = render(history, Ledger(), PROFILES["gemini"], binding=OWNERS["gemini"])
@@ -272,9 +274,9 @@ def test_a_signed_part_keeps_its_signature_and_later_thinking_valid() -> None:
 def test_an_incomplete_search_is_never_sent(place: int) -> None:
     half: Fields = SEARCH if place == 0 else FOUND
     decoder = decode(PROFILES["anthropic"], stream=False)
-    _, message = run(decoder, [dumped({"content": [half, {"type": "text", "text": "Hi."}]})])
+    _, message = run(decoder, [dump_json({"content": [half, {"type": "text", "text": "Hi."}]})])
     assert isinstance(message, Message)
-    assert [kept(block)[:3] for block in message.blocks] == [
+    assert [block_outline(block)[:3] for block in message.blocks] == [
         ("native", half["type"], "unknown"),
         ("text", "Hi."),
     ]
@@ -305,7 +307,7 @@ def test_native_parts_of_a_partial_answer_are_dropped_and_counted() -> None:
     decoder = decode(PROFILES["anthropic"])
     stream = WIRES["anthropic"][0][0]
     run(decoder, [stream[: stream.rindex(b"content_block_stop")]])
-    assert [kept(block)[:2] for block in decoder.partial_message().blocks] == [
+    assert [block_outline(block)[:2] for block in decoder.partial_message().blocks] == [
         ("text", "Hi."),
         ("native", "citations"),
     ]
@@ -316,7 +318,7 @@ def test_only_the_second_answer_is_counted_after_a_restart() -> None:
     begun: Fields = {"type": "message_start", "message": {}}
     decoder = decode(PROFILES["anthropic"])
     run(decoder, [anthropic_stream(begun, start(0, **SEARCH), stop(0), begun, start(0, **FOUND), stop(0))])
-    assert [kept(block)[1] for block in decoder.close().blocks] == ["web_search_tool_result"]
+    assert [block_outline(block)[1] for block in decoder.close().blocks] == ["web_search_tool_result"]
 
 
 def test_the_number_of_unknown_kinds_is_bounded() -> None:
@@ -326,7 +328,7 @@ def test_the_number_of_unknown_kinds_is_bounded() -> None:
             decoder, [openai_stream(*(chunk({f"{at}" * 90: value}) for at in range(500)), chunk({}, "stop"))]
         )
         assert isinstance(message, Message)
-        kinds = [*decoder.left_out, *(str(kept(block)[1]) for block in message.blocks)]
+        kinds = [*decoder.left_out, *(str(block_outline(block)[1]) for block in message.blocks)]
         assert len(kinds) == 64
         assert max(map(len, kinds)) == 64
 
@@ -343,7 +345,7 @@ def test_reasoning_is_read_once_from_either_or_both_names(name: str, said: Field
     }
     for decoder, given in (
         (decode(PROFILES[name]), stream),
-        (decode(PROFILES[name], stream=False), dumped(body)),
+        (decode(PROFILES[name], stream=False), dump_json(body)),
     ):
         _, message = run(decoder, [given])
         assert isinstance(message, Message)
@@ -393,6 +395,6 @@ def test_the_call_signature_of_googles_chat_api_is_counted(is_streamed: bool) ->
     body = {"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
     profile = PROFILES["openai_compatible"]
     decoder = decode(profile, stream=is_streamed)
-    _, message = run(decoder, [stream if is_streamed else dumped(body)])
+    _, message = run(decoder, [stream if is_streamed else dump_json(body)])
     assert isinstance(message, Message)
     assert ([call.name for call in message.calls], decoder.left_out) == (["read"], {"extra_content": 1})

@@ -151,7 +151,7 @@ SAID: dict[str, Json] = {
         ],
     },
 }
-# What a tool is given and what it answers is carried as it is, and so is what is not known at all.
+# Arguments, results and unknown parts are kept as they are.
 CARRIED = (".args", ".input", ".response")
 
 

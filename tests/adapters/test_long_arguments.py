@@ -13,14 +13,14 @@ from actors.core.dialects.profiles import PROFILES
 from actors.core.values.content import ToolCall
 from actors.core.values.stream import ArgumentsDelta, StreamEvent
 from tests.adapters.wire_streams import (
-    added,
     calls,
     chunk,
     fragment,
     function_call,
+    item_added,
+    item_delta,
     openai_stream,
     responses_stream,
-    told,
 )
 
 LONG = 'é😀\n"a\\ ' * 60_000
@@ -89,9 +89,9 @@ def test_a_final_text_continues_or_replaces_earlier_fragments(at: int | None) ->
     if at is not None:
         before = before[:at] + "?" + before[at + 1 :]
     decoder = decode(PROFILES["openai_responses"], stream=True)
-    events = decoder.feed(responses_stream(added(0, **function_call("m", "x", "f", "")), done=False))
+    events = decoder.feed(responses_stream(item_added(0, **function_call("m", "x", "f", "")), done=False))
     for begin in range(0, len(before), 10_000):
-        piece = told("function_call_arguments", 0, "m", before[begin : begin + 10_000])
+        piece = item_delta("function_call_arguments", 0, "m", before[begin : begin + 10_000])
         events += decoder.feed(responses_stream(piece, done=False))
     item = function_call("m", "x", "f", whole)
     done = {"type": "response.output_item.done", "item": item}

@@ -10,22 +10,22 @@ from actors.core.dialects.profiles import OPENAI_CHAT, OPENAI_RESPONSES
 from actors.core.values.content import Message
 from tests.adapters.wire_streams import (
     Fields,
-    added,
     calls,
     chunk,
     fragment,
     function_call,
+    item_added,
+    item_delta,
     openai_stream,
     responses_stream,
     run,
-    told,
 )
 
 A, B = '{"a":1}', '{"b":2}'
 TOOLS = frozenset({"f", "g", "fg"})
 
 
-def read(
+def read_fragments(
     *fragments: Fields, finish: str | None = "tool_calls", tools: frozenset[str] | None = TOOLS
 ) -> Decoder:
     """Return the decoder that has read a stream of these fragments, and its message."""
@@ -35,7 +35,7 @@ def read(
     return decoder
 
 
-def said(decoder: Decoder) -> list[tuple[str, str]]:
+def calls_of(decoder: Decoder) -> list[tuple[str, str]]:
     return [(call.name, call.raw or call.json.decode()) for call in decoder.close().calls]
 
 
@@ -56,38 +56,38 @@ LOST: dict[str, tuple[Sequence[Fields], list[tuple[str, str]]]] = {
 @pytest.mark.parametrize("name", LOST)
 def test_arguments_without_a_call_make_the_answer_incomplete(name: str) -> None:
     fragments, expected = LOST[name]
-    decoder = read(*fragments)
-    assert said(decoder) == expected
+    decoder = read_fragments(*fragments)
+    assert calls_of(decoder) == expected
     assert decoder.cut_reason == "fault"
     assert decoder.left_out["stray_arguments"] == 1
 
 
 def test_a_call_without_arguments_is_kept_only_in_a_complete_answer() -> None:
-    assert said(read(fragment(0, "x", "f"))) == [("f", "{}")]
-    assert read(fragment(0, "x", "f")).cut_reason is None
+    assert calls_of(read_fragments(fragment(0, "x", "f"))) == [("f", "{}")]
+    assert read_fragments(fragment(0, "x", "f")).cut_reason is None
     for finish, cut in ((None, "fault"), ("length", "length"), ("brand_new", "unknown")):
-        decoder = read(fragment(0, "x", "f", A), fragment(1, "y", "g"), finish=finish)
-        assert said(decoder) == [("f", A)]
+        decoder = read_fragments(fragment(0, "x", "f", A), fragment(1, "y", "g"), finish=finish)
+        assert calls_of(decoder) == [("f", A)]
         assert (decoder.cut_reason, decoder.left_out) == (cut, {"cut_call": 1})
 
 
 def test_a_partial_name_is_no_call_if_the_tools_are_unknown() -> None:
     pieces = [fragment(0, "", "f"), fragment(0, "", "g", B)]
-    decoder = read(*pieces, tools=None)
-    assert said(decoder) == [("g", B)]
+    decoder = read_fragments(*pieces, tools=None)
+    assert calls_of(decoder) == [("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == ("fault", {"cut_call": 1})
-    assert said(read(*pieces)) == [("fg", B)]
-    assert said(read(*pieces, tools=frozenset({"f", "g"}))) == [("f", "{}"), ("g", B)]
+    assert calls_of(read_fragments(*pieces)) == [("fg", B)]
+    assert calls_of(read_fragments(*pieces, tools=frozenset({"f", "g"}))) == [("f", "{}"), ("g", B)]
 
 
 def test_a_second_id_for_the_same_tool_may_continue_the_first_call() -> None:
-    decoder = read(fragment(0, "x", "f"), fragment(0, "y", "f", B))
-    assert (said(decoder), decoder.cut_reason) == ([("f", B)], "fault")
+    decoder = read_fragments(fragment(0, "x", "f"), fragment(0, "y", "f", B))
+    assert (calls_of(decoder), decoder.cut_reason) == ([("f", B)], "fault")
 
 
 def test_an_unfinished_item_without_arguments_is_no_call() -> None:
-    half = added(0, **function_call("fc_1", "call_A", "read", "", "in_progress"))
-    for more in ((), (told("function_call_arguments", 0, "fc_1", '{"p": 1'),)):
+    half = item_added(0, **function_call("fc_1", "call_A", "read", "", "in_progress"))
+    for more in ((), (item_delta("function_call_arguments", 0, "fc_1", '{"p": 1'),)):
         decoder = decode(OPENAI_RESPONSES)
         _, message = run(decoder, [responses_stream(half, *more)])
         assert isinstance(message, Message)

@@ -58,7 +58,7 @@ FIRST = {
 }
 
 
-def rendered(name: str, *messages: Message, after: Rendered | None = None) -> Rendered:
+def render_conversation(name: str, *messages: Message, after: Rendered | None = None) -> Rendered:
     return render(History(messages), Ledger(), dialect(name), after.lane if after else None)
 
 
@@ -70,8 +70,8 @@ def request(name: str, sent: Rendered, lane: str = "", **settings: Any) -> Reque
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
 def test_cache_marks_cover_tools_system_previous_and_current_request(name: str) -> None:
-    first = rendered(name, *ASKED)
-    second = rendered(name, *ASKED, *WENT_ON, after=first)
+    first = render_conversation(name, *ASKED)
+    second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     assert marks(request(name, first).body) == FIRST[name]
     assert marks(request(name, second).body) == PLACES[name]
 
@@ -79,9 +79,9 @@ def test_cache_marks_cover_tools_system_previous_and_current_request(name: str) 
 @pytest.mark.requirement("PROMISE-4", "PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
 def test_marks_change_no_byte_of_a_lane(name: str) -> None:
-    first = rendered(name, *ASKED)
-    second = rendered(name, *ASKED, *WENT_ON, after=first)
-    third = rendered(name, *ASKED, *WENT_ON, *SAID, after=second)
+    first = render_conversation(name, *ASKED)
+    second = render_conversation(name, *ASKED, *WENT_ON, after=first)
+    third = render_conversation(name, *ASKED, *WENT_ON, *SAID, after=second)
     kept = [b"".join(step.lane._segments) for step in (first, second, third)]
     assert kept[2].startswith(kept[1])
     assert kept[1].startswith(kept[0])
@@ -95,8 +95,8 @@ def test_marks_change_no_byte_of_a_lane(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_request_without_caching_is_the_same_without_marks(name: str) -> None:
-    first = rendered(name, *ASKED)
-    second = rendered(name, *ASKED, *WENT_ON, after=first)
+    first = render_conversation(name, *ASKED)
+    second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     plain = request(name, second, "lane", cache="off").body
     assert marks(plain) == []
     assert b"cache" not in plain
@@ -107,8 +107,8 @@ def test_a_request_without_caching_is_the_same_without_marks(name: str) -> None:
 
 @pytest.mark.parametrize("name", MARKED)
 def test_every_mark_requests_an_hour_if_configured(name: str) -> None:
-    first = rendered(name, *ASKED)
-    second = rendered(name, *ASKED, *WENT_ON, after=first)
+    first = render_conversation(name, *ASKED)
+    second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     made = request(name, second, cache="long")
     assert made.body.count(b'"ttl":"1h"') == len(marks(made.body)) == len(PLACES[name])
     assert validate(made.body, name) is None
@@ -130,22 +130,22 @@ def test_every_mark_requests_an_hour_if_configured(name: str) -> None:
     ],
 )
 def test_only_models_with_a_cache_are_marked(name: str, model: str, taken: bool) -> None:
-    made = request(name, rendered(name, *ASKED), model=model, cache="long")
+    made = request(name, render_conversation(name, *ASKED), model=model, cache="long")
     assert bool(marks(made.body)) == taken
-    assert ("cache" in made.losses) != taken  # a longer life that nobody can give is told
+    assert ("cache" in made.losses) != taken  # an unsupported lifetime is reported
 
 
 def test_media_at_the_end_of_a_message_carry_the_mark() -> None:
     photo = Message("user", [Text("Look:"), Media("image/png", png_base64())])
-    made = request("openrouter", rendered("openrouter", photo))
+    made = request("openrouter", render_conversation("openrouter", photo))
     assert marks(made.body) == ["messages.0.content.0", "messages.1.content.1"]
     assert validate(made.body, "openrouter") is None
 
 
 def test_a_mark_splits_only_its_own_segment() -> None:
     long = [Message("user", [Text("x" * 200_000)]), Message("assistant", [Text("y" * 200_000)])]
-    first = rendered("anthropic", *long, *ASKED)
-    second = rendered("anthropic", *long, *ASKED, *WENT_ON, after=first)
+    first = render_conversation("anthropic", *long, *ASKED)
+    second = render_conversation("anthropic", *long, *ASKED, *WENT_ON, after=first)
     sent = {id(segment) for segment in request("anthropic", second).segments}
     assert len([segment for segment in second.lane._segments if id(segment) not in sent]) <= 1
 
@@ -153,11 +153,11 @@ def test_a_mark_splits_only_its_own_segment() -> None:
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
 def test_the_end_of_the_previous_request_is_marked_however_far_back(name: str) -> None:
-    first = rendered(name, *ASKED)
+    first = render_conversation(name, *ASKED)
     told = [Message("user", [Text(f"{number} {'x' * SHARED}")]) for number in range(PAGE)]
     said = [Message("assistant", [Text(f"{number} {'y' * SHARED}")]) for number in range(PAGE)]
     since = [message for pair in zip(said, told, strict=True) for message in pair]
-    second = rendered(name, *ASKED, *since, after=first)
+    second = render_conversation(name, *ASKED, *since, after=first)
     assert second.lane._segments.paged >= first.lane.size
     made = request(name, second)
     assert PLACES[name][-2] in marks(made.body)
@@ -171,14 +171,14 @@ def test_the_end_of_the_previous_request_is_marked_however_far_back(name: str) -
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_cache_key_is_sent_where_requests_are_routed_by_it(name: str) -> None:
-    body = json.loads(request(name, rendered(name, *ASKED), "lane-1").body)
+    body = json.loads(request(name, render_conversation(name, *ASKED), "lane-1").body)
     assert body.get("prompt_cache_key") == ("lane-1" if name in KEYED else None)
     assert "prompt_cache_retention" not in body
 
 
 @pytest.mark.parametrize("name", KEYED)
 def test_a_longer_cache_lifetime_is_requested_where_supported(name: str) -> None:
-    made = request(name, rendered(name, *ASKED), "lane-1", cache="long")
+    made = request(name, render_conversation(name, *ASKED), "lane-1", cache="long")
     keeps = name.startswith("openai")
     assert json.loads(made.body).get("prompt_cache_retention") == ("24h" if keeps else None)
     assert ("cache" in made.losses) != keeps
@@ -197,9 +197,9 @@ def test_a_cache_key_is_unique_and_opaque() -> None:
 
 
 def test_the_pure_encoder_takes_cache_marks_and_key_as_arguments() -> None:
-    sent = rendered("anthropic", *ASKED)
+    sent = render_conversation("anthropic", *ASKED)
     assert marks(encode(sent, model="m")) == ["request"]
     assert marks(encode(sent, model="m", cache="off")) == []
-    chat = rendered("openai_chat", *ASKED)
+    chat = render_conversation("openai_chat", *ASKED)
     assert b'"prompt_cache_key":"k"' in encode(chat, model="m", cache_key="k")
     assert b"prompt_cache" not in encode(chat, model="m")

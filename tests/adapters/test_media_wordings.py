@@ -9,7 +9,7 @@ from actors.adapters.failure import Failure
 from actors.core.dialects.profiles import dialect
 
 
-def refused(name: str, status: int, words: str) -> Failure:
+def classify_refusal(name: str, status: int, words: str) -> Failure:
     """Classify an error in the form of the host's family."""
     error: dict[str, object] = {"message": words, "type": "invalid_request_error"}
     body: dict[str, object] = {"error": error}
@@ -70,11 +70,11 @@ anthropic 404 config model: claude-vision
 @pytest.mark.parametrize("line", ABOUT_MEDIA.strip().splitlines())
 def test_errors_about_attachments_are_recognised_as_media_errors(line: str) -> None:
     name, status, words = line.split(" ", 2)
-    failure = refused(name, int(status), words)
+    failure = classify_refusal(name, int(status), words)
     assert (failure.kind, failure.action) == ("media", "leave_out")
 
 
 @pytest.mark.parametrize("line", NOT_ABOUT_MEDIA.strip().splitlines())
 def test_similar_errors_are_not_recognised_as_media_errors(line: str) -> None:
     name, status, kind, words = line.split(" ", 3)
-    assert refused(name, int(status), words).kind == kind
+    assert classify_refusal(name, int(status), words).kind == kind

@@ -11,7 +11,6 @@ from actors.adapters.codec import decode
 from actors.core.dialects.profiles import PROFILES
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import (
-    added,
     anthropic_stream,
     calls,
     chunk,
@@ -20,11 +19,12 @@ from tests.adapters.wire_streams import (
     function_call,
     gemini_chunk,
     gemini_stream,
+    item_added,
+    item_delta,
     openai_stream,
     responses_stream,
     start,
     stop,
-    told,
 )
 
 SIZE = 5 * 256 * 1024
@@ -90,9 +90,9 @@ def responses_streamed(kind: str, pieces: Pieces) -> Iterator[bytes]:
     texts = {"text": "output_text", "reasoning": "reasoning_text"}
     what = texts.get(kind, "function_call_arguments")
     if kind in CALLS:
-        yield responses_stream(added(0, **function_call("m", "x", "f", "")), done=False)
+        yield responses_stream(item_added(0, **function_call("m", "x", "f", "")), done=False)
     for piece in pieces:
-        yield responses_stream(told(what, 0, "m", piece), done=False)
+        yield responses_stream(item_delta(what, 0, "m", piece), done=False)
     if kind in CALLS:
         item = function_call("m", "x", "f", "")
         yield responses_stream({"type": "response.output_item.done", "item": item}, done=False)
@@ -134,7 +134,7 @@ def bedrock_streamed(kind: str, pieces: Pieces) -> Iterator[bytes]:
             "arguments": {"toolUse": {"input": piece}},
         }
         yield converse.delta(0, **made["arguments" if kind in CALLS else kind])
-    yield converse.stop(0) + converse.ended() + converse.figures()
+    yield converse.stop(0) + converse.message_stop() + converse.metadata()
 
 
 def bedrock_body(kind: str, whole: str) -> Body:
@@ -157,7 +157,7 @@ WIRES: dict[str, tuple[Callable[[str, Pieces], Iterator[bytes]], Callable[[str, 
 }
 
 
-def taken(name: str, chunks: Iterator[bytes], *, stream: bool) -> tuple[int, int]:
+def measure_decoding(name: str, chunks: Iterator[bytes], *, stream: bool) -> tuple[int, int]:
     """Return the size of an answer and the peak memory of decoding it, in bytes."""
     decoder, came = decode(PROFILES[name], stream=stream), [*chunks]
     tracemalloc.start()
@@ -170,7 +170,7 @@ def taken(name: str, chunks: Iterator[bytes], *, stream: bool) -> tuple[int, int
         tracemalloc.stop()
 
 
-def written(kind: str, text: str, *, size: int = SIZE, escaped: bool = False) -> str:
+def sample_text(kind: str, text: str, *, size: int = SIZE, escaped: bool = False) -> str:
     """Return a text of `size` characters, or the arguments of a call that contain such a text."""
     whole = (text * (size // len(text) + 1))[:size]
     return json.dumps({"p": whole}, ensure_ascii=escaped) if kind == "arguments" else whole
@@ -193,9 +193,9 @@ def test_a_large_streamed_answer_takes_twice_its_size_at_most(
     if kind in CALLS and name == "gemini":
         return  # its calls come whole
     text, length = said
-    whole = written(kind, text, size=SIZE // (16 if length < 100 else 2))
+    whole = sample_text(kind, text, size=SIZE // (16 if length < 100 else 2))
     pieces = [whole[at : at + length] for at in range(0, len(whole), length)]
-    size, most = taken(name, WIRES[name][0](kind, pieces), stream=True)
+    size, most = measure_decoding(name, WIRES[name][0](kind, pieces), stream=True)
     assert most <= 2 * size + SPARE // 2, f"{most / size:.2f} x"
 
 
@@ -221,26 +221,26 @@ def test_a_large_whole_answer_takes_twice_its_size_at_most(
     name: str, kind: str, text: str, escaped: bool
 ) -> None:
     is_text = name in ("openai_chat", "openai_responses")  # for arguments, a text that is JSON
-    whole = written(kind if is_text else "text", text, escaped=escaped)
+    whole = sample_text(kind if is_text else "text", text, escaped=escaped)
     data = json.dumps(WIRES[name][1](kind, whole), ensure_ascii=escaped).encode()
     pieces = (data[at : at + CHUNK] for at in range(0, len(data), CHUNK))
-    size, most = taken(name, pieces, stream=False)
+    size, most = measure_decoding(name, pieces, stream=False)
     assert most <= 2 * size + SPARE, f"{most / size:.2f} x"
 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_large_free_text_of_a_call_takes_twice_its_size_at_most(stream: bool) -> None:
-    whole = written("text", EMOJI)
+    whole = sample_text("text", EMOJI)
     item = {"type": "custom_tool_call", "id": "m", "call_id": "x", "name": "f", "input": ""}
     if stream:
         pieces = [whole[at : at + 4096] for at in range(0, len(whole), 4096)]
-        deltas = [told("custom_tool_call_input", 0, "m", piece) for piece in pieces]
+        deltas = [item_delta("custom_tool_call_input", 0, "m", piece) for piece in pieces]
         done = {"type": "response.output_item.done", "item": {**item, "status": "completed"}}
-        chunks = [responses_stream(event, done=False) for event in (added(0, **item), *deltas, done)]
+        chunks = [responses_stream(event, done=False) for event in (item_added(0, **item), *deltas, done)]
         chunks.append(responses_stream())
     else:
         body = {"status": "completed", "output": [{**item, "input": whole}]}
         data = json.dumps(body, ensure_ascii=False).encode()
         chunks = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)]
-    size, most = taken("openai_responses", iter(chunks), stream=stream)
+    size, most = measure_decoding("openai_responses", iter(chunks), stream=stream)
     assert most <= 2 * size + SPARE, f"{most / size:.2f} x"

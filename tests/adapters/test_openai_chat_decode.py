@@ -24,9 +24,9 @@ from tests.adapters.wire_streams import (
     calls,
     chunk,
     fragment,
+    message_outline,
     openai_stream,
     run,
-    said,
 )
 
 A, B = '{"a":1}', '{"b":2}'
@@ -107,7 +107,7 @@ FRAGMENTS: dict[str, tuple[list[list[Fields]], tuple[str, str]]] = {
 def test_every_call_of_an_answer_is_kept_apart(name: str, reason: str | None) -> None:
     deltas, (first, second) = FRAGMENTS[name]
     stream = openai_stream(*(calls(*delta) for delta in deltas), chunk({}, reason))
-    assert said(answer(OPENAI_CHAT, stream)) == (
+    assert message_outline(answer(OPENAI_CHAT, stream)) == (
         ("call", "hist_tool_1", "f", A, f'"{first}"' if first else ""),
         ("call", "hist_tool_2", "g", B, f'"{second}"' if second else ""),
     )
@@ -143,15 +143,15 @@ def test_calls_of_one_tool_at_index_0_are_separated_by_their_ids(together: bool)
         ("call", "hist_tool_3", "f", A, '"z"'),
     )
     stream = openai_stream(*(calls(*delta) for delta in deltas), chunk({}, "tool_calls"))
-    assert said(answer(OPENAI_CHAT, stream)) == expected
+    assert message_outline(answer(OPENAI_CHAT, stream)) == expected
     entries = [fragment(0, name, "f", text) for name, text in (("x", A), ("y", B), ("z", A))]
     body = {"choices": [{"message": {"tool_calls": entries}, "finish_reason": "tool_calls"}]}
-    assert said(body_answer(OPENAI_CHAT, body)[1]) == expected
+    assert message_outline(body_answer(OPENAI_CHAT, body)[1]) == expected
 
 
 def test_a_fragment_without_an_index_belongs_to_the_previous_call() -> None:
     stream = openai_stream(calls(fragment(3, "x", "f")), calls(fragment(None, text=A)))
-    assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
+    assert message_outline(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
 
 
 def test_a_call_is_announced_when_its_name_is_known_and_done_once() -> None:
@@ -179,7 +179,7 @@ def test_a_call_ends_once_although_arguments_follow_the_finish_reason(more: int)
     )
     events, message = run(decode(OPENAI_CHAT), [stream])
     assert [event for event in events if isinstance(event, CallDone)] == [CallDone(mint(1))]
-    assert events[-1] == CallDone(mint(1))  # behind all of its arguments
+    assert events[-1] == CallDone(mint(1))  # after all its arguments
     assert isinstance(message, Message)
     assert message.calls[0].arguments == {"a": 1}
 
@@ -248,7 +248,7 @@ def test_parts_are_in_order_of_appearance() -> None:
         chunk({"content": " three"}),
         calls(fragment(1, "y", "g", "{}")),
     )
-    assert [part[:2] for part in said(answer(OPENAI_CHAT, stream))] == [
+    assert [part[:2] for part in message_outline(answer(OPENAI_CHAT, stream))] == [
         ("thinking", "hm"),
         ("text", "one"),
         ("call", "hist_tool_1"),
@@ -270,7 +270,10 @@ def test_the_old_function_call_and_a_refusal_are_read() -> None:
         chunk({"function_call": {"arguments": ":1}"}}),
         chunk({"refusal": "No."}, "function_call"),
     )
-    assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, ""), ("text", "No."))
+    assert message_outline(answer(OPENAI_CHAT, stream)) == (
+        ("call", "hist_tool_1", "f", A, ""),
+        ("text", "No."),
+    )
 
 
 NO_CALL: Fields = {"name": "", "arguments": ""}
@@ -284,7 +287,7 @@ def test_an_empty_function_call_of_the_old_kind_is_no_call() -> None:
     )
     events, message = run(decode(OPENAI_CHAT, OPENAI), [stream])
     assert isinstance(message, Message)
-    assert said(message) == (("text", "Hi."),)
+    assert message_outline(message) == (("text", "Hi."),)
     assert events == [TextDelta("Hi."), Finish("stop")]
     body = {"content": "Hi.", "function_call": NO_CALL, "tool_calls": None}
     assert body_answer(OPENAI_CHAT, {"choices": [{"message": body, "finish_reason": "stop"}]})[1] == message
@@ -293,7 +296,7 @@ def test_an_empty_function_call_of_the_old_kind_is_no_call() -> None:
 def test_an_empty_function_call_next_to_a_call_adds_none() -> None:
     both = {"tool_calls": [fragment(0, "x", "f", A)], "function_call": NO_CALL}
     stream = openai_stream(chunk(both), chunk({"function_call": NO_CALL}, "tool_calls"))
-    assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
+    assert message_outline(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
 
 
 def test_the_last_usage_wins_with_its_cache_figures() -> None:
@@ -326,13 +329,16 @@ def test_a_stream_without_the_end_marker_keeps_only_finished_parts() -> None:
     decoder = decode(OPENAI_CHAT, OPENAI)
     _, fault = run(decoder, [stream])
     assert isinstance(fault, AnswerFault)
-    assert said(decoder.partial_message()) == (("text", "t"), ("call", "hist_tool_1", "f", A, '"x"'))
+    assert message_outline(decoder.partial_message()) == (
+        ("text", "t"),
+        ("call", "hist_tool_1", "f", A, '"x"'),
+    )
 
 
 def test_without_a_finish_reason_no_call_is_kept() -> None:
     decoder = decode(OPENAI_CHAT, OPENAI)
     run(decoder, [openai_stream(chunk({"content": "t"}), calls(fragment(0, "x", "f", A)), done=False)])
-    assert said(decoder.partial_message()) == (("text", "t"),)
+    assert message_outline(decoder.partial_message()) == (("text", "t"),)
 
 
 @pytest.mark.parametrize(

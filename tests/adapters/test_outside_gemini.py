@@ -37,7 +37,7 @@ def bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # An
         yield seed, wanted.body(history, seed, dialect(name), READERS[name], tool=READ)
 
 
-def judged(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
+def validate_body(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
     """Validate a body with the vendor's types. Raises if the vendor's client could not have built it."""
     body = dict(body)
     config = {**body.pop("generationConfig", {}), "systemInstruction": body.pop("systemInstruction")}
@@ -58,7 +58,7 @@ def test_every_body_validates_against_the_vendors_types(name: str) -> None:
     for seed, body in bodies(name, share(600)):
         said |= body.get("generationConfig", {}).keys()
         try:
-            contents = judged(body)
+            contents = validate_body(body)
         except ValidationError as why:
             raise AssertionError(f"history({seed}): {why}") from why
         parts = [part for content in contents for part in content.parts or ()]
@@ -85,7 +85,7 @@ def test_the_vendors_types_reject_an_unknown_key(name: str) -> None:
         {**body, "tools": [{"functionDeclarations": [{"name": "read", "parameters": {"oneOf": []}}]}]},
     ):
         with pytest.raises(ValidationError):
-            judged(spoilt)
+            validate_body(spoilt)
 
 
 def test_objects_of_the_vendors_sdk_are_imported() -> None:

@@ -42,7 +42,7 @@ SETTINGS = {
     "openai_responses": {"text", "tool_choice", "reasoning", "temperature", "top_p", "max_output_tokens"},
 }
 """What the judged bodies say of settings: each is seen. The newest Claude takes no sampling."""
-PAIRING = ["openai_chat", "anthropic"]  # what turnsafe knows
+PAIRING = ["openai_chat", "anthropic"]  # the dialects that turnsafe supports
 MODELS = {"anthropic": "claude-sonnet-5", "bedrock": "anthropic.claude-sonnet-4-5"}
 COUNT = share(600)
 NOT_OURS = {"tokens", turnsafe.EMPTY_CONTENT}
@@ -58,7 +58,7 @@ def _body(name: str, seed: int) -> bytes:
     return dump(wanted.body(history, seed, dialect(name), READERS[name], model=MODELS.get(name, "m")))
 
 
-def _named(body: dict[str, Any]) -> None:  # Any: JSON
+def _with_item_ids(body: dict[str, Any]) -> None:  # Any: JSON
     """Add the ids that the SDK types require on native items; hosts reject a single such id (OAR-03)."""
     for item in body.get("input", ()):
         if item.get("type") in ("reasoning", "web_search_call", "code_interpreter_call"):
@@ -71,7 +71,7 @@ def _named(body: dict[str, Any]) -> None:  # Any: JSON
 def test_every_body_validates_against_the_vendors_request_type(name: str) -> None:
     judged, named, said = 0, 0, set[str]()
     for seed, body in _bodies(name, COUNT):
-        _named(body)
+        _with_item_ids(body)
         said |= body.keys()
         why = nonconformity(body, REQUESTS[name])
         assert why is None, f"history({seed}): {why}"
@@ -151,13 +151,15 @@ def test_the_aws_shape_rejects_unknown_keys_wrong_types_and_empty_lists() -> Non
 def test_an_external_pairing_checker_finds_nothing_in_bedrock_bodies() -> None:
     judged = 0
     for seed, body in _bodies("bedrock", COUNT):
-        report = turnsafe.validate([_renamed(message) for message in body["messages"]], "anthropic")
+        report = turnsafe.validate(
+            [_with_anthropic_names(message) for message in body["messages"]], "anthropic"
+        )
         assert bool(report), f"history({seed}): {report}"
         judged += 1
     assert judged == COUNT
 
 
-def _renamed(message: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+def _with_anthropic_names(message: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
     """Return a Converse message with its blocks renamed to Anthropic's names."""
     return {"role": message["role"], "content": [_renamed_block(block) for block in message["content"]]}
 

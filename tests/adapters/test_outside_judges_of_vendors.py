@@ -61,9 +61,9 @@ def _bodies(name: str, thinking: ThinkingPolicy, *, stream: bool) -> Iterator[Js
         yield wanted.body(history, seed, dialect(name), READERS[name], rendering=thinking, stream=stream)
 
 
-def judged(body: Json, validator: MistralRequestValidator[Any, Any, Any, Any]) -> str | None:
+def validation_error(body: Json, validator: MistralRequestValidator[Any, Any, Any, Any]) -> str | None:
     """Return the error of Mistral's validator for a body, or None."""
-    messages = [_flattened(message) for message in body["messages"]]
+    messages = [_flatten_thinking(message) for message in body["messages"]]
     known = {key: value for key, value in body.items() if key not in OF_THE_HOST}
     try:
         validator.validate_request(ChatCompletionRequest.model_validate({**known, "messages": messages}))
@@ -72,7 +72,7 @@ def judged(body: Json, validator: MistralRequestValidator[Any, Any, Any, Any]) -
     return None
 
 
-def _flattened(message: Json) -> Json:
+def _flatten_thinking(message: Json) -> Json:
     """Return a message with text chunks joined to a string, as mistral-common requires."""
     content = message.get("content")
     if not isinstance(content, list) or message["role"] != "assistant":
@@ -98,7 +98,7 @@ def test_every_version_of_mistrals_validator_accepts_our_requests(
     for seed, body in enumerate(bodies("mistral", thinking, stream=False)):
         if generation < 15:  # only models with the newest tokenizer have an effort to ask for
             body = {key: value for key, value in body.items() if key != "reasoning_effort"}
-        why = judged(body, validator)
+        why = validation_error(body, validator)
         if generation == 3 and any(
             message.get("content") and message.get("tool_calls") for message in body["messages"]
         ):
@@ -116,19 +116,19 @@ def test_mistrals_validator_rejects_a_missing_result_and_an_unknown_field(genera
     for body in bodies("mistral", "drop", stream=False)[:200]:
         kept = [message for message in body["messages"] if message["role"] != "tool"]
         if len(kept) < len(body["messages"]):
-            spoilt += judged({**body, "messages": kept}, validator) is not None
+            spoilt += validation_error({**body, "messages": kept}, validator) is not None
     assert spoilt > 20
     messages = [
         {"role": "user", "content": "u"},
         {"role": "assistant", "content": "a", "reasoning_content": "hm"},
     ]
     assert (
-        judged({"model": "m", "messages": [*messages, {"role": "user", "content": "u"}]}, validator)
+        validation_error({"model": "m", "messages": [*messages, {"role": "user", "content": "u"}]}, validator)
         is not None
     )
 
 
-def _as_declared(body: Json) -> Json:
+def _with_declared_schema_key(body: Json) -> Json:
     """Return a body with the output schema under the field name of the SDK; on the wire it is `schema`."""
     form = body.get("response_format")
     if form is None:
@@ -143,7 +143,7 @@ def _as_declared(body: Json) -> Json:
 def test_every_mistral_body_validates_against_its_sdk() -> None:
     said = set[str]()
     for seed, body in enumerate(bodies("mistral")):
-        why = nonconformity(_as_declared(body), ChatCompletionStreamRequestTypedDict)
+        why = nonconformity(_with_declared_schema_key(body), ChatCompletionStreamRequestTypedDict)
         assert why is None, f"history({seed}): {why}"
         said |= body.keys()
     assert sum(map(wanted.names_a_tool, bodies("mistral"))) > COUNT // 20

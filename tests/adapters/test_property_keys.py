@@ -79,7 +79,7 @@ def request(schema: JsonValue, name: str, model: str = "m") -> Request:
     )
 
 
-def sent(made: Request, name: str) -> Any:  # Any: JSON
+def sent_schema(made: Request, name: str) -> Any:  # Any: JSON
     """Return the schema that a request declares."""
     body = json.loads(made.body)
     if name == "bedrock":
@@ -93,7 +93,7 @@ def test_an_invalid_key_is_renamed_together_with_required(
     name: str,
 ) -> None:
     made = request(LIST, name, CLAUDE[name])
-    schema, keys = sent(made, name), made.keys["list"]
+    schema, keys = sent_schema(made, name), made.keys["list"]
     assert all(map(KEYS.fullmatch, schema["properties"]))
     assert len(schema["properties"]) == 5
     assert "fine" in schema["properties"]
@@ -110,7 +110,7 @@ def test_an_invalid_key_is_renamed_together_with_required(
 def test_a_host_that_accepts_any_key_gets_the_original_keys(name: str, model: str) -> None:
     made = request(LIST, name, model)
     assert made.keys == {}
-    assert sent(made, name) == LIST
+    assert sent_schema(made, name) == LIST
 
 
 def test_renamed_keys_are_the_same_in_every_process() -> None:
@@ -172,13 +172,13 @@ def test_a_renamed_key_never_collides_with_an_original_key() -> None:
 def test_lookarounds_are_dropped_for_hosts_that_build_grammars() -> None:
     for name in ("llama_cpp", "vllm", "ollama"):
         made = request(SEND, name)
-        properties = sent(made, name)["properties"]
+        properties = sent_schema(made, name)["properties"]
         assert properties["to"]["items"] == {"type": "string"}
         assert properties["day"]["pattern"] == r"^\d{4}-\d{2}-\d{2}$"
         assert made.losses == ("schema.pattern",)
         assert check(made.body, dialect(name)) == []
         assert validate(made.body, name) is None
-    assert sent(request(SEND, "openai_chat"), "openai_chat") == SEND
+    assert sent_schema(request(SEND, "openai_chat"), "openai_chat") == SEND
 
 
 @pytest.mark.parametrize("pattern", [r"^\(?!b$", r"^(?:a|b)$", r"^\\(a)$", "^a$"])
@@ -271,7 +271,7 @@ def test_calls_round_trip_under_any_schema(
     schema: dict[str, Any],
 ) -> None:
     made = request(schema, "anthropic")
-    declared, keys = sent(made, "anthropic"), made.keys.get("list", {})
+    declared, keys = sent_schema(made, "anthropic"), made.keys.get("list", {})
     assert validate(made.body, "anthropic") is None
     assert len(set(keys.values())) == len(keys)
     native = arguments(declared)

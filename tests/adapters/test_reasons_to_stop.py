@@ -12,16 +12,16 @@ from actors.errors import StreamFault
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import (
     Fields,
-    added,
     anthropic_stream,
     calls,
     chunk,
     delta,
-    finished,
     fragment,
     function_call,
     gemini_chunk,
     gemini_stream,
+    item_added,
+    item_done,
     openai_stream,
     responses_stream,
     run,
@@ -59,12 +59,12 @@ def responses(held: str, reason: str) -> bytes:
     said: Mapping[str, list[Fields]] = {
         NOTHING: [],
         THOUGHT: [
-            added(0, type="reasoning", id="rs_1"),
-            finished(0, type="reasoning", id="rs_1", summary=[{"type": "summary_text", "text": "Hm."}]),
+            item_added(0, type="reasoning", id="rs_1"),
+            item_done(0, type="reasoning", id="rs_1", summary=[{"type": "summary_text", "text": "Hm."}]),
         ],
-        CALL: [finished(0, **function_call("fc_1", "call_A", "read", '{"p":1}'))],
+        CALL: [item_done(0, **function_call("fc_1", "call_A", "read", '{"p":1}'))],
     }
-    text: list[Fields] = [finished(0, type="message", id="msg_1", role="assistant", content=parts)]
+    text: list[Fields] = [item_done(0, type="message", id="msg_1", role="assistant", content=parts)]
     end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
     ended: Fields = {"type": "response.incomplete", "response": end}
     return responses_stream(*said.get(held, text), ended, done=False)
@@ -82,7 +82,7 @@ def gemini(held: str, reason: str) -> bytes:
 def bedrock(held: str, reason: str) -> bytes:
     said: Mapping[str, list[bytes]] = {
         NOTHING: [],
-        THOUGHT: [converse.thought(0, text="Hm."), converse.stop(0)],
+        THOUGHT: [converse.reasoning_delta(0, text="Hm."), converse.stop(0)],
         CALL: [
             converse.begin(0, "tooluse_A", "read"),
             converse.delta(0, toolUse={"input": '{"p":1}'}),
@@ -90,7 +90,9 @@ def bedrock(held: str, reason: str) -> bytes:
         ],
     }
     text = [converse.delta(0, text=TEXTS.get(held)), converse.stop(0)]
-    return b"".join([converse.HEAD, *said.get(held, text), converse.ended(reason), converse.figures()])
+    return b"".join(
+        [converse.HEAD, *said.get(held, text), converse.message_stop(reason), converse.metadata()]
+    )
 
 
 REASONS: list[tuple[str, Callable[[str, str], bytes], str, str]] = [

@@ -267,7 +267,7 @@ def transcript(name: str) -> list[Json]:
     return messages
 
 
-def spoken(history: History) -> Iterator[tuple[str, str]]:
+def marked_texts(history: History) -> Iterator[tuple[str, str]]:
     """Yield the role and text of each marked text."""
     for message in history:
         for block in message.blocks:
@@ -283,7 +283,7 @@ SPEAKER = {USER: "user", MODEL: "assistant", RESULT: "tool"}
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_messages_of_a_dialect_are_recognised(name: str) -> None:
     history, _ = from_wire(transcript(name))
-    assert list(spoken(history)) == list(spoken(History(RICH)))
+    assert list(marked_texts(history)) == list(marked_texts(History(RICH)))
     assert history.report.notes[0].startswith(f"transcript: read as {name}: ")
 
 
@@ -330,7 +330,7 @@ def test_a_near_match_is_rejected_or_keeps_every_role(name: str) -> None:
         except TranscriptError:
             refused += 1
             continue
-        for role, mark in spoken(history):
+        for role, mark in marked_texts(history):
             note = mark == RESULT and role == "user"  # a result that lost its id is a labelled text
             assert role == SPEAKER[mark] or note, (seed, messages)
     assert refused > 100

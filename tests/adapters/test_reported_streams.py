@@ -13,7 +13,7 @@ import pytest
 from actors.adapters.codec import decode
 from actors.core.dialects.profiles import PROFILES
 from actors.core.values.content import Message
-from tests.adapters.wire_streams import dumped, run
+from tests.adapters.wire_streams import dump_json, run
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 
@@ -22,7 +22,7 @@ def stream(case: dict[str, Any]) -> bytes:  # Any: JSON
     lines = []
     for event in case["events"]:
         named = f"event: {event['type']}\n".encode() if case["named_events"] else b""
-        lines.append(named + b"data: " + dumped(event) + b"\n\n")
+        lines.append(named + b"data: " + dump_json(event) + b"\n\n")
     return b"".join(lines) + (b"data: [DONE]\n\n" if case["done"] else b"")
 
 

@@ -13,15 +13,15 @@ from tests.adapters.wire_streams import (
     REASONING,
     SUMMARY,
     Fields,
-    added,
     answer,
     body_answer,
-    finished,
     function_call,
+    item_added,
+    item_delta,
+    item_done,
+    message_outline,
     responses_stream,
     run,
-    said,
-    told,
 )
 
 CALL = function_call("fc_1", "call_A", "read", '{"p":1}')
@@ -32,11 +32,11 @@ def words(text: str, item_id: str = "msg_1", **more: object) -> Fields:
     return {"type": "message", "id": item_id, "role": "assistant", "content": content, **more}
 
 
-def thought(**more: object) -> Fields:
+def reasoning_item(**more: object) -> Fields:
     return {"type": "reasoning", "id": "rs_1", "summary": SUMMARY, "encrypted_content": "gAAA+/==é", **more}
 
 
-def ended(status: str = "completed", **response: object) -> Fields:
+def completed_event(status: str = "completed", **response: object) -> Fields:
     return {"type": f"response.{status}", "response": {"status": status, **response}}
 
 
@@ -61,9 +61,9 @@ def test_a_body_and_its_stream_give_the_same_answer() -> None:
         "output_tokens": 4,
         "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
     }
-    output = [thought(), words("Hi.", phase="final_answer"), CALL]
+    output = [reasoning_item(), words("Hi.", phase="final_answer"), CALL]
     events, message = body_answer(OPENAI_RESPONSES, {"status": "completed", "output": output, "usage": usage})
-    assert said(message) == (
+    assert message_outline(message) == (
         ("thinking", "Let me see…\n\nYes.", json.dumps(REASONING, ensure_ascii=False)),
         ("thinking", "", '"final_answer"'),
         ("text", "Hi."),
@@ -73,56 +73,58 @@ def test_a_body_and_its_stream_give_the_same_answer() -> None:
     assert [seal and seal.kind for seal in seals] == ["reasoning_item", "phase"]
     assert Usage(9, 4, 3, 2) in events
     assert Finish("completed") in events
-    whole = (finished(at, **item) for at, item in enumerate(output))
-    assert streamed(*whole, ended(usage=usage)) == message
+    whole = (item_done(at, **item) for at, item in enumerate(output))
+    assert streamed(*whole, completed_event(usage=usage)) == message
 
 
 def test_an_item_present_only_at_its_end_is_read_completely() -> None:
     events, message = run(
-        decode(OPENAI_RESPONSES), [responses_stream(finished(0, **words("Hi.")), finished(1, **CALL))]
+        decode(OPENAI_RESPONSES), [responses_stream(item_done(0, **words("Hi.")), item_done(1, **CALL))]
     )
     assert isinstance(message, Message)
-    assert [block[0] for block in said(message)] == ["text", "call"]
+    assert [block[0] for block in message_outline(message)] == ["text", "call"]
     assert TextDelta("Hi.") in events
     assert CallDone(message.calls[0].id) in events
 
 
 def test_a_stream_of_only_the_last_event_is_read_completely() -> None:
-    message = streamed(ended(output=[words("Hi."), CALL]))
-    assert [block[0] for block in said(message)] == ["text", "call"]
+    message = streamed(completed_event(output=[words("Hi."), CALL]))
+    assert [block[0] for block in message_outline(message)] == ["text", "call"]
 
 
 def test_the_output_of_the_last_event_is_not_read_again() -> None:
     message = streamed(
-        finished(1, **words("Hi.")), finished(2, **CALL), ended(output=[words("Hi.", "msg_9"), CALL])
+        item_done(1, **words("Hi.")),
+        item_done(2, **CALL),
+        completed_event(output=[words("Hi.", "msg_9"), CALL]),
     )
-    assert [block[0] for block in said(message)] == ["text", "call"]
+    assert [block[0] for block in message_outline(message)] == ["text", "call"]
 
 
 @pytest.mark.parametrize("named", ["fc_rewritten", ""])
 def test_a_delta_of_an_unknown_item_is_assigned_by_index(named: str) -> None:
     message = streamed(
-        added(0, **function_call("fc_1", "call_A", "read", "")),
-        added(1, **function_call("fc_2", "call_B", "run", "")),
-        told("function_call_arguments", 0, named, '{"p":'),
-        told("function_call_arguments", 1, "fc_2", "{}"),
-        told("function_call_arguments", 0, named, "1}"),
-        ended(),
+        item_added(0, **function_call("fc_1", "call_A", "read", "")),
+        item_added(1, **function_call("fc_2", "call_B", "run", "")),
+        item_delta("function_call_arguments", 0, named, '{"p":'),
+        item_delta("function_call_arguments", 1, "fc_2", "{}"),
+        item_delta("function_call_arguments", 0, named, "1}"),
+        completed_event(),
     )
     assert [call.json for call in message.calls] == [b'{"p":1}', b"{}"]
 
 
 def test_a_delta_without_ids_belongs_to_the_latest_item_of_its_kind() -> None:
     delta = {"type": "response.output_text.delta", "delta": "Hi"}
-    assert streamed(delta, delta, ended()).text == "HiHi"
+    assert streamed(delta, delta, completed_event()).text == "HiHi"
 
 
 def test_the_end_event_of_an_item_decides_its_arguments() -> None:
     message = streamed(
-        added(0, **function_call("fc_1", "call_A", "read", "")),
-        told("function_call_arguments", 0, "fc_1", '{"p": 9'),
-        finished(0, **CALL),
-        ended(),
+        item_added(0, **function_call("fc_1", "call_A", "read", "")),
+        item_delta("function_call_arguments", 0, "fc_1", '{"p": 9'),
+        item_done(0, **CALL),
+        completed_event(),
     )
     assert message.calls[0].json == b'{"p":1}'
 
@@ -133,8 +135,8 @@ def test_final_arguments_complete_earlier_fragments() -> None:
         decode(OPENAI_RESPONSES),
         [
             responses_stream(
-                added(0, **function_call("fc_1", "call_A", "read", "")),
-                told("function_call_arguments", 0, "fc_1", '{"p"'),
+                item_added(0, **function_call("fc_1", "call_A", "read", "")),
+                item_delta("function_call_arguments", 0, "fc_1", '{"p"'),
                 {**done, "arguments": '{"p":1}'},
             )
         ],
@@ -145,19 +147,25 @@ def test_final_arguments_complete_earlier_fragments() -> None:
 
 @pytest.mark.parametrize("state", [None, "", 3])
 def test_reasoning_without_encrypted_content_is_only_text(state: object) -> None:
-    message = streamed(finished(0, **thought(encrypted_content=state)), finished(1, **words("Hi.")), ended())
-    assert said(message)[0] == ("thinking", "Let me see…\n\nYes.", "")
+    message = streamed(
+        item_done(0, **reasoning_item(encrypted_content=state)),
+        item_done(1, **words("Hi.")),
+        completed_event(),
+    )
+    assert message_outline(message)[0] == ("thinking", "Let me see…\n\nYes.", "")
 
 
 @pytest.mark.parametrize("item_id", ["", "reasoning-1", "rs_é", "rs_" + "x" * 62])
 def test_reasoning_with_an_invalid_id_is_kept_without_it(item_id: str) -> None:
-    message = streamed(finished(0, **thought(id=item_id)), finished(1, **words("Hi.")), ended())
-    again = json.loads(json.loads(said(message)[0][2]))
+    message = streamed(
+        item_done(0, **reasoning_item(id=item_id)), item_done(1, **words("Hi.")), completed_event()
+    )
+    again = json.loads(json.loads(message_outline(message)[0][2]))
     assert again == {"type": "reasoning", "summary": SUMMARY, "encrypted_content": "gAAA+/==é"}
 
 
 def test_encrypted_content_is_read_only_from_the_end_of_its_item() -> None:
-    stream = responses_stream(added(0, **thought(encrypted_content="part")), done=False)
+    stream = responses_stream(item_added(0, **reasoning_item(encrypted_content="part")), done=False)
     decoder = decode(OPENAI_RESPONSES)
     run(decoder, [stream])
     assert decoder.partial_message().blocks == ()
@@ -165,8 +173,8 @@ def test_encrypted_content_is_read_only_from_the_end_of_its_item() -> None:
 
 def test_unknown_fields_of_reasoning_are_not_kept_and_its_content_is() -> None:
     content = [{"type": "reasoning_text", "text": "raw"}]
-    message = streamed(finished(0, **thought(status=None, zzz=1, content=content)), ended())
-    again = json.loads(json.loads(said(message)[0][2]))
+    message = streamed(item_done(0, **reasoning_item(status=None, zzz=1, content=content)), completed_event())
+    again = json.loads(json.loads(message_outline(message)[0][2]))
     assert set(again) == {"type", "id", "summary", "content", "encrypted_content"}
     assert again["content"] == content
 
@@ -177,18 +185,21 @@ def test_withheld_reasoning_is_reported_except_at_the_end_of_a_turn() -> None:
         {"type": "reasoning", "action": "removed", "id": "rs_1", "reason": reason} for reason in reasons
     ]
     decoder = decode(OPENAI_RESPONSES)
-    run(decoder, [responses_stream(ended(input_transformations=removed), done=False)])
+    run(decoder, [responses_stream(completed_event(input_transformations=removed), done=False)])
     assert decoder.withheld == ("prefix_mismatch", "model_mismatch")
     run(
         expected := decode(OPENAI_RESPONSES),
-        [responses_stream(ended(input_transformations=removed[1:2]), done=False)],
+        [responses_stream(completed_event(input_transformations=removed[1:2]), done=False)],
     )
     assert expected.withheld == ()
 
 
 def test_a_refusal_is_read_as_model_text() -> None:
     parts = [{"type": "refusal", "refusal": "I cannot."}]
-    assert streamed(finished(0, type="message", id="msg_1", content=parts), ended()).text == "I cannot."
+    assert (
+        streamed(item_done(0, type="message", id="msg_1", content=parts), completed_event()).text
+        == "I cannot."
+    )
 
 
 def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
@@ -200,10 +211,10 @@ def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
         "input": "select 1",
     }
     message = streamed(
-        added(0, **{**item, "input": ""}),
-        told("custom_tool_call_input", 0, "ctc_1", "select"),
-        finished(0, **item),
-        ended(),
+        item_added(0, **{**item, "input": ""}),
+        item_delta("custom_tool_call_input", 0, "ctc_1", "select"),
+        item_done(0, **item),
+        completed_event(),
     )
     assert (message.calls[0].text, message.calls[0].arguments) == ("select 1", {"input": "select 1"})
     assert not message.calls[0].is_malformed
@@ -211,8 +222,10 @@ def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
 
 def test_items_of_the_providers_own_tools_keep_their_place() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    message = streamed(added(0, **search), finished(0, **search), finished(1, **words("Hi.")), ended())
-    assert said(message) == (("native", "web_search_call", "part"), ("text", "Hi."))
+    message = streamed(
+        item_added(0, **search), item_done(0, **search), item_done(1, **words("Hi.")), completed_event()
+    )
+    assert message_outline(message) == (("native", "web_search_call", "part"), ("text", "Hi."))
 
 
 @pytest.mark.parametrize(
@@ -226,12 +239,12 @@ def test_items_of_the_providers_own_tools_keep_their_place() -> None:
     ],
 )
 def test_reasoning_after_unsendable_items_has_no_seal(between: Fields) -> None:
-    items = (thought(), between, thought(id="rs_2"), words("Hi.", "msg_2", phase="commentary"))
-    message = streamed(*(finished(at, **item) for at, item in enumerate(items)), ended())
+    items = (reasoning_item(), between, reasoning_item(id="rs_2"), words("Hi.", "msg_2", phase="commentary"))
+    message = streamed(*(item_done(at, **item) for at, item in enumerate(items)), completed_event())
     seals = [block.seal and block.seal.kind for block in message.blocks if isinstance(block, Thinking)]
     assert seals == ["reasoning_item", None, "phase"]
-    kept = (thought(), words("So."), thought(id="rs_2"), CALL)
-    message = streamed(*(finished(at, **item) for at, item in enumerate(kept)), ended())
+    kept = (reasoning_item(), words("So."), reasoning_item(id="rs_2"), CALL)
+    message = streamed(*(item_done(at, **item) for at, item in enumerate(kept)), completed_event())
     assert [block.seal is None for block in message.blocks if isinstance(block, Thinking)] == [False, False]
 
 
@@ -239,16 +252,16 @@ def test_reasoning_after_unsendable_items_has_no_seal(between: Fields) -> None:
 def test_an_incomplete_response_keeps_finished_calls_and_no_cut_one(cut: str) -> None:
     details = {"reason": "max_output_tokens"}
     half = function_call("fc_2", "call_B", "run", cut, "incomplete")
-    begun = added(1, **function_call("fc_2", "call_B", "run", ""))
-    for last in (finished(1, **half), told("function_call_arguments", 1, "fc_2", cut)):
+    begun = item_added(1, **function_call("fc_2", "call_B", "run", ""))
+    for last in (item_done(1, **half), item_delta("function_call_arguments", 1, "fc_2", cut)):
         events, message = run(
             decode(OPENAI_RESPONSES),
             [
                 responses_stream(
-                    finished(0, **CALL),
+                    item_done(0, **CALL),
                     begun,
                     last,
-                    ended("incomplete", incomplete_details=details),
+                    completed_event("incomplete", incomplete_details=details),
                     done=False,
                 )
             ],
@@ -263,8 +276,10 @@ def test_an_incomplete_response_keeps_finished_calls_and_no_cut_one(cut: str) ->
 @pytest.mark.parametrize("status", ["completed", "incomplete"])
 def test_free_text_of_a_completed_item_is_kept_in_an_incomplete_response(status: str) -> None:
     named = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_B", "name": "patch"}
-    item = finished(0, **named, input="*** Begin", status=status)
-    message = streamed(item, ended("incomplete", incomplete_details={"reason": "max_output_tokens"}))
+    item = item_done(0, **named, input="*** Begin", status=status)
+    message = streamed(
+        item, completed_event("incomplete", incomplete_details={"reason": "max_output_tokens"})
+    )
     assert [call.raw for call in message.calls] == (["*** Begin"] if status == "completed" else [])
 
 
@@ -295,10 +310,10 @@ def test_an_unfinished_response_is_a_fault(status: str) -> None:
 
 
 def test_a_stream_that_ends_with_only_done_is_a_fault() -> None:
-    stream = responses_stream(finished(0, **words("Hi.")), done=False) + b"data: [DONE]\n\n"
+    stream = responses_stream(item_done(0, **words("Hi.")), done=False) + b"data: [DONE]\n\n"
     _, found = run(decode(OPENAI_RESPONSES), [stream])
     assert isinstance(found, AnswerFault)
-    whole = responses_stream(finished(0, **words("Hi."))) + b"data: [DONE]\n\n"
+    whole = responses_stream(item_done(0, **words("Hi."))) + b"data: [DONE]\n\n"
     assert answer(OPENAI_RESPONSES, whole).text == "Hi."
 
 
@@ -312,18 +327,18 @@ def test_an_end_event_without_name_or_namespace_keeps_the_earlier_ones() -> None
     done = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1"}
     for name in ("lookup", ""):
         message = streamed(
-            added(0, **call),
+            item_added(0, **call),
             {**done, "name": name, "arguments": '{"p":1}'},
-            finished(0, **function_call("fc_1", "call_A", name, '{"p":1}')),
-            ended(),
+            item_done(0, **function_call("fc_1", "call_A", name, '{"p":1}')),
+            completed_event(),
         )
         assert [(each.name, each.arguments) for each in message.calls] == [("crm__lookup", {"p": 1})]
 
 
 def test_an_item_only_in_the_last_event_is_placed_in_order() -> None:
     decoder = decode(OPENAI_RESPONSES)
-    last = ended(output=[thought(), words("Hi."), CALL])
-    _, message = run(decoder, [responses_stream(finished(1, **words("Hi.")), last, done=False)])
+    last = completed_event(output=[reasoning_item(), words("Hi."), CALL])
+    _, message = run(decoder, [responses_stream(item_done(1, **words("Hi.")), last, done=False)])
     assert isinstance(message, Message)
-    assert [block[0] for block in said(message)] == ["thinking", "text", "call"]
+    assert [block[0] for block in message_outline(message)] == ["thinking", "text", "call"]
     assert decoder.cut_reason is None

@@ -18,8 +18,8 @@ from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.transcripts import History, check, dialect, encode, render
 from tests.commands.at_scale import share
-from tests.core.recorded import Answer, Called, Said, written
-from tests.core.session_log import cold, refused
+from tests.core.recorded import Answer, Called, Said, recording_family
+from tests.core.session_log import find_refusal, render_at_once
 from tests.generated.histories import READERS, history
 
 HERE = READERS["openai_responses"]
@@ -39,12 +39,12 @@ def item(number: int) -> str:
     return f'{{"type":"reasoning","id":"rs_{number}","summary":[],"encrypted_content":"gAAA{number}"}}'
 
 
-def sent(number: int) -> Wire:
+def sent_item(number: int) -> Wire:
     """Return the item as it is sent back: without an id, since the next item has none (OAR-03)."""
     return {"type": "reasoning", "summary": [], "encrypted_content": f"gAAA{number}"}
 
 
-def thought(number: int = 1, origin: Binding = HERE) -> Thinking:
+def thinking(number: int = 1, origin: Binding = HERE) -> Thinking:
     return Thinking("", ProviderState("reasoning_item", quote(item(number)), origin))
 
 
@@ -53,11 +53,11 @@ def phase(word: str = "commentary", origin: Binding = HERE) -> Thinking:
 
 
 def run(*entries: Said) -> list[Wire]:
-    items: list[Wire] = json.loads(b"[%b]" % written(OPENAI_RESPONSES, *entries))
+    items: list[Wire] = json.loads(b"[%b]" % recording_family(OPENAI_RESPONSES, *entries))
     return items
 
 
-def said(*blocks: Block, after: tuple[Message, ...] = ()) -> list[Message]:
+def conversation_of(*blocks: Block, after: tuple[Message, ...] = ()) -> list[Message]:
     results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
     tail = [Message("tool", results)] if results else []
     return [Message("user", [Text("u")]), Message("assistant", blocks, origin=HERE), *tail, *after]
@@ -65,7 +65,7 @@ def said(*blocks: Block, after: tuple[Message, ...] = ()) -> list[Message]:
 
 def items(messages: list[Message], binding: Binding | None = HERE, lane: Lane | None = None) -> list[Wire]:
     rendered = render(History(messages), Ledger(), OPENAI_RESPONSES, lane, binding=binding)
-    assert refused(rendered) is None
+    assert find_refusal(rendered) is None
     found: list[Wire] = json.loads(encode(rendered, model="m"))["input"]
     return found
 
@@ -77,12 +77,12 @@ def kinds(found: list[Wire]) -> list[str]:
 def test_a_message_is_a_run_of_items() -> None:
     entries = (
         ("user", (Text("u"),)),
-        ("assistant", (thought(), Text("t"), CALL)),
+        ("assistant", (thinking(), Text("t"), CALL)),
         ("tool", (RESULT, FAILED)),
     )
     assert run(*entries) == [
         {"type": "message", "role": "user", "content": "u"},
-        sent(1),
+        sent_item(1),
         {"type": "message", "role": "assistant", "content": "t"},
         {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"p": 1}'},
         {"type": "function_call_output", "call_id": "call_1", "output": 'ok "quoted"'},
@@ -108,13 +108,13 @@ def test_a_user_message_of_more_than_a_text_is_a_list_of_parts() -> None:
 
 def test_text_precedes_calls_and_outputs_directly_follow_them() -> None:
     call = ToolCall("c1", "read")
-    found = items(said(call, Text("t"), ToolCall("c2", "read")))
+    found = items(conversation_of(call, Text("t"), ToolCall("c2", "read")))
     assert kinds(found) == ["user", "assistant", *["function_call"] * 2, *["function_call_output"] * 2]
     assert [part["call_id"] for part in found[2:4]] == [part["call_id"] for part in found[4:]]
 
 
 def test_a_phase_stays_with_its_message_and_is_sent_to_no_other_provider() -> None:
-    messages = said(thought(), phase(), Text("t"), Text("u"))
+    messages = conversation_of(thinking(), phase(), Text("t"), Text("u"))
     shown = [part.get("phase") for part in items([*messages, Message("user", [Text("go")])])]
     assert shown == [None, None, "commentary", None, None]
     for binding in (None, *STRANGERS[:3]):
@@ -124,43 +124,47 @@ def test_a_phase_stays_with_its_message_and_is_sent_to_no_other_provider() -> No
 @pytest.mark.requirement("REQ-915-023", "REQ-915-024")
 @pytest.mark.parametrize("binding", STRANGERS)
 def test_reasoning_is_sent_only_to_its_own_account_and_model(binding: Binding) -> None:
-    messages = said(thought(), ToolCall("c1", "read"))
-    assert items(messages)[1] == sent(1)
-    rendered = cold(messages, Ledger(), binding)
-    assert refused(rendered) is None
+    messages = conversation_of(thinking(), ToolCall("c1", "read"))
+    assert items(messages)[1] == sent_item(1)
+    rendered = render_at_once(messages, Ledger(), binding)
+    assert find_refusal(rendered) is None
     assert b"gAAA1" not in b"".join(rendered._segments)
 
 
 def test_foreign_reasoning_never_becomes_an_item() -> None:
     foreign = Thinking("hm", ProviderState("signature", quote("c2ln"), READERS["anthropic"]))
     strange = Thinking("hm", ProviderState("signature", quote("c2ln"), HERE))
-    assert kinds(items(said(foreign, strange, Thinking("hm"), Text("t")))) == ["user", "assistant", "user"]
+    assert kinds(items(conversation_of(foreign, strange, Thinking("hm"), Text("t")))) == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 @pytest.mark.parametrize(
     "blocks",
     [
-        (thought(),),
-        (Text("t"), thought()),
-        (thought(), Text(" ")),
-        (thought(), thought(2), phase()),
+        (thinking(),),
+        (Text("t"), thinking()),
+        (thinking(), Text(" ")),
+        (thinking(), thinking(2), phase()),
         (phase(),),
     ],
 )
 def test_reasoning_without_a_following_item_is_omitted(blocks: tuple[Block, ...]) -> None:
-    rendered = render(History(said(*blocks)), Ledger(), OPENAI_RESPONSES, binding=HERE)
-    assert refused(rendered) is None
+    rendered = render(History(conversation_of(*blocks)), Ledger(), OPENAI_RESPONSES, binding=HERE)
+    assert find_refusal(rendered) is None
     assert dict(rendered.report.losses)["thinking"] == sum(isinstance(block, Thinking) for block in blocks)
 
 
 def test_a_reasoning_item_is_sent_once_per_epoch() -> None:
-    again = Message("assistant", [thought(), Text("again")], origin=HERE)
-    messages = said(thought(), Text("t"), after=(again, Message("user", [Text("u")])))
-    assert [part for part in items(messages) if part["type"] == "reasoning"] == [sent(1)]
+    again = Message("assistant", [thinking(), Text("again")], origin=HERE)
+    messages = conversation_of(thinking(), Text("t"), after=(again, Message("user", [Text("u")])))
+    assert [part for part in items(messages) if part["type"] == "reasoning"] == [sent_item(1)]
     first: Rendered = render(History(messages), Ledger(), OPENAI_RESPONSES, binding=HERE)
     longer = [*messages, again, Message("user", [Text("v")])]
     second = render(History(longer), Ledger(), OPENAI_RESPONSES, first.lane, binding=HERE)
-    assert refused(second) is None
+    assert find_refusal(second) is None
     assert b"".join(second._segments).count(b"gAAA1") == 1
 
 
@@ -180,13 +184,13 @@ def test_a_reasoning_item_is_sent_once_per_epoch() -> None:
 )
 def test_a_seal_of_another_api_is_omitted(kind: str, data: Json) -> None:
     odd = Thinking("", ProviderState(kind, data, HERE))
-    assert items(said(odd, Text("t"))) == items(said(Text("t")))
+    assert items(conversation_of(odd, Text("t"))) == items(conversation_of(Text("t")))
 
 
 def test_native_call_ids_are_sent_back_and_foreign_ones_minted() -> None:
     own = ToolCall("c1", "read", native=ProviderState("call_id", quote("call_own"), HERE))
     foreign = ToolCall("c2", "read", native=ProviderState("call_id", quote("toolu_1"), READERS["anthropic"]))
-    found = [part["call_id"] for part in items(said(own, foreign)) if "call_id" in part]
+    found = [part["call_id"] for part in items(conversation_of(own, foreign)) if "call_id" in part]
     assert found[0] == found[2] == "call_own"
     assert found[1] == found[3]
     assert found[1].startswith("call_")
@@ -195,7 +199,7 @@ def test_native_call_ids_are_sent_back_and_foreign_ones_minted() -> None:
 # ---- the request
 
 
-def asked(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fields of Settings
+def encode_settings(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fields of Settings
     profile = settings.pop("profile", OPENAI_RESPONSES)
     lane = render(History([Message("user", [Text("u")])]), Ledger(), profile)
     request = adapter(profile).request(lane._segments, Settings(model="m", **settings))
@@ -206,7 +210,7 @@ def asked(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fields of Se
 
 
 def test_a_request_is_stateless_and_includes_encrypted_reasoning() -> None:
-    body, losses = asked(stream=False)
+    body, losses = encode_settings(stream=False)
     assert body == {
         "model": "m",
         "store": False,
@@ -217,7 +221,7 @@ def test_a_request_is_stateless_and_includes_encrypted_reasoning() -> None:
 
 
 def test_settings_are_encoded_in_the_fields_of_the_api() -> None:
-    body, losses = asked(
+    body, losses = encode_settings(
         system="Be brief.",
         tools=(TOOL,),
         tool_choice="required",
@@ -283,7 +287,9 @@ def test_settings_are_encoded_in_the_fields_of_the_api() -> None:
 def test_unsupported_settings_are_omitted_and_named(
     settings: Wire, changes: Wire, key: str, value: object, losses: tuple[str, ...]
 ) -> None:
-    body, lost = asked(**settings, profile=custom_dialect("house", {"base": "responses", **changes}))
+    body, lost = encode_settings(
+        **settings, profile=custom_dialect("house", {"base": "responses", **changes})
+    )
     assert body.get(key) == value
     assert lost == losses
 
@@ -293,8 +299,8 @@ def test_generated_histories_send_no_item_id() -> None:
     thoughts = 0
     for seed in range(share(3000)):
         messages, ledger = history(seed)
-        rendered = cold(messages, ledger, HERE)
-        assert refused(rendered) is None, seed
+        rendered = render_at_once(messages, ledger, HERE)
+        assert find_refusal(rendered) is None, seed
         for part in json.loads(b"[" + b"".join(rendered._segments) + b"]"):
             assert "id" not in part
             thoughts += part["type"] == "reasoning"

@@ -38,13 +38,13 @@ THOUGHT: Wire = {
 }
 
 
-def read(*items: object) -> History:
+def import_transcript(*items: object) -> History:
     history, _ = from_wire(list(items), "responses")
     return history
 
 
 def test_a_valid_transcript_has_no_findings() -> None:
-    imported = read(
+    imported = import_transcript(
         {"role": "developer", "content": "Be brief."},
         user("u"),
         THOUGHT,
@@ -69,7 +69,7 @@ def test_a_valid_transcript_has_no_findings() -> None:
 
 
 def test_imported_reasoning_is_sealed_and_never_sent_as_native() -> None:
-    (message,) = read(THOUGHT, model("t"))
+    (message,) = import_transcript(THOUGHT, model("t"))
     thought = message.blocks[0]
     assert isinstance(thought, Thinking)
     assert thought.seal is not None
@@ -91,7 +91,7 @@ def test_a_body_is_read_with_its_instructions(body: Wire, system: str | None, sa
 
 def test_a_custom_call_keeps_its_input_verbatim_and_its_output() -> None:
     made = {"type": "custom_tool_call", "call_id": "a", "name": "sql", "input": "select 1"}
-    imported = read(made, {"type": "custom_tool_call_output", "call_id": "a", "output": "1"})
+    imported = import_transcript(made, {"type": "custom_tool_call_output", "call_id": "a", "output": "1"})
     assert outline(imported) == ["assistant: call1", "tool: result1(1)"]
     assert imported[0].calls[0].raw == "select 1"
 
@@ -110,7 +110,7 @@ def test_a_custom_call_keeps_its_input_verbatim_and_its_output() -> None:
     ],
 )
 def test_unsupported_items_are_kept_as_labelled_text(odd: object, note: str) -> None:
-    imported = read(user("u"), odd)
+    imported = import_transcript(user("u"), odd)
     assert len(imported) == 2
     assert imported[1].text.startswith(f"[{note}]")
     assert imported.report.notes == (f"input[1]: {note} kept as text",)
@@ -120,7 +120,7 @@ def test_server_tool_items_are_model_text_not_calls() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "x"}}
     mcp = {"type": "mcp_call", "id": "mcp_1", "name": "lookup", "arguments": "{}", "output": "found"}
     image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"}
-    imported = read(user("u"), search, mcp, model("t"), image, user("v"))
+    imported = import_transcript(user("u"), search, mcp, model("t"), image, user("v"))
     assert [message.role for message in imported] == ["user", "assistant", "user"]
     assert [call for message in imported for call in message.calls] == []
     assert [type(block).__name__ for block in imported[1].blocks] == ["Text", "Text", "Text", "Media"]
@@ -135,7 +135,7 @@ def test_server_tool_items_are_model_text_not_calls() -> None:
 def test_opaque_provider_items_are_omitted_and_reported() -> None:
     compacted = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
     tools = {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f"}]}
-    imported = read(user("u"), compacted, tools)
+    imported = import_transcript(user("u"), compacted, tools)
     assert outline(imported) == ["user: 'u'"]
     assert [note.split(": ", 1)[1] for note in imported.report.notes] == [
         "item of type 'compaction' left out",
@@ -144,7 +144,7 @@ def test_opaque_provider_items_are_omitted_and_reported() -> None:
 
 
 def test_broken_pairs_are_read_without_repair() -> None:
-    imported = read(
+    imported = import_transcript(
         gave("z"), user("u"), call("a"), call("a"), gave("a", "1"), gave("a", "2"), gave("a", "3")
     )
     assert outline(imported) == [
@@ -159,20 +159,25 @@ def test_broken_pairs_are_read_without_repair() -> None:
 @pytest.mark.requirement("REQ-915-048")
 @pytest.mark.parametrize("status", ["in_progress", "incomplete"])
 def test_a_call_without_its_output_has_an_unknown_end(status: str) -> None:
-    imported = read(call("a"), {"type": "function_call_output", "call_id": "a", "status": status})
+    imported = import_transcript(
+        call("a"), {"type": "function_call_output", "call_id": "a", "status": status}
+    )
     (known,) = imported.ledger.interactions()
     assert (known.status, known.reason, known.started) == ("unknown", "outcome_unknown", True)
     assert len(imported.report.notes) == 1
-    given = read(call("a"), {**gave("a"), "status": status})
+    given = import_transcript(call("a"), {**gave("a"), "status": status})
     assert [item.status for item in given.ledger.interactions()] == ["complete"]
 
 
 def test_a_call_without_a_call_id_is_identified_by_its_item_id() -> None:
-    assert outline(read(call(None, id="fc_1"), gave("fc_1"))) == ["assistant: call1", "tool: result1(ok)"]
+    assert outline(import_transcript(call(None, id="fc_1"), gave("fc_1"))) == [
+        "assistant: call1",
+        "tool: result1(ok)",
+    ]
 
 
 def test_a_tool_message_of_the_other_api_is_a_result() -> None:
-    imported = read(call("a"), {"role": "tool", "tool_call_id": "a", "content": "ok"})
+    imported = import_transcript(call("a"), {"role": "tool", "tool_call_id": "a", "content": "ok"})
     assert outline(imported) == ["assistant: call1", "tool: result1(ok)"]
 
 
@@ -180,7 +185,7 @@ def test_images_and_files_become_media_in_any_position() -> None:
     image = {"type": "input_image", "image_url": f"data:image/png;base64,{png_base64()}"}
     file = {"type": "input_file", "filename": "d.pdf", "file_data": "data:application/pdf;base64,aGk="}
     there = {"type": "input_file", "file_url": "https://x.example/d.pdf"}
-    imported = read(
+    imported = import_transcript(
         user([image, file, there]), call("a"), gave("a", [{"type": "input_text", "text": "see"}, image])
     )
     assert outline(imported) == [

@@ -27,7 +27,7 @@ NUMBER: JsonValue = {"type": "number"}
 HOST = Binding("b", "d", "https://x.example", "", "m")
 
 
-def made(schema: JsonValue) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
+def sent_schema(schema: JsonValue) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
     """Return the schema sent to every provider, and its losses."""
     root, lost = root_schema(dump(schema))
     return parse(root), lost
@@ -38,7 +38,7 @@ def request(settings: Settings, profile: Dialect) -> Request:
 
 
 def test_a_root_union_merges_properties_and_intersects_required() -> None:
-    root, lost = made(
+    root, lost = sent_schema(
         {
             "type": "object",
             "properties": {"note": STRING},
@@ -64,7 +64,7 @@ def test_a_root_union_merges_properties_and_intersects_required() -> None:
 
 
 def test_properties_required_by_all_arms_are_required_at_the_root() -> None:
-    root, lost = made(
+    root, lost = sent_schema(
         {
             "type": "object",
             "allOf": [
@@ -79,7 +79,7 @@ def test_properties_required_by_all_arms_are_required_at_the_root() -> None:
 
 
 def test_references_at_the_root_and_in_its_arms_are_followed() -> None:
-    root, lost = made(
+    root, lost = sent_schema(
         {
             "type": "object",
             "anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}],
@@ -113,7 +113,7 @@ def test_references_at_the_root_and_in_its_arms_are_followed() -> None:
 def test_inexpressible_constraints_are_omitted_and_named(
     schema: dict[str, JsonValue], lost: tuple[str, ...]
 ) -> None:
-    root, named = made({"type": "object", **schema})
+    root, named = sent_schema({"type": "object", **schema})
     assert named == lost
     assert root.keys().isdisjoint({"anyOf", "oneOf", "allOf", "not", "enum", "$ref"})
 
@@ -128,7 +128,7 @@ def test_an_untyped_union_is_sent_as_an_object_but_validated_unchanged() -> None
         },
     }
     tool = Tool.from_schema("t", "", union, lambda **arguments: arguments)
-    root, _ = made(tool.schema)
+    root, _ = sent_schema(tool.schema)
     assert (root["type"], root["properties"]) == ("object", {"a": STRING, "b": NUMBER})
     assert tool._check.errors({"a": "x"}) == ()
     assert tool._check.errors({}) != ()
@@ -139,7 +139,7 @@ def test_a_schema_that_expands_exponentially_is_given_up_within_bounds() -> None
     doubling: dict[str, JsonValue] = {
         f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}, {"$ref": f"#/$defs/D{n + 1}"}]} for n in range(30)
     }
-    _, lost = made(
+    _, lost = sent_schema(
         {"type": "object", "$ref": "#/$defs/D0", "$defs": {**doubling, "D30": {"required": ["a"]}}}
     )
     assert "anyOf" in lost
@@ -170,7 +170,7 @@ def test_arguments_valid_for_a_tool_are_valid_for_the_sent_schema(
 ) -> None:
     schema: dict[str, JsonValue] = {"type": "object", **arm, **choices}
     assume(not compile_schema(schema, tool="t").errors(arguments))
-    assert not compile_schema(made(schema)[0], tool="t").errors(arguments)
+    assert not compile_schema(sent_schema(schema)[0], tool="t").errors(arguments)
 
 
 @pytest.mark.parametrize("name", DIALECTS)

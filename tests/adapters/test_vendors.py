@@ -30,7 +30,7 @@ from tests.adapters.wire_streams import (
     calls,
     chunk,
     cut_at_random,
-    dumped,
+    dump_json,
     fragment,
     openai_stream,
     run,
@@ -42,7 +42,9 @@ TOOL = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{}}}'
 GO = Message("user", [Text("go")])
 
 
-def said(name: str, *blocks: Any, reader: Binding | None = None) -> dict[str, Any]:  # Any: any block; JSON
+def wire_message(
+    name: str, *blocks: Any, reader: Binding | None = None
+) -> dict[str, Any]:  # Any: any block; JSON
     """Return the wire message of these model blocks after a user message."""
     results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
     tail = [Message("tool", results)] if results else [GO]
@@ -52,7 +54,7 @@ def said(name: str, *blocks: Any, reader: Binding | None = None) -> dict[str, An
     return message
 
 
-def answered(binding: Binding, stream: bytes) -> Message:
+def decode_answer(binding: Binding, stream: bytes) -> Message:
     """Return the message of a valid stream, checked at every cut."""
     profile = dialect(binding.dialect)
     _, whole = run(decode(profile, binding), [stream])
@@ -63,9 +65,9 @@ def answered(binding: Binding, stream: bytes) -> Message:
     return whole
 
 
-def replayed(message: Message, reader: Binding) -> dict[str, Any]:  # Any: JSON
+def replay_message(message: Message, reader: Binding) -> dict[str, Any]:  # Any: JSON
     """Return a native model message as it is sent back."""
-    return said(reader.dialect, *message.blocks, reader=reader)
+    return wire_message(reader.dialect, *message.blocks, reader=reader)
 
 
 # ---- reasoning
@@ -81,7 +83,7 @@ def test_reasoning_content_is_sent_back_verbatim_to_its_model(reader: Binding) -
         calls(fragment(0, "functions.read:0", "read", "{}")),
         chunk({}, "tool_calls"),
     )
-    message = replayed(answered(reader, stream), reader)
+    message = replay_message(decode_answer(reader, stream), reader)
     assert message["reasoning_content"] == 'Hm, "na\u00efve"\n \U0001f600'
     assert message["content"] == "I look."
 
@@ -98,9 +100,9 @@ def test_reasoning_content_is_sent_back_verbatim_to_its_model(reader: Binding) -
     ids=["none", "unsealed", "a stranger's", "without words"],
 )
 def test_calls_without_native_reasoning_get_a_placeholder(name: str, thought: tuple[Thinking, ...]) -> None:
-    message = said(name, *thought, ToolCall("c", "read"), reader=READERS[name])
+    message = wire_message(name, *thought, ToolCall("c", "read"), reader=READERS[name])
     assert message["reasoning_content"] == dialect(name).reasoning.placeholder != ""
-    without = said(name, *thought, Text("no calls"), reader=READERS[name])
+    without = wire_message(name, *thought, Text("no calls"), reader=READERS[name])
     required = dialect(name).reasoning.placeholder if name == "deepseek" else None
     assert without.get("reasoning_content") == required
 
@@ -128,7 +130,7 @@ def test_every_deepseek_message_has_reasoning_or_a_placeholder() -> None:
 def test_minimax_reasoning_details_are_sent_back() -> None:
     details = quote('[{"type":"reasoning.text","text":"hm"}]')
     own = Thinking("hm", ProviderState("reasoning_details", details, READERS["minimax"]))
-    message = said("minimax", own, Text("t"), ToolCall("c", "read"), reader=READERS["minimax"])
+    message = wire_message("minimax", own, Text("t"), ToolCall("c", "read"), reader=READERS["minimax"])
     assert message["reasoning_details"] == [{"type": "reasoning.text", "text": "hm"}]
 
 
@@ -141,7 +143,7 @@ OWN = Thinking("hm", ProviderState("reasoning_content", quote("reasoning_content
 @pytest.mark.requirement("REQ-915-023")
 @pytest.mark.parametrize("name", NOT_THEIRS)
 def test_reasoning_content_is_sent_to_no_other_dialect(name: str) -> None:
-    message = said(name, OWN, Text("t"), ToolCall("c", "read"), reader=READERS[name])
+    message = wire_message(name, OWN, Text("t"), ToolCall("c", "read"), reader=READERS[name])
     assert message.keys() == {"role", "content", "tool_calls"}
     assert "hm" not in json.dumps(message)
 
@@ -198,7 +200,7 @@ def routed(upstream: str | None, *, number: int = 0) -> Message:
         calls(fragment(0, f"call_{number}", "read", "{}")),
         chunk({}, "tool_calls"),
     )
-    message = answered(ROUTER, stream)
+    message = decode_answer(ROUTER, stream)
     (call,) = message.calls
     renamed = ToolCall(f"hist_tool_{number}", call.name, native=call.native, json=call.json)
     return Message("assistant", [*message.blocks[:-1], renamed], origin=ROUTER)
@@ -214,7 +216,7 @@ def test_reasoning_details_are_sent_back_in_order_on_their_message() -> None:
             _up("Anthropic"),
         ),
     )
-    assert replayed(message, ROUTER)["reasoning_details"] == WHOLE
+    assert replay_message(message, ROUTER)["reasoning_details"] == WHOLE
 
 
 def _up(upstream: str) -> Binding:
@@ -224,10 +226,10 @@ def _up(upstream: str) -> Binding:
 def test_reasoning_details_of_a_body_are_sent_back_unchanged() -> None:
     message = {"role": "assistant", "content": "hi", "reasoning": "seen", "reasoning_details": WHOLE}
     decoder = decode(dialect("openrouter"), ROUTER, stream=False)
-    decoder.feed(dumped({"choices": [{"message": message, "finish_reason": "stop"}], "provider": "One"}))
+    decoder.feed(dump_json({"choices": [{"message": message, "finish_reason": "stop"}], "provider": "One"}))
     made = decoder.close()
     assert made.blocks[0].text == "seen"  # type: ignore[union-attr]  # it is a thinking block
-    assert replayed(made, ROUTER)["reasoning_details"] == WHOLE
+    assert replay_message(made, ROUTER)["reasoning_details"] == WHOLE
 
 
 @pytest.mark.parametrize(("first", "second"), [("One", "Two"), (None, "Two"), ("One", None)])
@@ -256,11 +258,11 @@ def test_reasoning_of_a_pinned_upstream_is_sent_only_with_the_same_pin() -> None
         calls(fragment(0, "call_1", "read", "{}")),
         chunk({}, "tool_calls"),
     )
-    message = answered(_pinned("one"), stream)
+    message = decode_answer(_pinned("one"), stream)
     for reader in (_pinned("one"), _pinned("one", "another")):
-        assert replayed(message, reader)["reasoning_details"] == WHOLE
+        assert replay_message(message, reader)["reasoning_details"] == WHOLE
     for reader in (ROUTER, _pinned("two"), _pinned("One")):
-        assert "reasoning_details" not in replayed(message, reader)
+        assert "reasoning_details" not in replay_message(message, reader)
 
 
 def test_an_upstream_is_sent_only_to_a_gateway() -> None:
@@ -288,14 +290,14 @@ CHUNKS = openai_stream(
 
 
 def test_thinking_chunks_precede_their_content() -> None:
-    message = answered(MISTRAL, CHUNKS)
-    told = replayed(message, MISTRAL)
+    message = decode_answer(MISTRAL, CHUNKS)
+    told = replay_message(message, MISTRAL)
     assert told["content"] == [
         {"type": "thinking", "thinking": [{"type": "text", "text": "Let me"}], "signature": "c2ln"},
         {"type": "text", "text": "I look."},
     ]
     assert [call["id"] for call in told["tool_calls"]] == ["abcDEF123", "abcDEF124"]
-    elsewhere = said("mistral", *message.blocks, reader=READERS["groq"])
+    elsewhere = wire_message("mistral", *message.blocks, reader=READERS["groq"])
     assert elsewhere["content"] == "I look."
 
 
@@ -327,7 +329,7 @@ def test_an_error_in_the_middle_of_a_gateways_stream_is_a_failure() -> None:
     [("openai_chat", None), ("deepseek", None), ("glm", ""), ("vllm", ""), ("mistral", "-"), ("kimi", "-")],
 )
 def test_calls_without_text_have_the_content_that_the_vendor_expects(name: str, content: object) -> None:
-    assert said(name, ToolCall("c", "read")).get("content", "-") == content
+    assert wire_message(name, ToolCall("c", "read")).get("content", "-") == content
 
 
 def test_mistral_gets_a_model_message_between_result_and_user() -> None:
@@ -365,7 +367,7 @@ def test_ollama_gets_only_inline_images() -> None:
 
 
 def test_a_tool_named_search_is_renamed_for_qwen() -> None:
-    call = said("qwen", ToolCall("c", "search"))["tool_calls"][0]["function"]
+    call = wire_message("qwen", ToolCall("c", "search"))["tool_calls"][0]["function"]
     rendered = render(History([GO]), Ledger(), dialect("qwen"))
     declared = json.loads(encode(rendered, model="m", tools=[{"name": "search"}, {"name": "search_web"}]))[
         "tools"
@@ -378,7 +380,9 @@ def test_a_tool_named_search_is_renamed_for_qwen() -> None:
 # ---- settings
 
 
-def asked(name: str, **settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:  # Any: any setting; JSON
+def encode_settings(
+    name: str, **settings: Any
+) -> tuple[dict[str, Any], tuple[str, ...]]:  # Any: any setting; JSON
     """Return the fields of a request other than its messages, and the lost settings."""
     codec = adapter(dialect(name))
     rendered = render(History([GO]), Ledger(), codec.dialect)
@@ -432,7 +436,7 @@ def test_a_setting_is_encoded_for_the_vendor_or_reported_as_lost(
     sent: dict[str, Any],
     losses: tuple[str, ...],  # Any: any setting; JSON
 ) -> None:
-    assert asked(name, **{"stream": False, "tools": (TOOL,), **settings}) == (sent, losses)
+    assert encode_settings(name, **{"stream": False, "tools": (TOOL,), **settings}) == (sent, losses)
 
 
 def test_kimi_tool_schemas_have_types_and_references_for_moonshot() -> None:

@@ -65,7 +65,7 @@ REST: tuple[dict[str, Any], ...] = (  # Any: each setting has its own type
 CACHES: tuple[Literal["default", "long", "off"], ...] = ("default", "long", "off")
 
 
-def wanted(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool = True) -> Settings:
+def settings_for(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool = True) -> Settings:
     """Return the settings of a seed. Their cycle lengths are nearly coprime, so many combinations occur."""
     form = FORMS[seed // 3 % len(FORMS)]
     return Settings(
@@ -114,5 +114,5 @@ def body(
     """Return the request of a conversation and the settings of its number."""
     said, ledger = conversation(history, seed)
     rendered = render(said, ledger, dialect, binding=binding, thinking=rendering)
-    made: dict[str, Any] = json.loads(request_for(rendered, wanted(seed, **more), "lane").body)
+    made: dict[str, Any] = json.loads(request_for(rendered, settings_for(seed, **more), "lane").body)
     return made

@@ -45,35 +45,35 @@ def calls(*fragments: Fields) -> dict[str, object]:
 
 def openai_stream(*chunks: object, done: bool = True) -> bytes:
     """A stream of `data:` lines. Bytes are included verbatim."""
-    lines = [item if isinstance(item, bytes) else b"data: " + dumped(item) + b"\n\n" for item in chunks]
+    lines = [item if isinstance(item, bytes) else b"data: " + dump_json(item) + b"\n\n" for item in chunks]
     return b"".join(lines) + (b"data: [DONE]\n\n" if done else b"")
 
 
 def anthropic_stream(*events: Fields, stop: bool = True) -> bytes:
     """A stream of named events, `message_stop` last."""
     all_events = [*events, {"type": "message_stop"}] if stop else events
-    return b"".join(b"event: %b\ndata: %b\n\n" % (str(e["type"]).encode(), dumped(e)) for e in all_events)
+    return b"".join(b"event: %b\ndata: %b\n\n" % (str(e["type"]).encode(), dump_json(e)) for e in all_events)
 
 
 def responses_stream(*events: Fields, done: bool = True) -> bytes:
     """A stream of named events, each with its number."""
     ended = ({"type": "response.completed", "response": {"status": "completed"}},) if done else ()
     numbered = [{**event, "sequence_number": at} for at, event in enumerate((*events, *ended))]
-    return b"".join(b"event: %b\ndata: %b\n\n" % (str(e["type"]).encode(), dumped(e)) for e in numbered)
+    return b"".join(b"event: %b\ndata: %b\n\n" % (str(e["type"]).encode(), dump_json(e)) for e in numbered)
 
 
-def added(index: int, **item: object) -> Fields:
+def item_added(index: int, **item: object) -> Fields:
     """A `response.output_item.added`."""
     return {"type": "response.output_item.added", "output_index": index, "item": item}
 
 
-def finished(index: int, **item: object) -> Fields:
+def item_done(index: int, **item: object) -> Fields:
     """A `response.output_item.done`."""
     return {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def told(kind: str, index: int, item_id: str, piece: str, **more: object) -> Fields:
-    """A delta of an item: `told("output_text", ...)`."""
+def item_delta(kind: str, index: int, item_id: str, piece: str, **more: object) -> Fields:
+    """A delta of an item: `item_delta("output_text", ...)`."""
     place = {"output_index": index, "item_id": item_id}
     return {"type": f"response.{kind}.delta", **place, "delta": piece, **more}
 
@@ -94,7 +94,7 @@ def gemini_chunk(*parts: Fields, finish: str | None = None, **more: object) -> d
 
 def gemini_stream(*chunks: object) -> bytes:
     """A stream of `data:` lines with the provider's line ends."""
-    return b"".join(b"data: " + dumped(item) + b"\r\n\r\n" for item in chunks)
+    return b"".join(b"data: " + dump_json(item) + b"\r\n\r\n" for item in chunks)
 
 
 def start(index: int, **block: object) -> Fields:
@@ -112,7 +112,7 @@ def stop(index: int) -> Fields:
     return {"type": "content_block_stop", "index": index}
 
 
-def dumped(value: object) -> bytes:
+def dump_json(value: object) -> bytes:
     """JSON as servers send it, spaces and all."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
@@ -121,7 +121,7 @@ def dumped(value: object) -> bytes:
 class Recording:
     """A complete streamed answer of a provider: its bytes, and the blocks of its message.
 
-    `recordings/DIALECT.sse` has the bytes and `recordings/DIALECT.json` the blocks, in the form of `said`.
+    `recordings/DIALECT.sse` has the bytes and `recordings/DIALECT.json` the blocks, in the form of `message_outline`.
     """
 
     binding: Binding
@@ -153,12 +153,12 @@ REASONING = json.dumps(
 """The reasoning item as it is sent again."""
 
 
-def said(message: Message) -> tuple[tuple[str, ...], ...]:
+def message_outline(message: Message) -> tuple[tuple[str, ...], ...]:
     """Return a model message as plain strings: kind, text or id and name, arguments, seal."""
-    return tuple(_said(block) for block in message.blocks)
+    return tuple(_block_outline(block) for block in message.blocks)
 
 
-def _said(block: object) -> tuple[str, ...]:
+def _block_outline(block: object) -> tuple[str, ...]:
     match block:
         case Text():
             return "text", block.text
@@ -195,7 +195,7 @@ def answer(profile: Dialect, stream: bytes) -> Message:
 def body_answer(profile: Dialect, body: object) -> tuple[list[StreamEvent], Message]:
     """Return the events and the message of a body."""
     decoder = decode(profile, BINDINGS[profile.name], stream=False)
-    assert decoder.feed(dumped(body)) == []
+    assert decoder.feed(dump_json(body)) == []
     message = decoder.close()
     return list(decoder.late), message
 

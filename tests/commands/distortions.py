@@ -457,7 +457,7 @@ def bedrock(stream: Stream, reason: str) -> bytes:
     for piece in stream:
         place = {"contentBlockIndex": piece.index}
         if piece.step == "finish":
-            frames.append(converse.ended(reason))
+            frames.append(converse.message_stop(reason))
         elif piece.step == "start" and piece.kind == "call":
             told = {"toolUse": {"toolUseId": piece.id, "name": piece.name}}
             frames.append(converse.event("contentBlockStart", start=told, **place))
@@ -467,7 +467,7 @@ def bedrock(stream: Stream, reason: str) -> bytes:
         elif piece.step == "stop":
             frames.append(converse.event("contentBlockStop", **place))
     figures = {"inputTokens": 20, "outputTokens": 3, "cacheReadInputTokens": 80}
-    return b"".join([*frames, *(converse.figures(**figures) for _ in ends[:1])])
+    return b"".join([*frames, *(converse.metadata(**figures) for _ in ends[:1])])
 
 
 _BLOCKS = (

@@ -20,8 +20,8 @@ from actors.core.ledger import Ledger
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
 from tests.commands.at_scale import main, share
-from tests.core.session_log import broken, cold, refused, simulated
-from tests.core.test_conservation import all_is_conserved, kept
+from tests.core.session_log import find_fault, find_refusal, render_at_once, simulate
+from tests.core.test_conservation import assert_conserved, stored_messages
 from tests.generated.histories import READERS, history
 
 COUNT = share(4_000)
@@ -57,20 +57,20 @@ def problems(seed: int) -> list[str]:
 def normalize_history(seed: int) -> tuple[History, list[Message], Ledger]:
     """Return a normalized conversation: its history, its canonical messages, and its ledger."""
     messages, ledger = history(seed)
-    return History(messages, ledger), kept(messages), ledger
+    return History(messages, ledger), stored_messages(messages), ledger
 
 
 def problem_alone(seed: int, binding: Binding) -> str | None:
     """Check every promise on one render of a conversation for this binding; return the problem, if any."""
     said, resting, ledger = normalize_history(seed)
-    rendered = cold(said, ledger, binding)
-    all_is_conserved(resting, ledger, rendered)
-    return refused(rendered)
+    rendered = render_at_once(said, ledger, binding)
+    assert_conserved(resting, ledger, rendered)
+    return find_refusal(rendered)
 
 
 def problem_in_session(seed: int, bindings: list[Binding]) -> str | None:
     """Return the first problem with the requests of a session that plays a conversation with these bindings, if any."""
-    return broken(simulated(*history(seed), seed, bindings))
+    return find_fault(simulate(*history(seed), seed, bindings))
 
 
 def verdict(judge: Callable[[], str | None]) -> str | None:

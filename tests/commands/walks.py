@@ -51,7 +51,7 @@ from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
 from actors.strict.script import Builtin, Call, Redacted, Say, Script, Think, Turn, TurnPart
 from actors.strict.server import LoopbackServer
-from tests.core.session_log import Simulated, rules, seen, text
+from tests.core.session_log import Simulated, parse_body, rules, text
 from tests.generated.histories import history
 from tests.generated.parts import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
 from tests.renderer.marks import without_marks
@@ -365,7 +365,7 @@ class Walk:
         shown = LATE.findall(request.body) if self.removed else []
         if self.removed.intersection(each.decode() for each in shown):
             raise WalkProblem(f"{binding}: late results of rewound calls: {shown}")
-        found = seen(request.body)
+        found = parse_body(request.body)
         if Counter(found.calls) != Counter(found.results):
             raise WalkProblem(f"{binding}: calls {found.calls} and results {found.results}")
         return b"".join(answer.parts)

@@ -14,20 +14,20 @@ class Told(NamedTuple):
     failed: bool
 
 
-def told(body: bytes, dialect: Dialect) -> list[Told]:
+def parse_results(body: bytes, dialect: Dialect) -> list[Told]:
     """Return the results of a body in order. Without an error flag, a prefix of the text marks a failed tool."""
     read = json.loads(body)
     match dialect.family:
         case "openai_chat":
             texts = [message["content"] for message in read["messages"] if message["role"] == "tool"]
-            return [_marked(text, dialect.turns.error_prefix) for text in texts]
+            return [_without_prefix(text, dialect.turns.error_prefix) for text in texts]
         case "responses":
             outputs = [item["output"] for item in read["input"] if item["type"] == "function_call_output"]
-            return [_marked(_words(output), dialect.turns.error_prefix) for output in outputs]
+            return [_without_prefix(_result_text(output), dialect.turns.error_prefix) for output in outputs]
         case "anthropic":
             blocks = _blocks(read["messages"], "content")
             results = [block for block in blocks if block["type"] == "tool_result"]
-            return [Told(_words(block["content"]), block.get("is_error", False)) for block in results]
+            return [Told(_result_text(block["content"]), block.get("is_error", False)) for block in results]
         case "gemini":
             parts = [
                 part["functionResponse"]["response"]
@@ -39,7 +39,7 @@ def told(body: bytes, dialect: Dialect) -> list[Told]:
             held = [
                 block["toolResult"] for block in _blocks(read["messages"], "content") if "toolResult" in block
             ]
-            return [Told(_words(result["content"]), result["status"] == "error") for result in held]
+            return [Told(_result_text(result["content"]), result["status"] == "error") for result in held]
 
 
 def _blocks(messages: list[Any], key: str) -> Iterator[Any]:  # Any: blocks of a body under test
@@ -47,12 +47,12 @@ def _blocks(messages: list[Any], key: str) -> Iterator[Any]:  # Any: blocks of a
         yield from message[key]
 
 
-def _words(content: str | list[Any]) -> str:  # Any: as above
+def _result_text(content: str | list[Any]) -> str:  # Any: as above
     """Return the text of a result: a string, or the first of several blocks, except names of documents."""
     if isinstance(content, str):
         return content
     return content[0].get("text", "") if content else ""
 
 
-def _marked(text: str, prefix: str) -> Told:
+def _without_prefix(text: str, prefix: str) -> Told:
     return Told(text.removeprefix(prefix), text.startswith(prefix))

@@ -78,7 +78,9 @@ class Recorder:
         self.said[-1][1].append(what)
 
 
-def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed: bool = True) -> bytes:
+def recording_family(
+    dialect: Dialect, *said: Said, last_role: Role | None = None, closed: bool = True
+) -> bytes:
     """Return the recorded blocks of a dialect's writer; documents are recorded with their titles."""
     encoder = adapter(dialect).encoder
     writer = encoder.writer(last_role)
@@ -102,7 +104,7 @@ def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed
     return b"".join(writer.take_pieces()) + (encoder.closing if closed else b"")
 
 
-def walked(
+def record_walk(
     messages: Iterable[Message],
     dialect: Dialect,
     ledger: Ledger | None = None,

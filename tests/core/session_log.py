@@ -1,7 +1,7 @@
 """Play generated conversations as session logs and check the requests that the session sends.
 
-A log is simulated without actors: the messages of a conversation enter the history one by one, what the ledger
-knows enters as call events at random moments, and at random moments a request is sent to one of two
+A log is simulated without actors: the messages of a conversation enter the history one by one, the ledger's
+records enter as call events at random moments, and at random moments a request is sent to one of two
 bindings, as the session would: rendered, judged, its seals written with `RequestSent`, then adopted.
 """
 
@@ -94,7 +94,7 @@ def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect,
     return profile, adapter(profile).encoder, RenderTarget(binding, policy)
 
 
-def cold(
+def render_at_once(
     messages: Iterable[Message] | History,
     ledger: Ledger,
     binding: Binding,
@@ -111,7 +111,7 @@ def body(rendered: Rendered) -> bytes:
     return adapter(rendered.dialect).request(rendered._segments, Settings(model="any"), rendered._facts).body
 
 
-def refused(rendered: Rendered) -> str | None:
+def find_refusal(rendered: Rendered) -> str | None:
     """Return the fault that the judge or the strict server finds in a rendered lane, or None."""
     sent = body(rendered)
     for fault in (*rendered.report.faults, *check(sent, rendered.dialect)):
@@ -164,13 +164,12 @@ class Simulated:
         self.write(EpochBegan(binding, epoch, "refusal" if plain else "thinking", plain))
 
 
-def simulated(
+def simulate(
     messages: Sequence[Message], ledger: Ledger, seed: int, bindings: Sequence[Binding] = BINDINGS
 ) -> Simulated:
     """Play a conversation as a session, with requests, and a few new epochs, at random moments.
 
-    It enters by the door, as everything does that a session holds; what its own blocks say of calls that the ledger
-    does not know is news too.
+    The conversation is normalized first. Calls recovered from its blocks that the ledger lacks become events too.
     """
     random = Random(seed)
     session = Simulated()
@@ -180,10 +179,10 @@ def simulated(
         *ledger.interactions(),
         *(item for item in came.ledger.interactions() if item.call_id not in ledger),
     ]
-    news: list[list[LogEvent]] = [list(told(interaction)) for interaction in known]
+    news: list[list[LogEvent]] = [list(interaction_events(interaction)) for interaction in known]
     for number, message in enumerate(came.since(0)):
         while news and random.random() < 0.4:
-            session.write(*_some(news, random))
+            session.write(*_take_events(news, random))
         spoken = (
             AskStarted(number, pack(message))
             if message.role == "user"
@@ -195,20 +194,20 @@ def simulated(
         if random.random() < 0.05:
             session.restart(random.choice(bindings), plain=random.random() < 0.5)
     while news:
-        session.write(*_some(news, random))
+        session.write(*_take_events(news, random))
     for binding in (*bindings, bindings[0]):
         session.send(binding)
     return session
 
 
-def broken(session: Simulated) -> str | None:
+def find_fault(session: Simulated) -> str | None:
     """Return the first fault in the requests of a session, or None.
 
     Each must be accepted, and begin with what the same epoch of its lane sent before.
     """
     earlier: dict[tuple[Binding, int], bytes] = {}
     for number, (binding, epoch, rendered) in enumerate(session.sent):
-        if (why := refused(rendered)) is not None:
+        if (why := find_refusal(rendered)) is not None:
             return f"request {number}, to {binding.dialect}: {why}"
         if not text(rendered).startswith(earlier.get((binding, epoch), b"")):
             return f"request {number}, to {binding.dialect}: it does not begin with the one before"
@@ -216,7 +215,7 @@ def broken(session: Simulated) -> str | None:
     return None
 
 
-def _some(news: list[list[LogEvent]], random: Random) -> list[LogEvent]:
+def _take_events(news: list[list[LogEvent]], random: Random) -> list[LogEvent]:
     """Take the next event of a call, or all its remaining events."""
     events = news.pop(random.randrange(len(news)))
     if random.random() < 0.5 and len(events) > 1:
@@ -225,7 +224,7 @@ def _some(news: list[list[LogEvent]], random: Random) -> list[LogEvent]:
     return events
 
 
-def told(known: ToolCallRecord) -> Iterable[CallEvent | RequestSent]:
+def interaction_events(known: ToolCallRecord) -> Iterable[CallEvent | RequestSent]:
     """Return the events that produce this interaction in a ledger, with ids in their stored form."""
     call_id = CallId(sanitise(known.call_id))
     if known.tool is not None:
@@ -235,16 +234,16 @@ def told(known: ToolCallRecord) -> Iterable[CallEvent | RequestSent]:
     if known.cancelled is not None:
         yield Cancelled(call_id, known.cancelled)
     if known.completion is not None:
-        yield completed(call_id, known.completion)
+        yield completion_event(call_id, known.completion)
     if known.sealed is not None:
         yield RequestSent(1, 0, ELSEWHERE, 0, 0, ((call_id, known.sealed),))
     if known.late is not None:
-        yield completed(call_id, known.late)
+        yield completion_event(call_id, known.late)
     for duplicate in known.duplicates:
-        yield completed(call_id, duplicate)
+        yield completion_event(call_id, duplicate)
 
 
-def completed(call_id: CallId, result: ToolResult) -> CallEvent:
+def completion_event(call_id: CallId, result: ToolResult) -> CallEvent:
     """Return the event of a real completion."""
     if result.error_json is not None:
         return Failed(call_id, result.error_json)
@@ -254,12 +253,12 @@ def completed(call_id: CallId, result: ToolResult) -> CallEvent:
     return Returned(call_id, result.content_json or Json(b"null"), media)
 
 
-def reread(log: Iterable[LogEvent]) -> list[LogEvent]:
+def reread_log(log: Iterable[LogEvent]) -> list[LogEvent]:
     """Return the log as read back from storage."""
     return [decode_event(encode_event(event)) for event in log]
 
 
-# ---- a body, read by the plainest means
+# ---- an independent parser of bodies
 
 
 @dataclass
@@ -277,7 +276,7 @@ class Seen:
         return [value for kind, value in self.items if kind == "result"]
 
 
-def seen(sent: bytes) -> Seen:
+def parse_body(sent: bytes) -> Seen:
     """Parse a body of any family."""
     found = Seen()
     read = json.loads(sent)
@@ -332,10 +331,10 @@ def _item(block: dict[str, Any]) -> tuple[str, str]:  # Any: a block of a body u
             return "words", block.get("text", block.get("type", ""))
 
 
-# ---- how results end, by the plainest rules
+# ---- expected results, by independent rules
 
 
-def owed(messages: Sequence[Message], ledger: Ledger) -> list[ToolResult]:
+def owed_results(messages: Sequence[Message], ledger: Ledger) -> list[ToolResult]:
     """Return the real results that a transcript must contain, each once, for histories without repeated call ids.
 
     For a call: what came after its seal, else what the ledger recorded, else the first real block. For a
@@ -352,14 +351,14 @@ def owed(messages: Sequence[Message], ledger: Ledger) -> list[ToolResult]:
     return [item.late for item in gone if item is not None and item.late is not None] + [
         result
         for call_id, given in blocks.items()
-        for result in _owed(call_id, given, call_id in made, ledger)
+        for result in _owed_result(call_id, given, call_id in made, ledger)
     ]
 
 
-def _owed(call_id: CallId, given: list[ToolResult], is_made: bool, ledger: Ledger) -> list[ToolResult]:
+def _owed_result(call_id: CallId, given: list[ToolResult], is_made: bool, ledger: Ledger) -> list[ToolResult]:
     known = ledger.get(call_id)
     if not is_made and known is not None and known.late is not None:
-        return [known.late]  # the ledger told it, whatever the block of its call that is gone says
+        return [known.late]  # recorded in the ledger, whatever the removed block contained
     if not is_made and (known is None or known.tool is None or not given):
         return list({(one.content_json, one.error_json, one.media): one for one in given}.values())
     if known is not None and known.sealed is not None:

@@ -275,7 +275,7 @@ def test_errors_in_a_tree_are_reported_at_any_depth() -> None:
     assert error.path == ".".join(["of"] * 30)
 
 
-def doubled(levels: int, key: str = "$ref", by: str | None = None) -> dict[str, JsonValue]:
+def doubling_schema(levels: int, key: str = "$ref", by: str | None = None) -> dict[str, JsonValue]:
     """Return a schema that expands to 2**levels parts, referenced by the keyword `by` or by path."""
     name = {None: "#/$defs/d{}", "$id": "urn:d{}"}.get(by, "#d{}")
     if key == "$dynamicRef":
@@ -290,7 +290,7 @@ def doubled(levels: int, key: str = "$ref", by: str | None = None) -> dict[str, 
     return {"type": "object", "$defs": defs, key: name.format(0)}
 
 
-def chained(levels: int, *, backwards: bool = False) -> dict[str, JsonValue]:
+def reference_chain(levels: int, *, backwards: bool = False) -> dict[str, JsonValue]:
     """Return a schema with a chain of `levels` references."""
     numbers = range(levels, -1, -1) if backwards else range(levels + 1)
     defs: dict[str, JsonValue] = {
@@ -299,7 +299,7 @@ def chained(levels: int, *, backwards: bool = False) -> dict[str, JsonValue]:
     return {"type": "object", "$defs": defs, "$ref": "#/$defs/d0"}
 
 
-def unevaluated(levels: int) -> dict[str, JsonValue]:
+def unevaluated_schema(levels: int) -> dict[str, JsonValue]:
     """Return a schema in which each level evaluates the next one twice."""
     schema: dict[str, JsonValue] = {"properties": {"a": {}}}
     for _ in range(levels):
@@ -307,7 +307,7 @@ def unevaluated(levels: int) -> dict[str, JsonValue]:
     return {"type": "object", **schema}
 
 
-def nested(levels: int) -> dict[str, JsonValue]:
+def nested_schema(levels: int) -> dict[str, JsonValue]:
     schema: dict[str, JsonValue] = {}
     for _ in range(levels):
         schema = {"items": schema}
@@ -338,18 +338,18 @@ def nested(levels: int) -> dict[str, JsonValue]:
             {"type": "object", "properties": {"a": {"anyOf": [{}] * 10_000}}},
             "10003 subschemas, at most 10000",
         ),
-        (chained(500), "lead deeper than 160"),
-        (chained(500, backwards=True), "lead deeper than 160"),
-        (unevaluated(20), "expand to more than"),
-        (doubled(30, key="$dynamicRef"), "it uses $dynamicRef"),
-        (doubled(30, key="$ref", by="$dynamicAnchor"), "expand to more than"),
-        (doubled(30, key="$ref", by="$id"), "another schema with an $id"),
+        (reference_chain(500), "lead deeper than 160"),
+        (reference_chain(500, backwards=True), "lead deeper than 160"),
+        (unevaluated_schema(20), "expand to more than"),
+        (doubling_schema(30, key="$dynamicRef"), "it uses $dynamicRef"),
+        (doubling_schema(30, key="$ref", by="$dynamicAnchor"), "expand to more than"),
+        (doubling_schema(30, key="$ref", by="$id"), "another schema with an $id"),
         ({"type": "object", "$id": "urn:a", "properties": {"a": {"$ref": "urn:a"}}}, "it refers to 'urn:a'"),
         ({"type": "object", "$recursiveRef": "#"}, "it uses $recursiveRef"),
         ({"type": "object", "description": "x" * 300_000}, "bytes of JSON"),
-        (nested(60), "nested deeper"),
-        (nested(5000), "recursion"),
-        (doubled(30), "expand to more than"),
+        (nested_schema(60), "nested deeper"),
+        (nested_schema(5000), "recursion"),
+        (doubling_schema(30), "expand to more than"),
         ({"type": "object", "default": float("nan")}, "float"),
         ({"type": "object", "maximum": 2**70}, "64 bits"),
         ({"type": "object", "default": object()}, "not JSON serializable"),
@@ -367,7 +367,7 @@ def test_an_invalid_schema_is_rejected_in_one_line(schema: dict[str, JsonValue],
 
 
 @pytest.mark.parametrize("schema", [None, [], "object", 5, [("type", "object")]])
-def test_a_schema_must_be_an_object(schema: Any) -> None:  # Any: what was sent
+def test_a_schema_must_be_an_object(schema: Any) -> None:  # Any: any schema
     with pytest.raises(
         ToolDefinitionError, match=f"'odd' has an unusable schema: {type(schema).__name__} is not an object"
     ):
@@ -418,7 +418,9 @@ def test_a_schema_may_refer_to_itself(schema: dict[str, JsonValue]) -> None:
     assert compile_schema(schema, tool="tree").errors({"next": {"next": {}}}) == ()
 
 
-@pytest.mark.parametrize("schema", [chained(30), unevaluated(8), doubled(8), nested(40)])
+@pytest.mark.parametrize(
+    "schema", [reference_chain(30), unevaluated_schema(8), doubling_schema(8), nested_schema(40)]
+)
 def test_a_schema_within_the_bounds_compiles_and_validates(schema: dict[str, JsonValue]) -> None:
     assert compile_schema(schema, tool="t").errors({}) == ()
 

@@ -10,7 +10,7 @@ from actors.core.values.packed import pack
 SAID = pack(Message("user", (Text("Hello?"),)))
 
 
-def asked(number: int) -> tuple[LogEvent, ...]:
+def ask_events(number: int) -> tuple[LogEvent, ...]:
     return (
         AskStarted(number, SAID),
         SwitchQueued(1, "b"),
@@ -19,15 +19,21 @@ def asked(number: int) -> tuple[LogEvent, ...]:
     )
 
 
-LOG: tuple[LogEvent, ...] = (Opened("s", "a"), *asked(1), *asked(2), SwitchQueued(1, "c"), *asked(3))
+LOG: tuple[LogEvent, ...] = (
+    Opened("s", "a"),
+    *ask_events(1),
+    *ask_events(2),
+    SwitchQueued(1, "c"),
+    *ask_events(3),
+)
 
 
-def shown(publisher: Publisher, events: tuple[LogEvent, ...]) -> list[object]:
+def published_events(publisher: Publisher, events: tuple[LogEvent, ...]) -> list[object]:
     return [event_json(each) for event in events for each in publisher.publish(event)]
 
 
 def test_publishing_from_any_ask_start_gives_the_same_events() -> None:
-    whole = [shown(Publisher(), LOG[:end]) for end in range(len(LOG) + 1)]
+    whole = [published_events(Publisher(), LOG[:end]) for end in range(len(LOG) + 1)]
     for place in range(len(LOG) + 1):
         for step in (1, 2, 3, 50):
             start, first = AskStart(), place
@@ -36,5 +42,5 @@ def test_publishing_from_any_ask_start_gives_the_same_events() -> None:
                 start.look(first, LOG[first:end])
             publisher = start.publisher()
             assert place - 9 < publisher.seq <= place
-            shown(publisher, LOG[publisher.seq : place])
-            assert whole[place] + shown(publisher, LOG[place:]) == whole[-1]
+            published_events(publisher, LOG[publisher.seq : place])
+            assert whole[place] + published_events(publisher, LOG[place:]) == whole[-1]

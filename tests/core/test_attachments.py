@@ -23,7 +23,7 @@ from actors.core.values.content import Block, Media, Message, Text, ToolCall, To
 from actors.core.values.packed import pack
 from actors.testing.images import png_base64
 from tests.core.recorded import Recorder
-from tests.core.session_log import Simulated, body, refused, reread, rules, text
+from tests.core.session_log import Simulated, body, find_refusal, reread_log, rules, text
 from tests.generated.histories import READERS
 
 PIXEL = png_base64()
@@ -44,21 +44,21 @@ def page(number: int) -> Media:
     return Media("text/plain", f"{number:04}")
 
 
-def used(call_id: str, *media: Media) -> tuple[Message, Message]:
+def call_with_media(call_id: str, *media: Media) -> tuple[Message, Message]:
     """Return a call and its result with these media."""
     return Message("assistant", [ToolCall(call_id, "scan")]), Message(
         "tool", [ToolResult(call_id, "seen", media=media)]
     )
 
 
-def sent(rendered: Rendered) -> Any:  # Any: the messages of a body under test
-    assert refused(rendered) is None
+def sent_body(rendered: Rendered) -> Any:  # Any: the messages of a body under test
+    assert find_refusal(rendered) is None
     return json.loads(body(rendered))["messages"]
 
 
 def attached(rendered: Rendered) -> list[tuple[str, str]]:
     """Return the attachments of a Bedrock body in order: the kind, and the name of a document."""
-    return [found for message in sent(rendered) for found in _attached(message["content"])]
+    return [found for message in sent_body(rendered) for found in _attached(message["content"])]
 
 
 def _attached(content: list[Any]) -> Iterator[tuple[str, str]]:  # Any: blocks of a body under test
@@ -84,7 +84,7 @@ def titling(titles: list[str]) -> Encoder:
     return Encoder(lambda last_role: Titling(BEDROCK, last_role))
 
 
-def at_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
+def render_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
     return advance(
         empty_lane(profile), History(said), Ledger(), profile, adapter(profile).encoder, RenderTarget(HERE)
     )
@@ -101,7 +101,7 @@ def session(*said: Message) -> Simulated:
 
 @pytest.mark.requirement("PROMISE-1")
 def test_each_occurrence_of_a_document_gets_its_own_name() -> None:
-    rendered = at_once(human(PLAN, PLAN), *used("c1", PLAN, page(1)), OK, human(PLAN))
+    rendered = render_once(human(PLAN, PLAN), *call_with_media("c1", PLAN, page(1)), OK, human(PLAN))
     found = names(rendered)
     assert len(found) == len(set(found)) == 5
     assert all(NAME.fullmatch(name) for name in found)
@@ -114,7 +114,7 @@ def test_document_names_are_neutral_and_the_same_in_every_lane_and_epoch() -> No
     first = names(simulated.send(HERE))
     simulated.restart(HERE, plain=False)
     assert names(simulated.send(HERE)) == first
-    assert names(at_once(human(PLAN))) == [first[1]]
+    assert names(render_once(human(PLAN))) == [first[1]]
 
 
 @pytest.mark.requirement("PROMISE-4")
@@ -170,14 +170,14 @@ def test_sent_media_stay_media_and_notes_stay_notes() -> None:
 
 
 def test_images_are_sent_after_the_document_limit_is_reached() -> None:
-    rendered = at_once(human(*map(page, range(6)), IMAGE))
+    rendered = render_once(human(*map(page, range(6)), IMAGE))
     assert attached(rendered)[-1] == ("image", "")
     assert len(names(rendered)) == 5
 
 
 def test_the_note_for_excess_media_of_a_result_is_inside_the_result() -> None:
-    rendered = at_once(human(*[IMAGE] * 19), *used("c1", IMAGE, IMAGE, PLAN))
-    *_, answer = sent(rendered)
+    rendered = render_once(human(*[IMAGE] * 19), *call_with_media("c1", IMAGE, IMAGE, PLAN))
+    *_, answer = sent_body(rendered)
     (result,) = answer["content"]
     words, image = result["toolResult"]["content"]
     assert words["text"].count(NOTED) == 2
@@ -201,7 +201,7 @@ def test_a_lane_rebuilt_from_the_log_counts_the_media_it_has_sent() -> None:
     simulated.send(HERE)
     simulated.write(AskStarted(1, pack(OK)), AskStarted(2, pack(human(PLAN, *map(page, range(4))))))
     simulated.send(HERE)
-    _, lanes = rebuild(reread(simulated.log), rules)
+    _, lanes = rebuild(reread_log(simulated.log), rules)
     assert lanes.of(HERE)._state == simulated.lanes.of(HERE)._state
     simulated.write(AskStarted(3, pack(OK)), AskStarted(4, pack(human(PLAN, IMAGE))))
     again = lanes.render(HERE, simulated.state.history, simulated.state.ledger)
@@ -210,10 +210,10 @@ def test_a_lane_rebuilt_from_the_log_counts_the_media_it_has_sent() -> None:
 
 
 def test_the_limits_are_those_of_the_dialect() -> None:
-    rendered = at_once(human(*[IMAGE] * 6), profile=PROFILES["groq"])
+    rendered = render_once(human(*[IMAGE] * 6), profile=PROFILES["groq"])
     assert rendered.transcript.count(b'image_url":{') == 5
     roomy = replace(BEDROCK, media=ConverseMedia())
-    rendered = at_once(human(*map(page, range(9)), *[IMAGE] * 30), profile=roomy)
+    rendered = render_once(human(*map(page, range(9)), *[IMAGE] * 30), profile=roomy)
     assert NOTED.encode() not in rendered.transcript
     assert rendered.transcript.count(b"bytes") == 39
 
@@ -224,7 +224,7 @@ def test_media_that_cannot_be_sent_do_not_count_towards_the_limit() -> None:
         Media("image/png", ""),
         Media("image/png", url="https://a.example/i.png"),
     ]
-    rendered = at_once(
+    rendered = render_once(
         human(*never * 9, *[IMAGE] * 19), Message("assistant", [Text("so"), IMAGE]), human(IMAGE)
     )
     assert len(attached(rendered)) == 20

@@ -49,7 +49,7 @@ def call(number: int, name: str = "read", arguments: object = None, raw: str | N
 MOST = 8
 
 
-def sorted_out(*calls: ToolCall, can_ask: bool = False) -> Plan:
+def classify_calls(*calls: ToolCall, can_ask: bool = False) -> Plan:
     return plan(calls, TOOLS, MOST, can_ask=can_ask)
 
 
@@ -62,7 +62,7 @@ def problem(answer: Refused | Denied) -> Any:  # Any: JSON
 @pytest.mark.requirement("REQ-915-031", "U-10")
 def test_every_call_is_scheduled_and_the_valid_ones_run_in_call_order() -> None:
     made = [call(1), call(2, "nobody"), call(3), call(4, "read", {})]
-    planned = sorted_out(*made)
+    planned = classify_calls(*made)
     assert [(ran.call.id, dict(ran.arguments)) for ran in planned.run] == [
         ("c1", {"path": "/"}),
         ("c3", {"path": "/"}),
@@ -73,7 +73,7 @@ def test_every_call_is_scheduled_and_the_valid_ones_run_in_call_order() -> None:
 
 @pytest.mark.requirement("U-05")
 def test_the_result_of_an_invalid_call_lists_the_missing_fields() -> None:
-    (answer,) = sorted_out(call(1, "read", {})).answered
+    (answer,) = classify_calls(call(1, "read", {})).answered
     assert problem(answer)["kind"] == "invalid_arguments"
     assert problem(answer)["missing"] == ["path"]
 
@@ -81,20 +81,20 @@ def test_the_result_of_an_invalid_call_lists_the_missing_fields() -> None:
 @pytest.mark.requirement("U-05", "REQ-915-038")
 @pytest.mark.parametrize("made", [call(1, raw='{"path":"/'), call(1, arguments=[1]), call(1, arguments="x")])
 def test_a_call_with_non_object_arguments_never_runs(made: ToolCall) -> None:
-    planned = sorted_out(made)
+    planned = classify_calls(made)
     assert planned.run == ()
     assert problem(planned.answered[0])["kind"] == "malformed_arguments"
 
 
 @pytest.mark.requirement("U-05")
 def test_lossless_readings_of_arguments_are_used_and_logged() -> None:
-    planned = sorted_out(call(1, raw='```json\n{"path": "/",}\n```'))
+    planned = classify_calls(call(1, raw='```json\n{"path": "/",}\n```'))
     assert [dict(ran.arguments) for ran in planned.run] == [{"path": "/"}]
     assert [event.arguments for event in planned.scheduled] == [b'{"path":"/"}']
 
 
 def test_the_result_of_an_unknown_tool_lists_the_known_tools() -> None:
-    (answer,) = sorted_out(call(1, "raed")).answered
+    (answer,) = classify_calls(call(1, "raed")).answered
     assert problem(answer)["kind"] == "unknown_tool"
     assert "read" in problem(answer)["message"]
 
@@ -111,7 +111,7 @@ def test_the_result_of_an_unknown_tool_lists_the_known_tools() -> None:
 def test_a_call_runs_only_with_the_approval_that_its_tool_requires(
     name: str, can_ask: bool, asks: bool | None
 ) -> None:
-    planned = sorted_out(call(1, name), can_ask=can_ask)
+    planned = classify_calls(call(1, name), can_ask=can_ask)
     assert [ran.asks for ran in planned.run] == ([] if asks is None else [asks])
     assert all(isinstance(answer, Denied) for answer in planned.answered)
 
@@ -121,7 +121,7 @@ def test_a_call_runs_only_with_the_approval_that_its_tool_requires(
     [("ask", False, False), ("out", False, True), ("out", True, True), ("ask-out", True, True)],
 )
 def test_calls_that_need_the_caller_are_deferred(name: str, can_ask: bool, is_external: bool) -> None:
-    planned = sorted_out(call(1, name), call(2, "never-out"), can_ask=can_ask)
+    planned = classify_calls(call(1, name), call(2, "never-out"), can_ask=can_ask)
     assert planned.waiting == (WaitingCall(call(1, name), is_external),)
     assert planned.run == ()
     assert [answer.call_id for answer in planned.answered] == ["c2"]
@@ -139,12 +139,12 @@ def test_an_approved_call_is_validated_again_but_not_scheduled_again() -> None:
 
 
 def test_no_approval_is_requested_for_a_call_that_cannot_run() -> None:
-    planned = sorted_out(call(1, "ask", {}), call(2, "ask"), can_ask=True)
+    planned = classify_calls(call(1, "ask", {}), call(2, "ask"), can_ask=True)
     assert [ran.call.id for ran in planned.run if ran.asks] == ["c2"]
 
 
 def test_calls_above_the_limit_are_scheduled_and_denied() -> None:
-    planned = sorted_out(*(call(number) for number in range(MOST + 2)))
+    planned = classify_calls(*(call(number) for number in range(MOST + 2)))
     assert len(planned.run) == MOST
     assert [problem(answer)["kind"] for answer in planned.answered] == ["too_many_calls"] * 2
     assert len(planned.scheduled) == MOST + 2

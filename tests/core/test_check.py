@@ -23,7 +23,7 @@ from tests.rules.anthropic import (
     user,
 )
 from tests.rules.openai_chat import BATCH, FILE, LINKED, USER, call, calls, result
-from tests.rules.row import Json, encoded
+from tests.rules.row import Json, encode_request
 
 PER_MESSAGE = replace(OPENAI_CHAT, ids=replace(OPENAI_CHAT.ids, unique_scope="message"))
 A, B = "call_a", "call_b"
@@ -46,7 +46,7 @@ PLACES = [
 def test_a_fault_names_its_path_and_calls(
     body: Json, dialect: Dialect, ids: tuple[str, ...], words: str
 ) -> None:
-    (fault,) = check(encoded(body), dialect)
+    (fault,) = check(encode_request(body), dialect)
     assert fault.call_ids == ids
     assert str(fault).startswith(words)
 
@@ -83,7 +83,7 @@ def test_a_complete_openai_request_is_accepted() -> None:
 def test_a_repeated_call_id_is_accepted_if_ids_are_unique_per_message(dialect: Dialect) -> None:
     words: dict[str, Any] = {"reasoning_content": "hm"} if dialect.name == "deepseek" else {}
     turn = ({"role": "assistant", "tool_calls": [call("aaaaaaaa1")], **words}, result("aaaaaaaa1"))
-    assert check(encoded(chat.body(USER, *turn, *turn)), dialect) == []
+    assert check(encode_request(chat.body(USER, *turn, *turn)), dialect) == []
 
 
 def test_a_complete_anthropic_request_is_accepted() -> None:
@@ -111,4 +111,4 @@ def test_a_complete_anthropic_request_is_accepted() -> None:
         temperature=None,
         stream=True,
     )
-    assert [str(fault) for fault in check(encoded(body), ANTHROPIC)] == []
+    assert [str(fault) for fault in check(encode_request(body), ANTHROPIC)] == []

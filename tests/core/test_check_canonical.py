@@ -57,7 +57,7 @@ class Forgetful:
         self._has_answered = True
 
 
-def forgetful(real: Encoder) -> Encoder:
+def forgetful_family(real: Encoder) -> Encoder:
     return Encoder(lambda last_role: Forgetful(real.writer(last_role)), real.closing)
 
 
@@ -70,7 +70,7 @@ def test_a_reported_fault_names_canonical_call_ids(name: str) -> None:
         HISTORY,
         Ledger(),
         dialect,
-        forgetful(adapter(dialect).encoder),
+        forgetful_family(adapter(dialect).encoder),
         RenderTarget(None),
     )
     faults = rendered.report.faults

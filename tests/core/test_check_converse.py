@@ -13,9 +13,9 @@ from actors.core.transcript.projection import Projection
 from actors.core.transcript.transcript import RenderState
 from actors.core.values.content import Media, Message, Text, ToolCall
 from actors.transcripts import dialect
-from tests.core.recorded import walked
+from tests.core.recorded import record_walk
 from tests.core.session_log import examples
-from tests.core.test_check_fold import ANY_JSON, block_pieces, folded, glued, told
+from tests.core.test_check_fold import ANY_JSON, block_pieces, describe_faults, fold, join_pieces
 from tests.rules.converse import (
     DOCUMENT,
     IMAGE,
@@ -56,9 +56,9 @@ MESSAGES = st.builds(
 def test_bedrock_blocks_get_the_same_verdict_in_pieces_and_whole(
     messages: list[Json], cuts: set[int]
 ) -> None:
-    fragments = glued(block_pieces(messages), cuts)
+    fragments = join_pieces(block_pieces(messages), cuts)
     whole = check(json.dumps(body(*messages), separators=(",", ":")).encode(), BEDROCK)
-    assert told(folded(start(BEDROCK), fragments)[1]) == told(whole)
+    assert describe_faults(fold(start(BEDROCK), fragments)[1]) == describe_faults(whole)
 
 
 FULL: Json = body(
@@ -104,7 +104,7 @@ def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: ob
 
 def test_an_image_url_is_a_fault_if_the_provider_accepts_only_bytes() -> None:
     said = [Message("user", [Text("Look:"), Media("image/png", url="https://a.example/i.png")])]
-    with_image = {name: walked(said, dialect(name))[0][0][1][1] for name in ("bedrock", "anthropic")}
+    with_image = {name: record_walk(said, dialect(name))[0][0][1][1] for name in ("bedrock", "anthropic")}
     assert isinstance(with_image["anthropic"], Media)
     assert isinstance(with_image["bedrock"], Text)
     assert "image/png" in with_image["bedrock"].text
@@ -123,10 +123,10 @@ def test_bedrock_ids_begin_with_tooluse() -> None:
 
 def test_attachments_are_counted_and_named_across_fragments() -> None:
     same = [user(text(), DOCUMENT), model(text()), user(text(), DOCUMENT)]
-    _, faults = folded(start(BEDROCK), glued(block_pieces(same), {2, 3}))
+    _, faults = fold(start(BEDROCK), join_pieces(block_pieces(same), {2, 3}))
     assert [fault.rule for fault in faults] == ["BED-15"]
     full = [user(text(), *documents(5), *[IMAGE] * 15), model(text()), user(text(), document("late"))]
-    _, faults = folded(start(BEDROCK), glued(block_pieces(full), set(range(30))))
+    _, faults = fold(start(BEDROCK), join_pieces(block_pieces(full), set(range(30))))
     assert [fault.rule for fault in faults] == ["BED-17", "BED-16"]
 
 

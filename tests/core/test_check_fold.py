@@ -114,7 +114,7 @@ def block_pieces(messages: Sequence[Json]) -> list[str]:
     return pieces
 
 
-def glued(pieces: Sequence[str], cuts: set[int]) -> list[bytes]:
+def join_pieces(pieces: Sequence[str], cuts: set[int]) -> list[bytes]:
     """Return the pieces joined, except at the cuts."""
     fragments: list[str] = []
     for index, piece in enumerate(pieces):
@@ -124,11 +124,11 @@ def glued(pieces: Sequence[str], cuts: set[int]) -> list[bytes]:
     return [fragment.encode() for fragment in fragments]
 
 
-def told(faults: Sequence[Fault]) -> list[tuple[type[Fault], str, tuple[str, ...], str | None]]:
+def describe_faults(faults: Sequence[Fault]) -> list[tuple[type[Fault], str, tuple[str, ...], str | None]]:
     return [(type(fault), str(fault), fault.call_ids, fault.rule) for fault in faults]
 
 
-def folded(
+def fold(
     state: CheckState, fragments: Sequence[bytes], *, manual: bool = False
 ) -> tuple[CheckState, list[Fault]]:
     faults: list[Fault] = []
@@ -138,7 +138,7 @@ def folded(
     return state, faults + finish(state, manual_thinking=manual)
 
 
-def whole(messages: Sequence[Json], dialect: Dialect, **more: object) -> list[Fault]:
+def check_messages(messages: Sequence[Json], dialect: Dialect, **more: object) -> list[Fault]:
     return check(
         _text({"model": "m", "max_tokens": 2048, "messages": list(messages), **more}).encode(), dialect
     )
@@ -149,8 +149,8 @@ def whole(messages: Sequence[Json], dialect: Dialect, **more: object) -> list[Fa
 def test_openai_messages_get_the_same_verdict_in_pieces_and_whole(
     messages: list[Json], cuts: set[int]
 ) -> None:
-    _, faults = folded(start(OPENAI_CHAT), glued(chat_pieces(messages), cuts))
-    assert told(faults) == told(whole(messages, OPENAI_CHAT))
+    _, faults = fold(start(OPENAI_CHAT), join_pieces(chat_pieces(messages), cuts))
+    assert describe_faults(faults) == describe_faults(check_messages(messages, OPENAI_CHAT))
 
 
 @examples(500)
@@ -163,11 +163,13 @@ def test_openai_messages_get_the_same_verdict_in_pieces_and_whole(
 def test_anthropic_blocks_get_the_same_verdict_in_pieces_and_whole(
     messages: list[Json], cuts: set[int]
 ) -> None:
-    fragments = glued(block_pieces(messages), cuts)
-    assert told(folded(start(ANTHROPIC), fragments)[1]) == told(whole(messages, ANTHROPIC))
+    fragments = join_pieces(block_pieces(messages), cuts)
+    assert describe_faults(fold(start(ANTHROPIC), fragments)[1]) == describe_faults(
+        check_messages(messages, ANTHROPIC)
+    )
     thinking = {"type": "enabled", "budget_tokens": 1024}
-    asked = whole(messages, ANTHROPIC, thinking=thinking)
-    assert told(folded(start(ANTHROPIC), fragments, manual=True)[1]) == told(asked)
+    asked = check_messages(messages, ANTHROPIC, thinking=thinking)
+    assert describe_faults(fold(start(ANTHROPIC), fragments, manual=True)[1]) == describe_faults(asked)
 
 
 LONG_CHAT: list[Json] = [
@@ -208,8 +210,8 @@ LONG_BLOCKS.insert(0, {"role": "user", "content": [{"type": "text", "text": "go"
 @settings(max_examples=30, deadline=None)
 @given(cuts=st.sets(st.integers(1, 240)))
 def test_a_valid_conversation_is_valid_in_any_pieces(cuts: set[int]) -> None:
-    assert folded(start(OPENAI_CHAT), glued(chat_pieces(LONG_CHAT), cuts))[1] == []
-    assert folded(start(ANTHROPIC), glued(block_pieces(LONG_BLOCKS), cuts))[1] == []
+    assert fold(start(OPENAI_CHAT), join_pieces(chat_pieces(LONG_CHAT), cuts))[1] == []
+    assert fold(start(ANTHROPIC), join_pieces(block_pieces(LONG_BLOCKS), cuts))[1] == []
 
 
 def test_two_extensions_of_a_state_are_independent() -> None:
@@ -219,7 +221,7 @@ def test_two_extensions_of_a_state_are_independent() -> None:
     two, faults_of_two = extend(state, f",{again}".encode())
     assert (faults_of_one, faults_of_two) == ([], [])
     assert [list(each.due) for each in (one, two, state)] == [["a"], ["b"], []]
-    assert told(extend(state, f",{call}".encode())[1]) == []
+    assert describe_faults(extend(state, f",{call}".encode())[1]) == []
     assert "a" in one.used
     assert "a" not in two.used
     assert "a" not in state.used
@@ -235,13 +237,13 @@ def test_branches_of_a_state_get_the_same_verdicts_as_separate_states(
     shared: list[Json], left: list[Json], right: list[Json]
 ) -> None:
     cut = len(block_pieces(shared))
-    trunk, *_ = [*glued(block_pieces(shared), set()), b""]
+    trunk, *_ = [*join_pieces(block_pieces(shared), set()), b""]
     state, _ = extend(start(ANTHROPIC), trunk)
     for _ in range(2):
         for branch in (left, right):
             rest = "".join(block_pieces([*shared, *branch])[cut:]).encode()
             alone, _ = extend(start(ANTHROPIC), trunk)
-            assert told(folded(state, [rest])[1]) == told(folded(alone, [rest])[1])
+            assert describe_faults(fold(state, [rest])[1]) == describe_faults(fold(alone, [rest])[1])
 
 
 SAID = b'{"role":"user","content":"go"}'

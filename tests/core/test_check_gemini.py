@@ -66,7 +66,7 @@ def test_enum_values_are_accepted_in_upper_and_lower_case(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["never", 1, None])
-def test_an_unknown_enum_value_is_rejected(mode: Any) -> None:  # Any: what is no word, too
+def test_an_unknown_enum_value_is_rejected(mode: Any) -> None:  # Any: also values that are not strings
     assert [fault.rule for fault in faults(body(U, tools=tools(), toolConfig=calling(mode)))] == ["ALL-02"]
 
 

@@ -1,8 +1,8 @@
 """Check that the fast and the strict parser of fragments reach the same verdict.
 
-The first parser is quick, and the judge only accepts what it gives; the strict one must take that to the same state.
-`tests.conftest` has that compared for every fragment of every test. Here each planted mistake is shown to both, and
-what our encoders write to the first alone: if it doubted that, nothing would be wrong and every request slow.
+The strict parser must reach the state of the fast one; `tests.conftest` compares them for every fragment of every test.
+This module gives each planted fault to both parsers, and the fragments of our encoders to the fast one alone: if it
+rejected them, verdicts would be correct but every request slow.
 """
 
 import json
@@ -93,7 +93,7 @@ def pieces(body: Json, dialect: Dialect) -> list[bytes]:
     return [("]}," * bool(index) + text).encode() for index, text in enumerate(texts)]
 
 
-def whole(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> list[Fault]:
+def check_fragments(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> list[Fault]:
     """Return the faults. In tests the judge always runs both parsers and compares them."""
     state, faults = start(dialect), list[Fault]()
     for fragment in fragments:
@@ -102,7 +102,7 @@ def whole(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> 
     return faults + finish(state, manual_thinking=manual)
 
 
-def first(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> bool:
+def is_accepted_by_first(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> bool:
     """Return True if the fast parser alone accepts all fragments."""
     state: CheckState | None = start(dialect)
     for fragment in fragments:
@@ -132,13 +132,13 @@ def test_both_readings_reject_each_fault_and_accept_its_valid_twin(
     rule: str, broken: Json, twin: Json, dialect: Dialect
 ) -> None:
     fragments, manual = pieces(broken, dialect), asks_for_thinking(broken)
-    found = {fault.rule for fault in whole(fragments, dialect, manual=manual)}
-    if rule not in found:  # it stands beside the messages, where neither reading looks
+    found = {fault.rule for fault in check_fragments(fragments, dialect, manual=manual)}
+    if rule not in found:  # it is outside the messages, which neither parser reads
         assert rule in {fault.rule for fault in check(json.dumps(broken).encode(), dialect)} - found
         return
-    assert not first(fragments, dialect, manual=manual)
+    assert not is_accepted_by_first(fragments, dialect, manual=manual)
     sound = pieces({**twin, "store": False}, dialect)
-    assert [str(fault) for fault in whole(sound, dialect, manual=asks_for_thinking(twin))] == []
+    assert [str(fault) for fault in check_fragments(sound, dialect, manual=asks_for_thinking(twin))] == []
 
 
 def test_every_rule_that_a_fragment_can_break_has_a_case() -> None:
@@ -198,11 +198,11 @@ def test_the_fast_parser_accepts_a_long_string_with_any_ending(end: str) -> None
 
 SOUND: dict[str, list[Json]] = {}
 for *_, sanitised, dialect in PLANTED:
-    if len(str(sanitised)) < 2000 and first(pieces(sanitised, dialect), dialect):
+    if len(str(sanitised)) < 2000 and is_accepted_by_first(pieces(sanitised, dialect), dialect):
         SOUND.setdefault(dialect.name, []).append(sanitised)
 
 
-def _read(text: str) -> object:
+def _ingest_json(text: str) -> object:
     """Return JSON as ingestion would accept it, since fragments contain nothing else."""
     try:
         return parse(text.encode())
@@ -211,7 +211,7 @@ def _read(text: str) -> object:
 
 
 @examples(600)
-@given(data=st.data(), new=ANY_JSON.map(json.dumps).map(_read))
+@given(data=st.data(), new=ANY_JSON.map(json.dumps).map(_ingest_json))
 def test_both_readings_agree_on_any_json_in_a_fragment(data: st.DataObject, new: object) -> None:
     assert {PROFILES[name].family for name in SOUND} == set(PREFIXES)
     dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
@@ -220,8 +220,8 @@ def test_both_readings_agree_on_any_json_in_a_fragment(data: st.DataObject, new:
     place = data.draw(st.sampled_from(_places(body[key])[1:]))
     spoilt = {**body, key: _replaced(body[key], place, new)}
     fragments = pieces(spoilt, dialect)
-    if fragments and first(fragments, dialect):
-        assert whole(fragments, dialect) == []
+    if fragments and is_accepted_by_first(fragments, dialect):
+        assert check_fragments(fragments, dialect) == []
         assert {fault.rule for fault in check(json.dumps(spoilt).encode(), dialect)} <= BESIDE
 
 

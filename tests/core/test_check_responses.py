@@ -29,7 +29,7 @@ from tests.rules.responses import (
     say,
     tool,
 )
-from tests.rules.row import Json, encoded
+from tests.rules.row import Json, encode_request
 
 FULL = body(
     {"role": "developer", "content": "be brief"},
@@ -77,11 +77,11 @@ OBSERVED = [
 
 @pytest.mark.parametrize("request_", OBSERVED)
 def test_recorded_client_requests_are_accepted(request_: Json) -> None:
-    assert [str(fault) for fault in check(encoded(request_), OPENAI_RESPONSES)] == []
+    assert [str(fault) for fault in check(encode_request(request_), OPENAI_RESPONSES)] == []
 
 
 def test_a_complete_responses_request_is_accepted() -> None:
-    assert [str(fault) for fault in check(encoded(FULL), OPENAI_RESPONSES)] == []
+    assert [str(fault) for fault in check(encode_request(FULL), OPENAI_RESPONSES)] == []
 
 
 @examples(500)
@@ -108,7 +108,7 @@ def test_items_get_the_same_verdict_in_pieces_and_whole() -> None:
                 state, found = extend(state, (f",{text}" if state.count else text).encode())
                 faults += found
             faults += finish(state)
-            whole = check(encoded(row.broken), OPENAI_RESPONSES)
+            whole = check(encode_request(row.broken), OPENAI_RESPONSES)
             assert {fault.rule for fault in faults} == {fault.rule for fault in whole}
 
 
@@ -125,6 +125,6 @@ def test_a_late_output_is_one_fault_and_later_groups_are_valid() -> None:
         output("c4"),
         output("c3"),
     )
-    assert [(fault.rule, fault.call_ids) for fault in check(encoded(request), OPENAI_RESPONSES)] == [
+    assert [(fault.rule, fault.call_ids) for fault in check(encode_request(request), OPENAI_RESPONSES)] == [
         ("OAR-14", ("call_a",))
     ]

@@ -12,13 +12,13 @@ from actors.core.ledger import Ledger
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
 from actors.transcripts import encode, render
-from tests.core.wire_calls import read
+from tests.core.wire_calls import read_body
 from tests.generated.histories import READERS
 
 every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
 
 
-def circular() -> dict[str, Any]:  # Any: holds itself
+def circular_arguments() -> dict[str, Any]:  # Any: holds itself
     """Return arguments with two cycles and a valid value."""
     around: list[object] = [1]
     around.append(around)
@@ -49,7 +49,7 @@ HOSTILE = {
 }
 
 
-def asked(arguments: object) -> list[Message]:
+def conversation_with(arguments: object) -> list[Message]:
     call = ToolCall(CallId("c1"), "read", arguments)
     return [
         Message("user", [Text("go")]),
@@ -58,31 +58,32 @@ def asked(arguments: object) -> list[Message]:
     ]
 
 
-def sent(arguments: object, name: str) -> tuple[bytes, Any]:  # Any: JSON
+def sent_arguments(arguments: object, name: str) -> tuple[bytes, Any]:  # Any: JSON
     """Return the validated body of a request with a call of these arguments, and the arguments in it."""
     body = encode(
-        render(History(asked(arguments)), Ledger(), PROFILES[name], binding=READERS[name]), model="m"
+        render(History(conversation_with(arguments)), Ledger(), PROFILES[name], binding=READERS[name]),
+        model="m",
     )
     assert check(body, PROFILES[name]) == []
-    (call,) = [each for each in read(body) if each.kind == "call"]
+    (call,) = [each for each in read_body(body) if each.kind == "call"]
     return body, call.content
 
 
 @pytest.mark.requirement("REQ-915-038")
 @every_dialect
 def test_circular_arguments_are_cut_only_at_the_cycle(name: str) -> None:
-    body, arguments = sent(circular(), name)
+    body, arguments = sent_arguments(circular_arguments(), name)
     cut = "[cycle]"
     assert arguments == {"path": "notes.txt", "list": [1, cut], "self": cut, "nested": {"up": cut}}
-    assert sent(circular(), name)[0] == body
+    assert sent_arguments(circular_arguments(), name)[0] == body
 
 
 @pytest.mark.requirement("REQ-915-038", "REQ-915-005")
 @every_dialect
 @pytest.mark.parametrize("kind", sorted(HOSTILE))
 def test_hostile_arguments_become_an_object_that_providers_accept(name: str, kind: str) -> None:
-    body, arguments = sent(HOSTILE[kind], name)
+    body, arguments = sent_arguments(HOSTILE[kind], name)
     assert isinstance(arguments, dict)
     assert arguments
     assert json.loads(json.dumps(arguments, allow_nan=False)) == arguments
-    assert sent(HOSTILE[kind], name)[0] == body
+    assert sent_arguments(HOSTILE[kind], name)[0] == body

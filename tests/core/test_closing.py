@@ -32,35 +32,35 @@ BEGUN: tuple[LogEvent, ...] = (
 )
 
 
-def _folded(events: tuple[LogEvent, ...]) -> SessionState:
+def _fold(events: tuple[LogEvent, ...]) -> SessionState:
     state = SessionState()
     for event in events:
         state = state.apply(event)
     return state
 
 
-def _again(*events: LogEvent) -> list[ToolCall]:
-    return list(repeatable_calls(_folded(BEGUN + events), BEGUN + events))
+def _repeatable_calls(*events: LogEvent) -> list[ToolCall]:
+    return list(repeatable_calls(_fold(BEGUN + events), BEGUN + events))
 
 
 @pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
 def test_the_start_event_of_a_call_decides_whether_it_may_run_again(effects: Effects) -> None:
-    again = _again(Started(CALL, effects))
+    again = _repeatable_calls(Started(CALL, effects))
     assert [call.id for call in again] == ([] if effects == "once" else [CALL])
-    assert _again() == []
+    assert _repeatable_calls() == []
 
 
 def test_a_call_runs_again_with_its_approved_arguments() -> None:
     edited = JsonObject(Json(b'{"name":"b"}'))
     decided = ApprovalDecided(CALL, "work", "", "allow", arguments=edited)
-    [call] = _again(decided, Started(CALL, "pure"))
+    [call] = _repeatable_calls(decided, Started(CALL, "pure"))
     assert call.arguments == {"name": "b"}
 
 
 def test_a_log_may_end_within_a_turn_or_before_a_held_switch_applies() -> None:
     waits, held, end = TurnPaused(1, (CALL,)), SwitchQueued(1, "b"), TurnEnded(1, "complete")
-    assert needs_recovery(_folded(BEGUN))
-    assert needs_recovery(_folded((*BEGUN, held, end)))
-    assert not needs_recovery(_folded((*BEGUN, end)))
-    assert not needs_recovery(_folded((*BEGUN, waits)))
-    assert needs_recovery(_folded((*BEGUN, TurnPaused(1, ()))))
+    assert needs_recovery(_fold(BEGUN))
+    assert needs_recovery(_fold((*BEGUN, held, end)))
+    assert not needs_recovery(_fold((*BEGUN, end)))
+    assert not needs_recovery(_fold((*BEGUN, waits)))
+    assert needs_recovery(_fold((*BEGUN, TurnPaused(1, ()))))

@@ -25,7 +25,7 @@ from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack, unpack
 from actors.errors import JournalError
 from tests.commands.at_scale import share
-from tests.core.session_log import examples, simulated
+from tests.core.session_log import examples, simulate
 from tests.generated.histories import history
 from tests.generated.strategies import events
 
@@ -41,7 +41,7 @@ def test_every_event_round_trips(event: LogEvent) -> None:
 @pytest.mark.requirement("PROMISE-6")
 def test_the_log_of_a_generated_session_round_trips() -> None:
     for seed in range(share(960)):
-        for event in simulated(*history(seed), seed).log:
+        for event in simulate(*history(seed), seed).log:
             record = encode_event(event)
             assert encode_event(decode_event(record)) == record
 
@@ -110,7 +110,7 @@ def test_an_unknown_version_is_rejected(version: object) -> None:
         decode_event(msgpack.encode([version, msgpack.decode(GOOD)[1]]))
 
 
-def changed(
+def change_record(
     record: bytes, way: tuple[int, ...], other: Any, in_message: bool = False
 ) -> bytes:  # Any: msgpack
     """Return the record with a value replaced, or its list truncated before the value (`...`)."""
@@ -156,7 +156,7 @@ def test_an_event_error_names_the_field_and_its_value(
     record: bytes, way: tuple[int, ...], other: object, told: str
 ) -> None:
     with pytest.raises(JournalError) as raised:
-        decode_event(changed(record, way, other))
+        decode_event(change_record(record, way, other))
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -184,7 +184,7 @@ def test_a_message_error_names_the_field_and_its_value(
     way: tuple[int, ...], other: object, told: str
 ) -> None:
     with pytest.raises(JournalError) as raised:
-        decode_event(changed(TALK, way, other, in_message=True))
+        decode_event(change_record(TALK, way, other, in_message=True))
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -198,17 +198,17 @@ def places(value: object, way: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
 OTHERS = ["", "x", "lost", "model", 0, -1, True, None, 1.5, [], ["x"], b"", b"{}", b'"x"', ...]
 
 
-def damaged(event: LogEvent, at: int, other: object) -> bytes:
+def damage_event(event: LogEvent, at: int, other: object) -> bytes:
     """Return an event's record with a value replaced or omitted, every other time within its message."""
     record = encode_event(event)
     said = event.message if at % 2 == 0 and isinstance(event, RoundEnded) else None
     in_message = isinstance(said, bytes)
     ways = places(msgpack.decode(said if isinstance(said, bytes) else record))[1:]
-    return changed(record, ways[at // 2 % len(ways)], other, in_message)
+    return change_record(record, ways[at // 2 % len(ways)], other, in_message)
 
 
 DAMAGED = st.one_of(
-    st.builds(damaged, events(), st.integers(0, 999), st.sampled_from(OTHERS)),
+    st.builds(damage_event, events(), st.integers(0, 999), st.sampled_from(OTHERS)),
     st.builds(
         lambda record, start, added, cut: record[:start] + added + record[start + cut :],
         events().map(encode_event),

@@ -41,14 +41,14 @@ from actors.core.values.packed import pack, unpack
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError
 from tests.commands.at_scale import share
-from tests.core.session_log import BINDINGS, Simulated, broken, refused, rules, simulated, text
+from tests.core.session_log import BINDINGS, Simulated, find_fault, find_refusal, rules, simulate, text
 from tests.generated.histories import READERS, history
 
 CLAUDE, OPENAI = READERS["anthropic"], READERS["openai_chat"]
 WORDS = "The user wants the weather. hist_tool_2 said rain."
 
 
-def compacted(session: Simulated, settings: Compaction, words: str = WORDS) -> bool:
+def compact(session: Simulated, settings: Compaction, words: str = WORDS) -> bool:
     """Shorten and summarise a session. Return True if there was something to summarise."""
     state = session.state
     said = state.history.since(0)
@@ -61,7 +61,7 @@ def compacted(session: Simulated, settings: Compaction, words: str = WORDS) -> b
     return bool(stop)
 
 
-def untold(session: Simulated) -> set[str]:
+def unsent_results(session: Simulated) -> set[str]:
     """Return the real results that are neither sent nor named in a summary."""
     messages = session.state.history.since(0)
     shown = {call.id for message in messages for call in message.calls}
@@ -78,17 +78,17 @@ def untold(session: Simulated) -> set[str]:
 def test_compacted_histories_are_shorter_and_valid_in_every_dialect() -> None:
     many = 0
     for seed in range(share(160)):
-        session = simulated(*history(seed), seed)
+        session = simulate(*history(seed), seed)
         random = Random(seed)
         for _ in range(2):
-            many += compacted(
+            many += compact(
                 session, Compaction(keep_turns=random.randrange(3), large_result_bytes=300, attachments=2)
             )
-            assert untold(session) == set()
+            assert unsent_results(session) == set()
             for binding in random.sample(BINDINGS, 3):
                 session.write(AskStarted(1, pack(Message("user", [Text("Go on.")]))))
                 session.send(binding)
-        assert broken(session) is None, seed
+        assert find_fault(session) is None, seed
         state, lanes = rebuild(session.log, rules)
         assert state.history == session.state.history
         for binding in session.lanes.bindings():
@@ -121,7 +121,7 @@ def test_a_shortened_result_is_a_mark_on_the_wire_and_complete_in_the_ledger(
     session.write(ResultsTrimmed(((mint(1), "large"),)))
     rendered = session.send(CLAUDE)
     sent = text(rendered)
-    assert refused(rendered) is None
+    assert find_refusal(rendered) is None
     assert b"REAL1" not in sent
     assert b"[The result of read was left out here, 600 bytes: it was long.]" in sent
     assert sent.count(b"REAL2 ") == 100
@@ -131,7 +131,7 @@ def test_a_shortened_result_is_a_mark_on_the_wire_and_complete_in_the_ledger(
     assert known.completion is not None
     assert str(known.completion.content).count("REAL1") == 100
     told = [each for each in with_ledger(session.state.history, session.state.ledger) if each.role == "tool"]
-    assert "REAL1" in str(told[0].results[0].content)  # who reads the history is shown all of it
+    assert "REAL1" in str(told[0].results[0].content)  # the history keeps the complete result
 
 
 @pytest.mark.requirement("PROMISE-4")
@@ -140,7 +140,7 @@ def test_compaction_starts_an_epoch_in_every_lane_and_drops_bound_thinking(
 ) -> None:
     session.send(OPENAI)
     assert b"c2ln" in text(session.send(CLAUDE))
-    assert compacted(session, Compaction(keep_turns=1))
+    assert compact(session, Compaction(keep_turns=1))
     session.write(AskStarted(4, pack(Message("user", [Text("Question 4.")]))))
     for binding in (CLAUDE, OPENAI, CLAUDE):
         rendered = session.send(binding)
@@ -163,8 +163,8 @@ def test_the_summary_lists_calls_that_the_model_omits(session: Simulated) -> Non
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
 def test_a_second_summary_names_the_calls_of_the_first(session: Simulated) -> None:
-    assert compacted(session, Compaction(keep_turns=1), "First.")
-    assert compacted(session, Compaction(keep_turns=0), "Second.")
+    assert compact(session, Compaction(keep_turns=1), "First.")
+    assert compact(session, Compaction(keep_turns=0), "Second.")
     (only,) = session.state.history.since(0)
     assert mentioned_ids(only.text) == {mint(1), mint(2), mint(3)}
 
@@ -176,11 +176,11 @@ def test_a_late_result_of_a_summarised_call_is_sent(session: Simulated) -> None:
     session.write(RoundEnded(4, 1, pack(Message("assistant", [call], 4, CLAUDE)), calls=1))
     session.write(Scheduled(call.id, "slow"))
     session.send(CLAUDE)  # its synthetic result is sealed
-    assert compacted(session, Compaction(keep_turns=0))
+    assert compact(session, Compaction(keep_turns=0))
     session.write(Returned(CallId(call.id), quote("LATE")))
     session.write(AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     rendered = session.send(CLAUDE)
-    assert refused(rendered) is None
+    assert find_refusal(rendered) is None
     assert text(rendered).count(b"[Late result of slow: LATE]") == 1
 
 
@@ -233,7 +233,7 @@ def test_the_estimated_saving_counts_summarisable_and_shortenable_content(sessio
     assert 700 < first < 1000
     assert possible_savings(history, ledger, settings, 9, 1.0) == second
     assert possible_savings(history, ledger, settings, 6, 1.0) == first
-    assert possible_savings(history, ledger, settings, 1, 1.0) == 0  # nobody answered there
+    assert possible_savings(history, ledger, settings, 1, 1.0) == 0  # no answer yet
     assert (
         possible_savings(history, ledger, replace(settings, large_result_bytes=600), 9, 1.0) == second + 602
     )
@@ -308,7 +308,7 @@ def test_token_ratios_are_bounded_and_the_longest_answer_decays() -> None:
 )
 def test_invalid_settings_are_rejected_by_name(wrong: dict[str, object]) -> None:
     (name,) = wrong
-    given = Compaction(**wrong)  # type: ignore[arg-type]  # that is what is tested
+    given = Compaction(**wrong)  # type: ignore[arg-type]  # deliberately wrong
     with pytest.raises(ConfigError, match=name):
         check_fields(given, COMPACTION_RANGES, "compaction=")
 

@@ -22,17 +22,17 @@ from actors.testing import validate
 from actors.testing.images import png_base64
 from actors.transcripts import check, dialect, encode, render
 from tests.commands.at_scale import spread
-from tests.core.answers import told as told_in
+from tests.core.answers import parse_results as told_in
 from tests.core.session_log import (
     BINDINGS,
     ELSEWHERE,
     TRUSTING,
     body,
-    cold,
     examples,
-    owed,
-    refused,
-    seen,
+    find_refusal,
+    owed_results,
+    parse_body,
+    render_at_once,
     text,
 )
 from tests.generated.histories import READERS, history
@@ -50,12 +50,12 @@ def marks(text: str) -> Counter[str]:
     return Counter(MARK.findall(text))
 
 
-def told(rendered: Rendered) -> Counter[str]:
+def sent_marks(rendered: Rendered) -> Counter[str]:
     """Return the marks in the request, and those that wait for the next user message."""
-    return marks(shown(rendered))
+    return marks(sent_content(rendered))
 
 
-def shown(rendered: Rendered) -> str:
+def sent_content(rendered: Rendered) -> str:
     """Return the content of the request, and the content that waits for the next user message."""
     carried = rendered.lane._state.carried
     return text(rendered).decode() + "".join(
@@ -68,56 +68,58 @@ def is_marked(media: Media) -> bool:
     return media.media_type == "image/png" and b64decode(media.data).startswith(b"I")
 
 
-def apart(report: Report) -> int:
+def count_distinct_calls(report: Report) -> int:
     """Count the distinguishable calls: by id, or by position if the protocol has no ids."""
     ids = report.emitted_calls
     return len(ids) if dialect(report.dialect).ids.style == "none" else len(set(ids))
 
 
-def kept(messages: list[Message]) -> list[Message]:
+def stored_messages(messages: list[Message]) -> list[Message]:
     """Return the messages in their stored form, in which lone surrogates are replaced."""
     return [unpack(pack(message)) for message in messages]
 
 
-def real(result: ToolResult) -> str:
+def result_text(result: ToolResult) -> str:
     return ((result.content_json if result.error_json is None else result.error_json) or b"").decode()
 
 
-def repeats(messages: list[Message]) -> bool:
+def has_repeated_ids(messages: list[Message]) -> bool:
     """Return True if an id is repeated or empty."""
     ids = [call.id for message in messages for call in message.calls]
     answered = [result.call_id for message in messages for result in message.results]
     return len(set(ids)) < len(ids) or "" in (*ids, *answered)
 
 
-def each_real_result_is_told_once(messages: list[Message], ledger: Ledger, rendered: Rendered) -> None:
-    if repeats(messages):
-        if not len(ledger):  # with ids that mean several calls, what a ledger says of them is ambiguous
+def assert_each_real_result_is_sent_once(messages: list[Message], ledger: Ledger, rendered: Rendered) -> None:
+    if has_repeated_ids(messages):
+        if not len(ledger):  # a ledger is ambiguous for repeated ids
             held = Counter(
                 mark
                 for message in messages
                 for result in message.results
-                for mark in set(MARK.findall(real(result)))
+                for mark in set(MARK.findall(result_text(result)))
             )
-            assert told(rendered) <= held
+            assert sent_marks(rendered) <= held
         return
-    due = owed(messages, ledger)
-    assert told(rendered) == sum((marks(real(result)) for result in due), Counter[str]())
+    due = owed_results(messages, ledger)
+    assert sent_marks(rendered) == sum((marks(result_text(result)) for result in due), Counter[str]())
     images = Counter(media.data for result in due for media in result.media if is_marked(media))
-    seen = Counter({data: shown(rendered).count(f'{data}"') for data in images})
+    seen = Counter({data: sent_content(rendered).count(f'{data}"') for data in images})
     assert seen <= images
     if "image" in rendered.dialect.media.user_kinds:
-        assert (images - seen).total() <= shown(rendered).count("conversation holds as many as can be shown")
+        assert (images - seen).total() <= sent_content(rendered).count(
+            "conversation holds as many as can be shown"
+        )
     unsealed = {result.call_id for result in due} - {
         item.call_id for item in ledger.interactions() if item.sealed
     }
     assert unsealed.isdisjoint(call_id for call_id, _ in rendered.report.synthetic)
 
 
-def every_call_is_answered_once_after_it_and_in_call_order(rendered: Rendered) -> None:
+def assert_calls_are_answered_once_in_order(rendered: Rendered) -> None:
     waiting: list[str] = []
     made: set[str] = set()
-    for kind, value in seen(body(rendered)).items:
+    for kind, value in parse_body(body(rendered)).items:
         if kind == "call":
             assert value not in made
             made.add(value)
@@ -127,10 +129,10 @@ def every_call_is_answered_once_after_it_and_in_call_order(rendered: Rendered) -
     assert waiting == []
 
 
-def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered) -> None:
+def assert_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered) -> None:
     """Check both properties of one render. The messages are in their stored form."""
-    each_real_result_is_told_once(messages, ledger, rendered)
-    every_call_is_answered_once_after_it_and_in_call_order(rendered)
+    assert_each_real_result_is_sent_once(messages, ledger, rendered)
+    assert_calls_are_answered_once_in_order(rendered)
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-2", "REQ-915-005", "REQ-915-013")
@@ -142,11 +144,11 @@ def test_every_render_is_valid_and_sends_each_real_result_once(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, ledger = conversation
-    said, resting = History(messages, ledger), kept(messages)
+    said, resting = History(messages, ledger), stored_messages(messages)
     for binding in BINDINGS:
-        rendered = cold(said, ledger, binding)
-        assert refused(rendered) is None
-        all_is_conserved(resting, ledger, rendered)
+        rendered = render_at_once(said, ledger, binding)
+        assert find_refusal(rendered) is None
+        assert_conserved(resting, ledger, rendered)
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-037")
@@ -173,10 +175,10 @@ def test_the_thinking_policy_does_not_change_calls_and_results(
     messages, ledger = conversation
     said = History(messages, ledger)
     for binding in BINDINGS:
-        native = cold(said, ledger, binding).report
+        native = render_at_once(said, ledger, binding).report
         for policy in ("drop", "text"):
-            rendered = cold(said, ledger, binding, policy)
-            assert refused(rendered) is None
+            rendered = render_at_once(said, ledger, binding, policy)
+            assert find_refusal(rendered) is None
             assert rendered.report.emitted_calls == native.emitted_calls
             assert rendered.report.emitted_results == native.emitted_results
 
@@ -193,9 +195,9 @@ def batch(count: int, *results: ToolResult) -> list[Message]:
 @pytest.mark.requirement("REQ-915-044", "REQ-915-011", "REQ-915-012")
 @either_dialect
 def test_of_five_calls_with_one_result_one_is_real_and_four_are_synthetic(binding: Binding) -> None:
-    rendered = cold(batch(5, ToolResult("c3", "R3.")), Ledger(), binding)
+    rendered = render_at_once(batch(5, ToolResult("c3", "R3.")), Ledger(), binding)
     assert [call_id for call_id, _ in rendered.report.synthetic] == ["c1", "c2", "c4", "c5"]
-    assert refused(rendered) is None
+    assert find_refusal(rendered) is None
     sent = text(rendered)
     assert sent.count(b"R3.") == 1
     assert sent.count(b"No result was recorded") == 4
@@ -206,7 +208,7 @@ def test_of_five_calls_with_one_result_one_is_real_and_four_are_synthetic(bindin
 @pytest.mark.parametrize("known", range(6))
 def test_k_of_n_results_leave_n_minus_k_synthetic_ones(binding: Binding, known: int) -> None:
     results = [ToolResult(f"c{number}", f"R{number}.") for number in range(5, 5 - known, -1)]
-    rendered = cold(batch(5, *results), Ledger(), binding)
+    rendered = render_at_once(batch(5, *results), Ledger(), binding)
     assert len(rendered.report.synthetic) == 5 - known
     assert marks(text(rendered).decode()) == Counter(f"R{number}." for number in range(5, 5 - known, -1))
 
@@ -215,10 +217,10 @@ def test_k_of_n_results_leave_n_minus_k_synthetic_ones(binding: Binding, known: 
 @either_dialect
 def test_the_arrival_order_of_results_changes_no_byte(binding: Binding) -> None:
     results = [ToolResult(f"c{number}", f"R{number}.") for number in range(1, 5)]
-    sent = text(cold(batch(4, *results), Ledger(), binding))
+    sent = text(render_at_once(batch(4, *results), Ledger(), binding))
     split = [*batch(4)[:2], *(Message("tool", [result]) for result in results[::-1]), batch(4)[3]]
     for messages in (batch(4, *results[::-1]), batch(4, *results[2:], *results[:2]), split):
-        assert text(cold(messages, Ledger(), binding)) == sent
+        assert text(render_at_once(messages, Ledger(), binding)) == sent
 
 
 @pytest.mark.requirement("REQ-915-048")
@@ -240,7 +242,7 @@ def test_the_arrival_order_of_results_changes_no_byte(binding: Binding) -> None:
 def test_status_follows_error_then_completeness_then_content(
     binding: Binding, result: ToolResult, shown: str | None
 ) -> None:
-    rendered = cold(batch(1, result), Ledger(), binding)
+    rendered = render_at_once(batch(1, result), Ledger(), binding)
     sent = text(rendered).decode()
     assert bool(rendered.report.synthetic) == (shown is None)
     assert shown is None or f'{shown}"' in sent
@@ -261,8 +263,8 @@ def test_a_call_in_a_tool_message_is_attributed_to_the_model(binding: Binding) -
         Message("tool", [ToolResult("c1", "R1.")]),
         astray[2],
     ]
-    rendered = cold(astray, Ledger(), binding)
-    assert text(rendered) == text(cold(right, Ledger(), binding))
+    rendered = render_at_once(astray, Ledger(), binding)
+    assert text(rendered) == text(render_at_once(right, Ledger(), binding))
     assert [finding.code for finding in History(astray).report.findings] == ["misplaced_call"]
 
 
@@ -276,10 +278,10 @@ def test_the_report_lists_changes_with_canonical_ids(binding: Binding) -> None:
         ToolResult("x", "R8."),
     ]
     came = History(batch(2, *results)).report
-    report = cold(batch(2, *results), Ledger(), binding).report
+    report = render_at_once(batch(2, *results), Ledger(), binding).report
     assert report.dialect == binding.dialect
     assert report.calls == ("c1", "c2")
-    assert apart(report) == 2
+    assert count_distinct_calls(report) == 2
     assert report.emitted_results == report.emitted_calls
     assert came.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
     assert report.synthetic == (("c2", "lost"),)
@@ -295,7 +297,7 @@ SEALED = RequestSent(1, 1, ELSEWHERE, 0, 2, ((CallId("c1"), "cancelled"),))
 @either_dialect
 def test_a_result_after_its_seal_is_a_note_and_the_synthetic_result_stays(binding: Binding) -> None:
     ledger = Ledger().apply(Scheduled(CallId("c1"), "read"), SEALED, Returned(CallId("c1"), quote("R1.")))
-    rendered = cold(batch(1), ledger, binding)
+    rendered = render_at_once(batch(1), ledger, binding)
     sent = text(rendered).decode()
     assert rendered.report.synthetic == (("c1", "cancelled"),)
     assert (
@@ -307,7 +309,7 @@ def test_a_result_after_its_seal_is_a_note_and_the_synthetic_result_stays(bindin
 @either_dialect
 def test_a_late_result_is_sent_before_the_next_user_message(binding: Binding) -> None:
     ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1.")))
-    rendered = cold(batch(1)[:2], ledger, binding)
+    rendered = render_at_once(batch(1)[:2], ledger, binding)
     assert b"R1." not in text(rendered)
     assert rendered.lane._state.carried == (Text("[Late result of read: R1.]"),)
 
@@ -316,14 +318,14 @@ def test_a_late_result_is_sent_before_the_next_user_message(binding: Binding) ->
 def test_a_late_result_of_the_ledger_precedes_that_of_a_block(binding: Binding) -> None:
     ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1. by the ledger")))
     early = [Message("tool", [ToolResult("c1", "R2.")]), *batch(1)]
-    assert marks(text(cold(early, ledger, binding)).decode()) == Counter(["R1."])
+    assert marks(text(render_at_once(early, ledger, binding)).decode()) == Counter(["R1."])
 
 
 @either_dialect
 def test_an_orphan_is_sent_once_as_labelled_text(binding: Binding) -> None:
     orphan = ToolResult("gone", error="R1.")
     said = History([Message("tool", [orphan, orphan])])
-    rendered = cold(said, Ledger(), binding)
+    rendered = render_at_once(said, Ledger(), binding)
     assert text(rendered).count(b"[A tool result without its call, which failed: R1.]") == 1
     assert said.report.dedupe == (("gone", "duplicate"),)
 
@@ -333,8 +335,8 @@ def test_the_call_of_an_orphan_known_to_the_ledger_is_restored(binding: Binding)
     known = ToolCallRecord(
         CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1.")
     )
-    rendered = cold([Message("tool", [ToolResult("gone", "R1.")])], Ledger([known]), binding)
-    assert refused(rendered) is None
+    rendered = render_at_once([Message("tool", [ToolResult("gone", "R1.")])], Ledger([known]), binding)
+    assert find_refusal(rendered) is None
     assert rendered.report.calls == ("gone",)
     assert b"Oslo" in text(rendered)
     assert text(rendered).count(b"R1.") == 1
@@ -350,9 +352,9 @@ def test_repeated_and_empty_ids_become_distinct(binding: Binding) -> None:
         Message("assistant", [ToolCall("", "read"), ToolCall("x", "read")]),
         Message("tool", [ToolResult("", "R3."), ToolResult("x", "R4.")]),
     ]
-    rendered = cold(messages, Ledger(), binding)
-    assert refused(rendered) is None
-    assert apart(rendered.report) == 4
+    rendered = render_at_once(messages, Ledger(), binding)
+    assert find_refusal(rendered) is None
+    assert count_distinct_calls(rendered.report) == 4
     assert MARK.findall(text(rendered).decode()) == ["R1.", "R2.", "R3.", "R4."]
 
 
@@ -369,9 +371,12 @@ def test_thinking_calls_results_and_text_may_share_a_message() -> None:
         ],
     )
     for binding in BINDINGS:
-        rendered = cold([Message("user", [Text("u")]), mixed], Ledger(), binding)
-        assert refused(rendered) is None
-        assert [kind for kind, _ in seen(body(rendered)).items if kind != "words"] == ["call", "result"] * 2
+        rendered = render_at_once([Message("user", [Text("u")]), mixed], Ledger(), binding)
+        assert find_refusal(rendered) is None
+        assert [kind for kind, _ in parse_body(body(rendered)).items if kind != "words"] == [
+            "call",
+            "result",
+        ] * 2
         sent = text(rendered)
         assert sent.index(b"first") < sent.index(b"R1.") < sent.index(b"then")
 
@@ -392,8 +397,8 @@ def test_a_result_of_any_size_is_sent_completely_and_with_its_status(name: str, 
         for call, each in zip(calls, words, strict=True)
     ]
     said = History([Message("user", [Text("u")]), Message("assistant", calls), Message("tool", results)])
-    rendered = cold(said, Ledger(), READERS[name])
-    assert refused(rendered) is None
+    rendered = render_at_once(said, Ledger(), READERS[name])
+    assert find_refusal(rendered) is None
     answers = told_in(body(rendered), rendered.dialect)
     assert [answer.failed for answer in answers] == [failed] * len(SIZES)
     assert [
@@ -407,7 +412,7 @@ def test_each_result_in_a_body_has_its_recorded_content(name: str) -> None:
     for seed in spread(range(80), [*PROFILES].index(name)):
         messages, ledger = history(seed)
         said = History(messages, ledger)
-        rendered = cold(said, ledger, READERS[name])
+        rendered = render_at_once(said, ledger, READERS[name])
         answers = told_in(body(rendered), rendered.dialect)
         made_up = [call_id for call_id, _ in rendered.report.synthetic]
         for call_id, (words, failed) in zip(rendered.report.calls, answers, strict=True):
@@ -417,11 +422,11 @@ def test_each_result_in_a_body_has_its_recorded_content(name: str) -> None:
                 continue
             assert failed == recorded[1], (seed, call_id)
             said_so = unquote(recorded[0])
-            if said_so.strip():  # where nothing was said, a dialect may have a word for that
-                is_whole = _whole(words, said_so, bool(recorded[2]))
+            if said_so.strip():  # an empty result may have a placeholder
+                is_whole = _is_complete(words, said_so, bool(recorded[2]))
                 assert is_whole, (seed, call_id)
 
 
-def _whole(words: str, recorded: str, has_media: bool) -> bool:
+def _is_complete(words: str, recorded: str, has_media: bool) -> bool:
     """Return True if a result contains the recorded text and at most a note on its media."""
     return words.startswith(recorded + "\n[") or words == recorded if has_media else words == recorded

@@ -63,7 +63,7 @@ def test_sessions_of_a_tenant_share_equally_whatever_their_backlog() -> None:
         queue.put("t", "greedy", "greedy")
     for number in range(5):
         queue.put("t", f"s{number}", f"s{number}")
-    assert Counter(queue.take(1.0) for _ in range(12))["greedy"] == 7  # one beside each, and then alone
+    assert Counter(queue.take(1.0) for _ in range(12))["greedy"] == 7  # alternating, then alone
     assert queue.size == 93
 
 

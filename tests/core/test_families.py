@@ -27,12 +27,12 @@ Table = dict[str, dict[str, Any]]  # Any: each field has its own type
 CONCERNS = ("ids", "turns", "media", "reasoning", "request", "caching")
 
 
-def said(seed: int) -> tuple[History, Ledger]:
+def generated_history(seed: int) -> tuple[History, Ledger]:
     messages, ledger = history(seed)
     return History(messages, ledger), ledger
 
 
-HISTORIES = [said(seed) for seed in range(8)]
+HISTORIES = [generated_history(seed) for seed in range(8)]
 OTHERWISE = {"style"}  # of ids, which their pattern goes with
 STAND_IN = "c3RhbmQtaW4="
 KINDS: tuple[list[str], ...] = ([], ["image"], ["document"], ["image", "document"])
@@ -59,11 +59,11 @@ def choices() -> set[tuple[str, str, Any]]:  # Any: as above
     }
 
 
-def _values(hint: Any) -> tuple[Any, ...]:  # Any: a type, and what it takes
+def _values(hint: Any) -> tuple[Any, ...]:  # Any: a type and its values
     return get_args(hint) if get_origin(hint) is Literal else (True, False) if hint is bool else ()
 
 
-def variants() -> list[Table]:
+def changed_tables() -> list[Table]:
     """Return tables that each change one field, whether or not a family supports the value."""
     single = sorted(choices(), key=str)
     demands = [{"required": value, "placeholder": STAND_IN} for value in ("with_calls", "before_calls")]
@@ -74,10 +74,10 @@ def variants() -> list[Table]:
     ]
 
 
-VARIANTS = variants()
+VARIANTS = changed_tables()
 
 
-def possible(base: str, *tables: Table) -> Dialect | None:
+def build_profile(base: str, *tables: Table) -> Dialect | None:
     """Return a profile with some fields changed, or None if a file may not describe it."""
     changed: Table = {}
     for table in tables:
@@ -89,7 +89,7 @@ def possible(base: str, *tables: Table) -> Dialect | None:
         return None
 
 
-def judged(
+def assert_valid_requests(
     house: Dialect, base: str, conversations: Iterable[tuple[History, Ledger]], *tables: Table
 ) -> None:
     reader = replace(READERS[base], dialect="house")
@@ -106,9 +106,9 @@ def judged(
 def test_values_that_a_family_supports_are_encoded_and_valid(name: str) -> None:
     tried, plain = 0, custom_dialect("house", {"base": name})
     for table in VARIANTS:
-        if (house := possible(name, table)) is not None and house != plain:
+        if (house := build_profile(name, table)) is not None and house != plain:
             tried += 1
-            judged(house, name, spread(HISTORIES, tried), table)
+            assert_valid_requests(house, name, spread(HISTORIES, tried), table)
     assert tried > 15
 
 
@@ -127,9 +127,9 @@ def test_fields_changed_together_are_encoded_and_valid(name: str) -> None:
     random, tried = Random(name), 0
     for _ in range(300):
         tables = random.sample(VARIANTS, 3)
-        if tried < extent(8, 256) and (house := possible(name, *tables)) is not None:
+        if tried < extent(8, 256) and (house := build_profile(name, *tables)) is not None:
             tried += 1
-            judged(house, name, [said(random.randrange(1000))], *tables)
+            assert_valid_requests(house, name, [generated_history(random.randrange(1000))], *tables)
     assert tried > 5
 
 

@@ -33,7 +33,7 @@ def photos(count: int, width: int = 900, height: int = 900) -> list[Media]:
     return [photo(width, height, f"{width}x{height} {number}") for number in range(count)]
 
 
-def shown(media: list[Media]) -> list[Message]:
+def call_with_media(media: list[Media]) -> list[Message]:
     """Return a call with these media in its result."""
     return [
         Message("user", [Text("Look.")]),
@@ -42,7 +42,7 @@ def shown(media: list[Media]) -> list[Message]:
     ]
 
 
-def sent(rendered: Rendered, name: str) -> bytes:
+def sent_body(rendered: Rendered, name: str) -> bytes:
     body = encode(rendered, model=MODELS.get(name, "m"))
     assert check(body, dialect(name)) == []
     assert validate(body, name) is None
@@ -56,8 +56,8 @@ def count(body: bytes, media: list[Media]) -> int:
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "gemini", "openai_responses"])
 def test_an_image_is_sent_with_the_type_of_its_bytes(name: str) -> None:
     data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC"
-    rendered = render(History(shown([Media("image/jpeg", data)])), Ledger(), dialect(name))
-    body = sent(rendered, name)
+    rendered = render(History(call_with_media([Media("image/jpeg", data)])), Ledger(), dialect(name))
+    body = sent_body(rendered, name)
     assert data.encode() in body
     assert b"jpeg" not in body
 
@@ -65,8 +65,8 @@ def test_an_image_is_sent_with_the_type_of_its_bytes(name: str) -> None:
 @pytest.mark.parametrize("name", LIMITED)
 def test_an_image_with_too_long_a_side_becomes_a_note_with_the_reason(name: str) -> None:
     large = photo(9000, 800)
-    rendered = render(History(shown([large])), Ledger(), dialect(name))
-    body = sent(rendered, name)
+    rendered = render(History(call_with_media([large])), Ledger(), dialect(name))
+    body = sent_body(rendered, name)
     assert count(body, [large]) == 0
     assert b"9000 x 800 pixels is too long, 8000 are possible" in body
     assert dict(rendered.report.losses) == {"media": 1}
@@ -75,11 +75,11 @@ def test_an_image_with_too_long_a_side_becomes_a_note_with_the_reason(name: str)
 @pytest.mark.parametrize("name", LIMITED)
 def test_a_large_image_is_sent_among_few_and_becomes_a_note_among_many(name: str) -> None:
     large, small = photo(2500, 1000), photos(21)
-    few = sent(render(History(shown([large, *small[:19]])), Ledger(), dialect(name)), name)
+    few = sent_body(render(History(call_with_media([large, *small[:19]])), Ledger(), dialect(name)), name)
     assert count(few, [large, *small]) == 20
     for order in ([large, *small], [*small, large]):
-        rendered = render(History(shown(order)), Ledger(), dialect(name))
-        many = sent(rendered, name)
+        rendered = render(History(call_with_media(order)), Ledger(), dialect(name))
+        many = sent_body(rendered, name)
         assert count(many, [large]) == 0
         assert count(many, small) == min(21, dialect(name).media.max_count or 21)
         why = b"2500 x 1000 pixels is too long, 2000 are possible among more than 20 images"
@@ -91,11 +91,11 @@ def test_after_a_large_image_the_lane_keeps_its_images_and_takes_few_more() -> N
     profile = dialect("anthropic")
     history = History([Message("user", [Text("a"), large, *before])])
     first = render(history, Ledger(), profile)
-    assert count(sent(first, "anthropic"), [large, *before]) == 11
+    assert count(sent_body(first, "anthropic"), [large, *before]) == 11
     said = Message("assistant", [Text("ok")]), Message("user", [Text("b"), *after, photo(3000, 3000)])
     history = history.append(*said)
     second = render(history, Ledger(), profile, first.lane)
-    body = sent(second, "anthropic")
+    body = sent_body(second, "anthropic")
     assert b"".join(second.lane._segments).startswith(b"".join(first.lane._segments))
     assert count(body, [large, *before, *after]) == 20
     assert body.count(b"the conversation holds as many as can be shown") == 7
@@ -104,7 +104,9 @@ def test_after_a_large_image_the_lane_keeps_its_images_and_takes_few_more() -> N
 
 def test_without_a_known_limit_any_image_is_sent() -> None:
     images = [photo(9000, 9000), *photos(30)]
-    body = sent(render(History(shown(images)), Ledger(), dialect("openai_responses")), "openai_responses")
+    body = sent_body(
+        render(History(call_with_media(images)), Ledger(), dialect("openai_responses")), "openai_responses"
+    )
     assert count(body, images) == 31
 
 
@@ -133,7 +135,7 @@ def test_a_growing_lane_with_images_is_never_rejected_and_only_grows(
         else:
             history = history.append(Message("user", [*blocks, *media]))
         rendered = render(history, Ledger(), profile, lane)
-        sent(rendered, name)
+        sent_body(rendered, name)
         lane, now = rendered.lane, b"".join(rendered.lane._segments)
         assert now.startswith(last)
         last = now
@@ -153,14 +155,14 @@ def test_a_growing_lane_with_images_is_never_rejected_and_only_grows(
     assert b"".join(replay._segments) == last
 
 
-# ---- damaged ones
+# ---- damaged images
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini", "bedrock"])
 def test_a_damaged_image_in_a_history_becomes_a_note(name: str) -> None:
     broken = Media("image/png", png_base64()[:24])
     rendered = render(History([Message("user", [Text("u"), broken])]), Ledger(), dialect(name))
-    body = sent(rendered, name)
+    body = sent_body(rendered, name)
     assert broken.data.encode() not in body
     assert b"stood here and cannot be read.]" in body
 

@@ -12,14 +12,14 @@ from actors.core.log.events import AskStarted, Compacted, EpochBegan, Opened, Ro
 from actors.core.values.content import Message, ProviderState, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
-from tests.core.session_log import Simulated, refused, text
+from tests.core.session_log import Simulated, find_refusal, text
 from tests.generated.histories import READERS
 
 KIMI, OPENAI = READERS["kimi"], READERS["openai_chat"]
 FORM = re.compile(r"functions\.(\w+):(\d+)")
 
 
-def made(number: int, native: str = "", by: Binding = OPENAI, name: str = "read") -> Message:
+def model_call(number: int, native: str = "", by: Binding = OPENAI, name: str = "read") -> Message:
     """Return a model message with one call, and a native id if the provider gave one."""
     seal = ProviderState("call_id", quote(native), by) if native else None
     return Message(
@@ -40,7 +40,7 @@ class Session(Simulated):
     def ids(self) -> list[str]:
         """Return the call ids in the request; each result has the same id."""
         rendered = self.send(KIMI)
-        assert refused(rendered) is None
+        assert find_refusal(rendered) is None
         messages = json.loads(b"[%b]" % text(rendered))
         called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
         assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == called
@@ -56,57 +56,57 @@ def session() -> Session:
 
 @pytest.mark.requirement("REQ-915-020", "REQ-915-014")
 def test_foreign_calls_are_numbered_in_order(session: Session) -> None:
-    session.asked(made(7, "call_x"))
-    session.asked(made(9, name="run"))
+    session.asked(model_call(7, "call_x"))
+    session.asked(model_call(9, name="run"))
     assert session.ids() == ["functions.read:0", "functions.run:1"]
-    session.asked(made(3))
+    session.asked(model_call(3))
     assert session.ids() == ["functions.read:0", "functions.run:1", "functions.read:2"]
 
 
 @pytest.mark.requirement("REQ-915-020")
 @pytest.mark.parametrize("native", ["functions.read:1", "Shell:58", "functions.read:0", "odd-id"])
 def test_an_id_from_kimi_is_sent_back_verbatim(session: Session, native: str) -> None:
-    session.asked(made(1, native, KIMI))
+    session.asked(model_call(1, native, KIMI))
     assert session.ids() == [native]
 
 
 @pytest.mark.requirement("REQ-915-020", "REQ-915-016")
 def test_a_foreign_call_never_gets_a_used_number(session: Session) -> None:
-    session.asked(made(1, "functions.read:0", KIMI))
-    session.asked(made(2, "call_x"))
-    session.asked(made(3, "functions.read:9", KIMI))
-    session.asked(made(4))
-    session.asked(made(5, "Read:10", KIMI))
-    session.asked(made(6))
+    session.asked(model_call(1, "functions.read:0", KIMI))
+    session.asked(model_call(2, "call_x"))
+    session.asked(model_call(3, "functions.read:9", KIMI))
+    session.asked(model_call(4))
+    session.asked(model_call(5, "Read:10", KIMI))
+    session.asked(model_call(6))
     numbers = ["functions.read:0", "functions.read:1", "functions.read:9", "functions.read:10", "Read:10"]
     assert session.ids() == [*numbers, "functions.read:12"]  # every call takes a number, `Read:10` too
 
 
 def test_a_kimi_id_in_use_by_a_foreign_call_is_replaced(session: Session) -> None:
-    session.asked(made(1, "call_x"))
-    session.asked(made(2, "functions.read:0", KIMI))
+    session.asked(model_call(1, "call_x"))
+    session.asked(model_call(2, "functions.read:0", KIMI))
     assert session.ids() == ["functions.read:0", "functions.read:1"]
 
 
 @pytest.mark.requirement("REQ-915-020", "REQ-915-014")
 def test_an_epoch_keeps_every_number(session: Session) -> None:
-    session.asked(made(1, "call_x"))
-    session.asked(made(2, "functions.read:4", KIMI))
+    session.asked(model_call(1, "call_x"))
+    session.asked(model_call(2, "functions.read:4", KIMI))
     before = session.ids()
     session.restart(KIMI, plain=False)
-    session.asked(made(3))
+    session.asked(model_call(3))
     assert session.ids() == [*before, "functions.read:5"]
 
 
 @pytest.mark.requirement("REQ-915-020")
 def test_compaction_frees_no_number(session: Session) -> None:
     for number in (1, 2, 3):
-        session.asked(made(number))
+        session.asked(model_call(number))
     assert session.ids()[-1] == "functions.read:2"
     kept = len(session.state.history) - 2
     session.write(Compacted(0, kept, pack(Message("user", [Text("Summary.")]))))
     session.write(EpochBegan(KIMI, 1, "compaction", plain=False))
-    session.asked(made(4))
+    session.asked(model_call(4))
     assert session.ids()[-1] == "functions.read:3"
 
 
@@ -119,7 +119,9 @@ def test_call_numbers_are_unique_and_stable_in_any_mixture(seed: int) -> None:
     seen: list[str] = []
     for number in range(1, 25):
         native = random.choice(["", f"functions.read:{random.randrange(30)}", f"Read:{number}"])
-        session.asked(made(number, native, random.choice([KIMI, OPENAI]), random.choice(["read", "run"])))
+        session.asked(
+            model_call(number, native, random.choice([KIMI, OPENAI]), random.choice(["read", "run"]))
+        )
         if random.random() < 0.1:
             session.restart(KIMI, plain=False)
         ids = session.ids()

@@ -34,14 +34,14 @@ from tests.core.session_log import (
     BINDINGS,
     Simulated,
     body,
-    broken,
-    cold,
     examples,
-    refused,
-    reread,
+    find_fault,
+    find_refusal,
+    parse_body,
+    render_at_once,
+    reread_log,
     rules,
-    seen,
-    simulated,
+    simulate,
     text,
 )
 from tests.generated.histories import READERS, history
@@ -54,13 +54,13 @@ either_dialect = pytest.mark.parametrize("binding", BINDINGS, ids=lambda binding
 
 def assert_lanes_hold(session: Simulated) -> None:
     """Check that each request is accepted and extends the previous request of its epoch."""
-    assert broken(session) is None
+    assert find_fault(session) is None
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "REQ-915-042")
 def test_lanes_only_grow_and_every_request_is_accepted() -> None:
     for seed in range(share(400)):
-        assert_lanes_hold(simulated(*history(seed), seed))
+        assert_lanes_hold(simulate(*history(seed), seed))
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "REQ-915-042")
@@ -69,14 +69,14 @@ def test_lanes_only_grow_and_every_request_is_accepted() -> None:
 def test_lanes_of_generated_conversations_only_grow_and_are_accepted(
     conversation: tuple[list[Message], Ledger], seed: int
 ) -> None:
-    assert_lanes_hold(simulated(*conversation, seed))
+    assert_lanes_hold(simulate(*conversation, seed))
 
 
 @pytest.mark.requirement("PROMISE-3", "REQ-915-046")
 def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
     for seed in range(share(240)):
-        session = simulated(*history(seed), seed)
-        for log in (session.log, reread(session.log)):
+        session = simulate(*history(seed), seed)
+        for log in (session.log, reread_log(session.log)):
             state, lanes = rebuild(log, rules)
             assert (state.history, state.ledger) == (session.state.history, session.state.ledger)
             for binding in BINDINGS:
@@ -90,7 +90,7 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
 @examples(200)
 @given(conversation=conversations())
 def test_rendering_is_idempotent(conversation: tuple[list[Message], Ledger], binding: Binding) -> None:
-    one, other = cold(*conversation, binding), cold(*conversation, binding)
+    one, other = render_at_once(*conversation, binding), render_at_once(*conversation, binding)
     assert one == other
 
 
@@ -174,7 +174,7 @@ def test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once(
     for more in (Message("user", [Text("go")]), Message("tool", [ToolResult("c1", "R1.")])):
         said = said.append(more, Message("user", [Text("more")]))
         rendered = advance(rendered.lane, said, ledger, *rules(binding))
-    assert refused(rendered) is None
+    assert find_refusal(rendered) is None
     assert text(rendered).count(b"Late result of read: R1.") == text(rendered).count(b"R1.") == 1
 
 
@@ -290,7 +290,7 @@ def test_a_late_result_of_a_compacted_call_is_sent() -> None:
     session.write(Returned(CallId("hist_tool_1"), quote("REAL")))
     session.write(AskStarted(1, pack(Message("user", [Text("next")]))))
     assert text(session.send(CLAUDE)).count(b"REAL") == 1
-    session.restart(CLAUDE, plain=False)  # told in the epoch before, and no message of the history holds it
+    session.restart(CLAUDE, plain=False)  # sent in the previous epoch, and no longer in the history
     assert text(session.send(CLAUDE)).count(b"REAL") == 1
 
 
@@ -303,12 +303,12 @@ def test_an_orphan_repeated_in_a_later_request_is_not_sent_again(binding: Bindin
     for result in (first, other, first, ToolResult("gone", "ORPHAN", is_complete=True)):
         said = said.append(Message("tool", [result]))
         before, rendered = text(rendered), advance(rendered.lane, said, Ledger(), *rules(binding))
-        assert refused(rendered) is None
+        assert find_refusal(rendered) is None
         assert text(rendered).startswith(before)
     assert text(rendered).count(b"ORPHAN") == 1
     assert text(rendered).count(b"OTHER") == 1
     assert said.report.dedupe == (("gone", "duplicate"),) * 3
-    assert text(cold(said, Ledger(), binding)).count(b"ORPHAN") == 1
+    assert text(render_at_once(said, Ledger(), binding)).count(b"ORPHAN") == 1
 
 
 @pytest.mark.requirement("REQ-915-027", "PROMISE-2")
@@ -324,7 +324,7 @@ def test_a_call_whose_result_was_compacted_away_keeps_the_real_result_from_the_l
     session.write(Compacted(0, 1, pack(Message("user", [Text("summary")]))))
     session.restart(binding, plain=False)
     rendered = session.send(binding)
-    assert refused(rendered) is None
+    assert find_refusal(rendered) is None
     assert text(rendered).count(b"REAL") == 1
     assert rendered.report.synthetic == ()
     session.write(Compacted(0, 2, pack(Message("user", [Text("summary of both")]))))
@@ -372,8 +372,8 @@ def test_the_conservative_render_writes_everything_as_text(binding: Binding) -> 
         session.write(opening("s", "t", History(messages)))
         session.restart(binding, plain=True)
         rendered = session.send(binding)
-        assert refused(rendered) is None
-        assert {kind for kind, _ in seen(body(rendered)).items} == {"words"}
+        assert find_refusal(rendered) is None
+        assert {kind for kind, _ in parse_body(body(rendered)).items} == {"words"}
 
 
 @pytest.mark.requirement("PROMISE-2")
@@ -426,8 +426,8 @@ def test_rendering_at_once_and_turn_by_turn_gives_the_same_bytes(binding: Bindin
     history, lane = History(messages), empty_lane(rules(binding)[0])
     for stop in [at + 1 for at, message in enumerate(history.since(0)) if message.role == "user"]:
         lane = advance(lane, history.upto(stop), Ledger(), *rules(binding)).lane
-    whole = cold(messages, Ledger(), binding)
-    assert refused(whole) is None
+    whole = render_at_once(messages, Ledger(), binding)
+    assert find_refusal(whole) is None
     assert text(whole) == b"".join(lane._segments)
     assert (whole.lane._judge, whole.lane._state) == (lane._judge, lane._state)
 
@@ -451,7 +451,7 @@ def new(rendered: Rendered) -> int:
 @either_dialect
 def test_an_empty_history_still_makes_a_request(binding: Binding) -> None:
     rendered = Lanes(rules).render(binding, History(), Ledger())
-    assert refused(rendered) is None
+    assert find_refusal(rendered) is None
     assert len(json.loads(rendered.transcript)) == 1
 
 

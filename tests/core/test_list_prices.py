@@ -50,7 +50,7 @@ def script() -> list[Turn]:
     ]
 
 
-async def asked(
+async def run_ask(
     folder: Path, lines: str = "", **options: Any
 ) -> tuple[AskResult, Preview, list[bytes]]:  # Any: arguments of `Runtime`
     """Return the result of an ask with a tool, a preview after it, and the request bodies."""
@@ -68,7 +68,7 @@ async def asked(
 
 
 async def test_the_cost_of_an_ask_uses_the_listed_price_of_its_model(tmp_path: Path) -> None:
-    result, _, _ = await asked(tmp_path)
+    result, _, _ = await run_ask(tmp_path)
     usage = result.usage
     listed = calc_price(
         ListedUsage(
@@ -96,18 +96,18 @@ async def test_the_cost_of_an_ask_uses_the_listed_price_of_its_model(tmp_path: P
 async def test_configured_figures_take_precedence_over_the_list(
     tmp_path: Path, lines: str, options: dict[str, Any]
 ) -> None:
-    result, _, _ = await asked(tmp_path, lines, **options)
+    result, _, _ = await run_ask(tmp_path, lines, **options)
     assert result.cost == pytest.approx(Price(7, 9, 1, 2).of(result.usage))
 
 
 async def test_a_configured_price_is_not_completed_from_the_list(tmp_path: Path) -> None:
-    result, _, _ = await asked(tmp_path, "price = { input = 7, output = 9 }")
+    result, _, _ = await run_ask(tmp_path, "price = { input = 7, output = 9 }")
     assert result.cost == Price(7, 9).of(result.usage)
 
 
 @pytest.mark.usefixtures("absent")
 async def test_without_the_package_only_configured_figures_are_known(tmp_path: Path) -> None:
-    result, preview, _ = await asked(tmp_path)
+    result, preview, _ = await run_ask(tmp_path)
     assert (result.status, result.cost, preview.window) == ("complete", None, None)
     with pytest.raises(ConfigError, match="A budget of money needs the price"):
         async with Runtime(environ={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}) as runtime:
@@ -118,10 +118,10 @@ async def test_without_the_package_only_configured_figures_are_known(tmp_path: P
 async def test_requests_are_the_same_bytes_with_and_without_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str
 ) -> None:
-    _, shown, with_it = await asked(tmp_path, lines)
+    _, shown, with_it = await run_ask(tmp_path, lines)
     monkeypatch.setattr(pricing, "is_installed", lambda: False)
     listing.cache_clear()
-    _, hidden, without_it = await asked(tmp_path, lines)
+    _, hidden, without_it = await run_ask(tmp_path, lines)
     listing.cache_clear()
     assert with_it == without_it
     assert len(with_it) == 2
@@ -131,15 +131,15 @@ async def test_requests_are_the_same_bytes_with_and_without_the_package(
 async def test_a_listed_window_is_displayed_but_triggers_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, preview, _ = await asked(tmp_path)
+    _, preview, _ = await run_ask(tmp_path)
     assert preview.window == listing("anthropic", CLAUDE, TODAY).window == 1_000_000
-    own = (await asked(tmp_path, "context = 5000"))[1]
+    own = (await run_ask(tmp_path, "context = 5000"))[1]
     assert own.window == 5000
     small = pricing.Listing(window=100)
     monkeypatch.setattr("actors.provider.pricing.listing", lambda *_: small)
-    assert not (await asked(tmp_path))[1].compacts
+    assert not (await run_ask(tmp_path))[1].compacts
     listed = Compaction(windows="listed", keep_turns=0, large_result_bytes=256)
-    assert (await asked(tmp_path, compaction=listed))[1].window == 100
+    assert (await run_ask(tmp_path, compaction=listed))[1].window == 100
 
 
 @pytest.mark.parametrize("by", ["file", "runtime"])
@@ -175,7 +175,7 @@ def test_the_windows_setting_has_two_values() -> None:
     ("provider", "model", "known"),
     [
         ("openai", "gpt-5.6-sol", True),  # in tiers
-        ("openai", "gpt-5.2", True),  # without a price for what is written to a cache
+        ("openai", "gpt-5.2", True),  # without a price for cache writes
         ("aws", "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", True),
         ("openai", "no-such-model", False),
         ("nobody", "gpt-5.2", False),

@@ -14,7 +14,7 @@ from actors.core.ledger import Ledger
 from actors.core.values.content import Message, ProviderState, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId, mint
 from actors.transcripts import encode, render
-from tests.core.wire_calls import read
+from tests.core.wire_calls import read_body
 from tests.generated.histories import READERS
 
 FORMS = {
@@ -56,7 +56,7 @@ def test_the_ids_of_foreign_calls_have_the_form_of_the_dialect(name: str, form: 
     rendered = render(History(conversation(FOREIGN)), Ledger(), dialect, binding=READERS[name])
     body = encode(rendered, model="m")
     assert check(body, dialect) == []
-    said = read(body)
+    said = read_body(body)
     calls = [each.id for each in said if each.kind == "call"]
     assert len(calls) == len(set(calls)) == len(FOREIGN)
     assert [call_id for call_id in calls if not re.fullmatch(form, call_id)] == []
@@ -93,6 +93,6 @@ def test_a_foreign_call_has_the_same_id_in_every_later_request(name: str, form: 
     seen = []
     for count in range(1, 4):
         rendered = render(History(conversation(ids[:count])), Ledger(), dialect, binding=READERS[name])
-        seen.append([each.id for each in read(encode(rendered, model="m")) if each.kind == "call"])
+        seen.append([each.id for each in read_body(encode(rendered, model="m")) if each.kind == "call"])
     assert seen == [seen[2][:1], seen[2][:2], seen[2]]
     assert all(re.fullmatch(form, call_id) for call_id in seen[2])

@@ -11,7 +11,7 @@ from actors.core.ledger import Ledger
 from actors.core.values.content import Block, Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.transcripts import encode, render
-from tests.core.wire_calls import read
+from tests.core.wire_calls import read_body
 from tests.generated.histories import READERS
 
 SIGNED = "c2lnbmF0dXJl"
@@ -35,7 +35,7 @@ OTHER = Binding("other", "other", "https://other.example", "", "m")
 every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
 
 
-def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
+def mixed_message(dialect: Dialect, maker: Binding) -> list[Message]:
     """Return a message of `maker` with thinking, text, a call, its result, more text and another call."""
     kind, data = SEALS.get(dialect.reasoning.carrier, ("signature", quote(SIGNED)))
     blocks: list[Block] = [
@@ -54,10 +54,12 @@ def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
 @every_dialect
 def test_thinking_text_calls_and_results_may_share_a_message(name: str, own: bool) -> None:
     dialect, reader = PROFILES[name], READERS[name]
-    rendered = render(History(mixed(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader)
+    rendered = render(
+        History(mixed_message(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader
+    )
     body = encode(rendered, model="m")
     assert check(body, dialect) == []
-    said = read(body)
+    said = read_body(body)
     calls, results = ([each for each in said if each.kind == kind] for kind in ("call", "result"))
     assert [call.content for call in calls] == [{"path": "a"}, {"path": "b"}]
     assert [result.id for result in results] == [call.id for call in calls]
@@ -74,7 +76,9 @@ def test_thinking_text_calls_and_results_may_share_a_message(name: str, own: boo
 @every_dialect
 def test_thinking_of_a_mixed_message_is_sent_or_counted_as_lost(name: str, own: bool) -> None:
     dialect, reader = PROFILES[name], READERS[name]
-    rendered = render(History(mixed(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader)
+    rendered = render(
+        History(mixed_message(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader
+    )
     sent = any(mark in encode(rendered, model="m") for mark in (b"a thought", SIGNED.encode()))
     assert sent != (dict(rendered.report.losses).get("thinking") == 1)
     assert own or not sent
@@ -95,7 +99,7 @@ def test_text_before_between_and_after_calls_is_sent_once_and_in_order(name: str
     ]
     body = encode(render(History(history), Ledger(), dialect, binding=reader), model="m")
     assert check(body, dialect) == []
-    said = [(each.kind, "call" if each.kind == "call" else each.content) for each in read(body)]
+    said = [(each.kind, "call" if each.kind == "call" else each.content) for each in read_body(body)]
     start, stop = said.index(("words", "go")), [kind for kind, _ in said].index("result")
     assert [content for _, content in said[start + 1 : stop]] == sent_as(dialect)
     assert [content for kind, content in said if kind == "result"] == ["Rca", "Rcb"]
@@ -106,6 +110,6 @@ def sent_as(dialect: Dialect) -> list[str]:
     """Return the order of texts and calls that the family can express."""
     if dialect.family == "openai_chat":  # text stands in one field, calls in another
         return ["alpha\n\nbeta\n\ngamma", "call", "call"]
-    if dialect.turns.calls_last:  # items behind a call would part it from its result (OAR-04)
+    if dialect.turns.calls_last:  # items after a call would separate it from its result (OAR-04)
         return ["alpha", "beta", "gamma", "call", "call"]
     return ["alpha", "call", "beta", "call", "gamma"]

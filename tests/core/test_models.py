@@ -26,12 +26,12 @@ HOSTS = {
 READ = ToolSpec("read", "Read a file.", Json(b'{"type":"object","properties":{}}'))
 
 
-def sent(name: str, **settings: Any) -> Request:  # Any: fields of Settings
+def sent_body(name: str, **settings: Any) -> Request:  # Any: fields of Settings
     return adapter(dialect(name)).request(Segments(), Settings(**settings))
 
 
 def body(name: str, **settings: Any) -> Any:  # Any: as above, and JSON
-    return json.loads(sent(name, **settings).body)
+    return json.loads(sent_body(name, **settings).body)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.sample[0])
@@ -111,7 +111,7 @@ def test_chat_completions_sends_the_effort_that_the_model_accepts_beside_tools(
     model: str, effort: str | None, tools: bool, expected: str | None, losses: tuple[str, ...]
 ) -> None:
     """Case chat-effort-and-tools: OAC-20."""
-    made = sent("openai_chat", model=model, effort=effort, tools=(READ,) if tools else ())
+    made = sent_body("openai_chat", model=model, effort=effort, tools=(READ,) if tools else ())
     assert json.loads(made.body).get("reasoning_effort") == expected
     assert made.losses == losses
 
@@ -119,7 +119,7 @@ def test_chat_completions_sends_the_effort_that_the_model_accepts_beside_tools(
 @pytest.mark.parametrize("model", ["gpt-6-astra", "gpt-6.1-sol", "gpt-7-nova"])
 def test_a_model_without_tools_on_chat_completions_names_the_responses_api(model: str) -> None:
     with pytest.raises(ConfigError, match=f"use openai_responses:{model}"):
-        sent("openai_chat", model=model, tools=(READ,))
+        sent_body("openai_chat", model=model, tools=(READ,))
     assert body("openai_chat", model=model)["model"] == model
     assert body("openai_responses", model=model, tools=(READ,), effort="max")["reasoning"] == {
         "effort": "max"
@@ -140,7 +140,7 @@ def test_a_model_without_tools_on_chat_completions_names_the_responses_api(model
 )
 def test_reasoning_models_are_sent_no_temperature(name: str, model: str, expected: float | None) -> None:
     """Case sampling-on-gpt-5: OAC-18."""
-    made = sent(name, model=model, temperature=0.2)
+    made = sent_body(name, model=model, temperature=0.2)
     assert json.loads(made.body).get("temperature") == expected
     assert made.losses == (() if expected else ("temperature",))
 
@@ -180,7 +180,7 @@ def test_reasoning_models_are_sent_no_temperature(name: str, model: str, expecte
 def test_thinking_off_is_sent_in_the_form_that_the_model_accepts(
     name: str, model: str, expected: dict[str, Any], losses: tuple[str, ...]
 ) -> None:
-    made = sent(name, model=model, thinking="off")
+    made = sent_body(name, model=model, thinking="off")
     keys = ("thinking", "output_config", "reasoning", "reasoning_effort", "generationConfig")
     found = json.loads(made.body)
     relevant = {key: found[key] for key in (*keys, "additionalModelRequestFields") if key in found}
@@ -207,7 +207,7 @@ def test_thinking_off_is_sent_in_the_form_that_the_model_accepts(
 def test_requested_thinking_is_sent_in_the_form_that_the_model_accepts(
     name: str, model: str, settings: dict[str, Any], expected: str | None, losses: tuple[str, ...]
 ) -> None:
-    made = sent(name, model=model, **settings)
+    made = sent_body(name, model=model, **settings)
     assert json.loads(made.body).get("thinking", {}).get("type") == expected
     assert made.losses == losses
 
@@ -225,7 +225,7 @@ def test_requested_thinking_is_sent_in_the_form_that_the_model_accepts(
 def test_an_effort_that_the_model_lacks_is_replaced_by_the_nearest(
     model: str, asked: str, sent_effort: str | None, losses: tuple[str, ...]
 ) -> None:
-    made = sent("openai_responses", model=model, effort=asked)
+    made = sent_body("openai_responses", model=model, effort=asked)
     assert json.loads(made.body).get("reasoning", {}).get("effort") == sent_effort
     assert made.losses == losses
 
@@ -241,7 +241,7 @@ def test_an_effort_that_the_model_lacks_is_replaced_by_the_nearest(
 def test_a_long_cache_is_requested_by_the_field_that_the_model_accepts(
     model: str, expected: dict[str, Any], losses: tuple[str, ...]
 ) -> None:
-    made = sent("openai_responses", model=model, cache="long")
+    made = sent_body("openai_responses", model=model, cache="long")
     found = json.loads(made.body)
     assert {key: value for key, value in found.items() if key.startswith("prompt_cache_")} == expected
     assert made.losses == losses
@@ -261,7 +261,7 @@ def test_a_long_cache_is_requested_by_the_field_that_the_model_accepts(
 def test_a_forced_tool_switches_off_thinking_that_excludes_it(
     name: str, model: str, choice: object, thinking: str | None
 ) -> None:
-    made = sent(name, model=model, tools=(READ,), tool_choice="required")
+    made = sent_body(name, model=model, tools=(READ,), tool_choice="required")
     found = json.loads(made.body)
     assert found.get("tool_choice") == choice
     assert found.get("thinking", {}).get("type") == thinking

@@ -15,32 +15,32 @@ from tests.adapters.template_files import DIRECTORY, WHY_SKIPPED
 MAKER = Binding("a", "m")
 
 
-def said(*texts: str) -> Message:
+def model_message(*texts: str) -> Message:
     return Message("assistant", [Text(text) for text in texts])
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
 def test_a_call_between_template_tokens_is_found_alone_and_within_other_text(raw: str) -> None:
     for text in (raw, f"I read it. {raw}", f"I read it.\n\n{raw}\n\nThat is it."):
-        assert content_cut(said(text), has_tools=True) == "unparsed"
-    assert content_cut(said(raw[:5], raw[5:]), has_tools=True) == "unparsed"
+        assert content_cut(model_message(text), has_tools=True) == "unparsed"
+    assert content_cut(model_message(raw[:5], raw[5:]), has_tools=True) == "unparsed"
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
 def test_call_text_is_an_answer_without_tools_or_next_to_a_call(raw: str) -> None:
-    assert content_cut(said(raw), has_tools=False) is None
+    assert content_cut(model_message(raw), has_tools=False) is None
     beside = Message("assistant", [Text(raw), ToolCall("c1", "read")])
     assert content_cut(beside, has_tools=True) is None
 
 
 @pytest.mark.parametrize("text", ABOUT_CALLS.values(), ids=ABOUT_CALLS)
 def test_an_answer_about_template_tokens_is_an_answer(text: str) -> None:
-    assert content_cut(said(text), has_tools=True) is None
+    assert content_cut(model_message(text), has_tools=True) is None
 
 
 def test_a_call_cut_after_its_first_token_is_found() -> None:
     for text in ("I read it. <tool_call>\n", "I read it. [TOOL_CALLS]"):
-        assert content_cut(said(text), has_tools=True) == "unparsed"
+        assert content_cut(model_message(text), has_tools=True) == "unparsed"
 
 
 def test_a_call_after_a_code_example_is_found() -> None:
@@ -61,17 +61,17 @@ def test_the_tokens_of_a_family_are_in_chat_templates(family: str) -> None:
 
 EMPTY = {
     "nothing": Message("assistant", []),
-    "an empty text": said(""),
-    "blanks": said(" \n\t", "\u00a0", "\u200b \ufeff"),
+    "an empty text": model_message(""),
+    "blanks": model_message(" \n\t", "\u00a0", "\u200b \ufeff"),
     "thoughts": Message("assistant", [Thinking("I could read.")]),
     "sealed thoughts": Message("assistant", [Thinking("", ProviderState("signature", quote("s"), MAKER))]),
     "thoughts and blanks": Message("assistant", [Thinking("I could read."), Text("\n\n")]),
     "a mark alone": Message(
         "assistant", [ProviderBlock("citations", ProviderState("mark", quote("[]"), MAKER))]
     ),
-    "thoughts in the text": said("<think>I could read.</think>\n"),
-    "thoughts without end": said("<think>I could"),
-    "thoughts of Magistral": said("[THINK]I could read.[/THINK]"),
+    "thoughts in the text": model_message("<think>I could read.</think>\n"),
+    "thoughts without end": model_message("<think>I could"),
+    "thoughts of Magistral": model_message("[THINK]I could read.[/THINK]"),
 }
 
 
@@ -96,12 +96,12 @@ TOKENS = {
 
 @pytest.mark.parametrize("text", TOKENS.values(), ids=TOKENS)
 def test_template_tokens_alone_are_no_answer_if_tools_are_declared(text: str) -> None:
-    assert content_cut(said(text), has_tools=True) == "empty"
-    assert content_cut(said(f"{text}It rains."), has_tools=True) is None
+    assert content_cut(model_message(text), has_tools=True) == "empty"
+    assert content_cut(model_message(f"{text}It rains."), has_tools=True) is None
 
 
 def test_a_requested_template_token_is_an_answer() -> None:
-    assert content_cut(said("<|im_end|>"), has_tools=False) is None
+    assert content_cut(model_message("<|im_end|>"), has_tools=False) is None
 
 
 CONTENT = {

@@ -60,7 +60,7 @@ def answers(said: History) -> dict[str, object]:
     return {item.call_id: None if item.completion is None else item.completion.content for item in known}
 
 
-# ---- whatever comes
+# ---- any input
 
 
 @pytest.mark.requirement("REQ-915-047", "PROMISE-1")
@@ -101,7 +101,7 @@ def test_render_rejects_anything_but_a_history(given: object) -> None:
     with pytest.raises(
         TranscriptError, match=r"render takes a History, not \w+; History\(messages\) makes one"
     ):
-        render(given, Ledger(), dialect("anthropic"))  # type: ignore[arg-type]  # what a type checker would not let pass
+        render(given, Ledger(), dialect("anthropic"))  # type: ignore[arg-type]  # rejected by type checkers
 
 
 def test_iterating_a_history_yields_results_after_their_calls() -> None:
@@ -115,7 +115,7 @@ def test_iterating_a_history_yields_results_after_their_calls() -> None:
     assert History(messages) != History([*messages[:2], human()])
 
 
-# ---- who said it
+# ---- roles
 
 
 @pytest.mark.requirement("REQ-915-047")
@@ -143,7 +143,7 @@ def test_text_in_a_tool_message_becomes_a_user_message() -> None:
 
 
 def test_an_unknown_role_becomes_the_user_and_is_reported() -> None:
-    said = History([Message("narrator", [Text("once")])])  # type: ignore[arg-type]  # what a host may hand over
+    said = History([Message("narrator", [Text("once")])])  # type: ignore[arg-type]  # possible input from a host
     assert said.since(0) == [human(Text("once"))]
     assert [finding.code for finding in said.report.findings] == ["unknown_speaker"]
 

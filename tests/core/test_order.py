@@ -13,7 +13,7 @@ from actors.core.render.order import move_calls_last
 from actors.core.values.content import Block, ProviderBlock, ProviderState, Thinking
 from actors.core.values.identity import Binding
 from actors.transcripts import History, check, dialect, encode, render
-from tests.core.session_log import cold, refused, text
+from tests.core.session_log import find_refusal, render_at_once, text
 from tests.generated.histories import READERS
 
 BOUND = tuple(name for name in READERS if dialect(name).reasoning.binding == "prefix")
@@ -28,7 +28,7 @@ def state(name: str, mark: str) -> str:
     return f'{{"type":"reasoning","id":"rs_{mark}","summary":[],"encrypted_content":"mark-{mark}"}}'
 
 
-def thought(name: str, mark: str) -> Thinking:
+def thinking(name: str, mark: str) -> Thinking:
     kind = "reasoning_item" if name == "openai_responses" else "signature"
     return Thinking("hm", ProviderState(kind, quote(state(name, mark)), READERS[name]))
 
@@ -39,24 +39,24 @@ def call(name: str, number: int, native: str | None = None, raw: str | None = No
     return ToolCall(f"c{number}", "read", {"p": 1}, native=seal, raw=raw)
 
 
-def said(name: str, *blocks: Block) -> list[Message]:
+def model_message(name: str, *blocks: Block) -> list[Message]:
     results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
     tail = Message("tool", results) if results else Message("user", [Text("And?")])
     return [Message("user", [Text("u")]), Message("assistant", blocks, origin=READERS[name]), tail]
 
 
-def sent(name: str, *blocks: Block, binding: Binding | None = None) -> tuple[list[str], Rendered]:
+def sent_marks(name: str, *blocks: Block, binding: Binding | None = None) -> tuple[list[str], Rendered]:
     """Return the marks of the sent reasoning in order, and the render."""
-    rendered = cold(said(name, *blocks), Ledger(), binding or READERS[name])
-    assert refused(rendered) is None
+    rendered = render_at_once(model_message(name, *blocks), Ledger(), binding or READERS[name])
+    assert find_refusal(rendered) is None
     marks = sorted("abc", key=lambda mark: text(rendered).find(f"mark-{mark}".encode()))
     return [mark for mark in marks if f"mark-{mark}".encode() in text(rendered)], rendered
 
 
 @every_bound
 def test_an_unchanged_message_keeps_all_reasoning_in_place(name: str) -> None:
-    blocks = (thought(name, "a"), Text("So."), thought(name, "b"), call(name, 1), thought(name, "c"))
-    found, rendered = sent(name, *blocks, call(name, 2))
+    blocks = (thinking(name, "a"), Text("So."), thinking(name, "b"), call(name, 1), thinking(name, "c"))
+    found, rendered = sent_marks(name, *blocks, call(name, 2))
     assert found == ["a", "b", "c"]
     assert rendered.report.losses == ()
     places = [text(rendered).find(part) for part in (b"mark-a", b"So.", b"mark-b", b"native_1", b"mark-c")]
@@ -74,8 +74,8 @@ def test_reasoning_after_unsendable_content_is_dropped_and_counted(name: str, ch
         "misnamed": (replace(call(name, 1), name="read file"),),
         "repeated": (call(name, 1, native="one"), call(name, 3, native="one")),
     }
-    blocks = (thought(name, "a"), *changed[change], thought(name, "b"), call(name, 2))
-    found, rendered = sent(name, *blocks)
+    blocks = (thinking(name, "a"), *changed[change], thinking(name, "b"), call(name, 2))
+    found, rendered = sent_marks(name, *blocks)
     assert found == ["a"]
     assert dict(rendered.report.losses)["thinking"] == 1
     assert b"native_2" in text(rendered)
@@ -83,16 +83,16 @@ def test_reasoning_after_unsendable_content_is_dropped_and_counted(name: str, ch
 
 @every_bound
 def test_losing_reasoning_in_one_message_affects_no_other_message(name: str) -> None:
-    first = said(name, thought(name, "a"), Text(" "), thought(name, "b"), Text("So."))
-    second = said(name, thought(name, "c"), call(name, 1))
-    rendered = cold([*first, *second], Ledger(), READERS[name])
-    assert refused(rendered) is None
+    first = model_message(name, thinking(name, "a"), Text(" "), thinking(name, "b"), Text("So."))
+    second = model_message(name, thinking(name, "c"), call(name, 1))
+    rendered = render_at_once([*first, *second], Ledger(), READERS[name])
+    assert find_refusal(rendered) is None
     assert [b"mark-%b" % mark in text(rendered) for mark in (b"a", b"b", b"c")] == [True, False, True]
 
 
 def test_text_moved_before_a_call_drops_the_reasoning_that_it_reorders() -> None:
     name = "openai_responses"
-    found, rendered = sent(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
+    found, rendered = sent_marks(name, thinking(name, "a"), call(name, 1), thinking(name, "b"), Text("So."))
     assert found == []
     assert dict(rendered.report.losses) == {"thinking": 2}
     assert text(rendered).find(b"So.") < text(rendered).find(b"native_1")
@@ -101,7 +101,7 @@ def test_text_moved_before_a_call_drops_the_reasoning_that_it_reorders() -> None
 def test_the_models_order_is_kept_if_text_may_follow_calls() -> None:
     name = "openai_responses"
     lenient = replace(OPENAI_RESPONSES, turns=ResponsesTurns())
-    messages = said(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
+    messages = model_message(name, thinking(name, "a"), call(name, 1), thinking(name, "b"), Text("So."))
     rendered = render(History(messages), Ledger(), lenient, binding=READERS[name])
     assert (rendered.report.losses, rendered.report.faults) == ((), ())
     places = [text(rendered).find(part) for part in (b"mark-a", b"native_1", b"mark-b", b"So.")]
@@ -112,9 +112,9 @@ def test_the_models_order_is_kept_if_text_may_follow_calls() -> None:
 def test_unbound_reasoning_moves_with_the_block_it_led_to() -> None:
     name = "openai_responses"
     free = replace(OPENAI_RESPONSES, reasoning=replace(OPENAI_RESPONSES.reasoning, binding="model"))
-    blocks: list[Block] = [thought(name, "a"), call(name, 1), thought(name, "b"), Text("So.")]
+    blocks: list[Block] = [thinking(name, "a"), call(name, 1), thinking(name, "b"), Text("So.")]
     assert move_calls_last(blocks) == [blocks[2], blocks[3], blocks[0], blocks[1]]
-    rendered = render(History(said(name, *blocks)), Ledger(), free, binding=READERS[name])
+    rendered = render(History(model_message(name, *blocks)), Ledger(), free, binding=READERS[name])
     assert rendered.report.losses == ()
     places = [text(rendered).find(part) for part in (b"mark-b", b"So.", b"mark-a", b"native_1")]
     assert places == sorted(places)
@@ -123,7 +123,7 @@ def test_unbound_reasoning_moves_with_the_block_it_led_to() -> None:
 def test_server_tool_blocks_after_a_call_move_before_it() -> None:
     name, item = "openai_responses", '{"type":"web_search_call","status":"completed","action":{}}'
     found = ProviderBlock("web_search_call", ProviderState("part", quote(item), READERS[name]))
-    _, rendered = sent(name, call(name, 1), found)
+    _, rendered = sent_marks(name, call(name, 1), found)
     places = [text(rendered).find(part) for part in (b"web_search_call", b"native_1")]
     assert -1 < places[0] < places[1]
 
@@ -131,7 +131,7 @@ def test_server_tool_blocks_after_a_call_move_before_it() -> None:
 def test_a_phase_marks_its_text_and_is_not_bound() -> None:
     name = "openai_responses"
     phase = Thinking("", ProviderState("phase", quote("commentary"), READERS[name]))
-    found, rendered = sent(name, Text(" "), thought(name, "a"), phase, Text("So."))
+    found, rendered = sent_marks(name, Text(" "), thinking(name, "a"), phase, Text("So."))
     assert found == []
     assert b'"phase":"commentary"' in text(rendered)
 
@@ -145,7 +145,7 @@ def test_calls_get_placeholder_reasoning_whichever_pass_dropped_their_own() -> N
         (bound, (Text("So."), Text(" "), Thinking("hm", seal), made)),  # its prefix is another now
         (trimmed, (made, Thinking("hm", seal))),  # nothing follows it
     ):
-        rendered = render(History(said("kimi", *blocks)), Ledger(), profile, binding=READERS["kimi"])
+        rendered = render(History(model_message("kimi", *blocks)), Ledger(), profile, binding=READERS["kimi"])
         assert rendered.report.faults == ()
         assert KIMI.reasoning.placeholder.encode() in text(rendered)
         assert dict(rendered.report.losses)["thinking"] == 1

@@ -168,4 +168,4 @@ def test_a_burst_that_is_served_in_part_leaves_room_for_what_was_served() -> Non
     places.record_answer()
     assert places.limit < 32.1
     places.record_crowding(0)
-    assert places.limit > 32  # a refusal beside which nobody is served tells nothing of how many may be
+    assert places.limit > 32  # a rejection without concurrent answers says nothing about the limit

@@ -8,7 +8,7 @@ from actors import Message, Text, ToolCall, ToolResult
 from actors.core.history.history import History
 from actors.core.normalize.pairing import CallPlace, ResultPlace, pair
 from actors.transcripts import Ledger, check, dialect, encode, from_wire, render
-from tests.core.recorded import Answer, Called, walked
+from tests.core.recorded import Answer, Called, record_walk
 
 
 def call(tool: str = "f", message: int = 0, key: str = "x", said: tuple[str, ...] = ()) -> CallPlace:
@@ -123,7 +123,7 @@ def test_parallel_calls_of_one_id_keep_their_own_results() -> None:
         Message("tool", [ToolResult("", "one"), ToolResult("", "two")]),
     ]
     for name in ("openai", "anthropic"):
-        said, _ = walked(history, dialect(name))
+        said, _ = record_walk(history, dialect(name))
         blocks = [block for _, each in said for block in each]
         calls = [block.id for block in blocks if isinstance(block, Called)]
         answers = {block.id: block.words for block in blocks if isinstance(block, Answer)}

@@ -12,8 +12,8 @@ from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
 from actors.transcripts import encode, render
 from tests.core.answers import Told
-from tests.core.answers import told as answers_in
-from tests.core.wire_calls import read
+from tests.core.answers import parse_results as answers_in
+from tests.core.wire_calls import read_body
 from tests.generated.histories import READERS
 
 every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
@@ -37,7 +37,7 @@ def results(*given: tuple[int, str]) -> Message:
     return Message("tool", [ToolResult(CallId(f"c{number}"), words) for number, words in given])
 
 
-def sent(name: str, messages: list[Message]) -> bytes:
+def sent_request(name: str, messages: list[Message]) -> bytes:
     rendered = render(History(messages), Ledger(), PROFILES[name], binding=READERS[name])
     body = encode(rendered, model="m")
     assert check(body, PROFILES[name]) == []
@@ -45,7 +45,7 @@ def sent(name: str, messages: list[Message]) -> bytes:
 
 
 def answers(name: str, messages: list[Message]) -> list[Told]:
-    return answers_in(sent(name, messages), PROFILES[name])
+    return answers_in(sent_request(name, messages), PROFILES[name])
 
 
 @pytest.mark.requirement("REQ-915-012", "PROMISE-2")
@@ -86,7 +86,7 @@ REPEATED = {
 @pytest.mark.parametrize("case", REPEATED)
 @every_dialect
 def test_the_first_of_several_results_for_a_call_is_sent(name: str, case: str) -> None:
-    body = sent(name, batch(*REPEATED[case], calls=2))
+    body = sent_request(name, batch(*REPEATED[case], calls=2))
     assert [answer.words for answer in answers_in(body, PROFILES[name])] == ["R1.", "R2."]
     assert b"R8." not in body
     assert b"R9." not in body
@@ -97,12 +97,12 @@ def test_the_first_of_several_results_for_a_call_is_sent(name: str, case: str) -
 def test_pairing_and_order_do_not_depend_on_arrival_order(name: str) -> None:
     given = [(1, "R1."), (2, "R2."), (3, "R3.")]
     bodies = {
-        sent(name, batch(*messages))
+        sent_request(name, batch(*messages))
         for order in permutations(given)
         for messages in ([results(*order)], [results(each) for each in order])
     }
     (body,) = bodies
-    said = [each for each in read(body) if each.kind != "words"]
+    said = [each for each in read_body(body) if each.kind != "words"]
     assert [each.kind for each in said] == ["call"] * 3 + ["result"] * 3 or (
         [each.kind for each in said] == ["call", "result"] * 3
     )

@@ -8,7 +8,7 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
-from tests.core.session_log import BINDINGS, cold, examples, text
+from tests.core.session_log import BINDINGS, examples, render_at_once, text
 from tests.generated.strategies import conversations
 
 CALL = Message("assistant", [ToolCall("c1", "read", {"a": 1})])
@@ -63,7 +63,7 @@ def test_any_result_with_content_is_a_completion() -> None:
     assert found is not None
     assert (found.completion, found.duplicates) == (part, (whole,))
     for binding in BINDINGS:
-        sent = cold([CALL, Message("tool", [part])], Ledger(), binding)
+        sent = render_at_once([CALL, Message("tool", [part])], Ledger(), binding)
         assert b"part" in text(sent)
         assert sent.report.synthetic == ()
 
@@ -109,7 +109,7 @@ def test_a_result_of_a_repeated_id_belongs_to_one_call_only() -> None:
     ledger = recover(messages)
     assert [item.completion is not None for item in ledger.interactions()] == [False, True]
     for binding in BINDINGS:
-        assert text(cold(messages, ledger, binding)).count(b"R1.") == 1
+        assert text(render_at_once(messages, ledger, binding)).count(b"R1.") == 1
 
 
 @examples(200)
@@ -119,4 +119,6 @@ def test_recovery_changes_only_the_reason_of_missing_results(
 ) -> None:
     messages, _ = conversation
     for binding in BINDINGS:
-        assert text(cold(messages, recover(messages), binding)) == text(cold(messages, Ledger(), binding))
+        assert text(render_at_once(messages, recover(messages), binding)) == text(
+            render_at_once(messages, Ledger(), binding)
+        )

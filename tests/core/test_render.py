@@ -31,8 +31,8 @@ from actors.core.values.content import (
 )
 from actors.core.values.identity import Binding, CallId
 from actors.testing.images import png_base64
-from tests.core.recorded import Answer, Called, Said, walked
-from tests.core.session_log import BINDINGS, cold, examples, refused, text
+from tests.core.recorded import Answer, Called, Said, record_walk
+from tests.core.session_log import BINDINGS, examples, find_refusal, render_at_once, text
 from tests.generated.histories import READERS
 from tests.generated.parts import REASONS
 from tests.generated.strategies import conversations
@@ -60,11 +60,11 @@ def answers(said: list[Said]) -> list[Answer]:
     return [block for _, blocks in said for block in blocks if isinstance(block, Answer)]
 
 
-def called(said: list[Said]) -> list[str]:
+def call_ids(said: list[Said]) -> list[str]:
     return [block.id for _, blocks in said for block in blocks if isinstance(block, Called)]
 
 
-# ---- one completion for each call, directly behind it
+# ---- one completion per call, directly after it
 
 
 @pytest.mark.requirement("REQ-915-006", "REQ-915-007", "REQ-915-008", "REQ-915-011")
@@ -74,7 +74,7 @@ def called(said: list[Said]) -> list[str]:
 def test_each_call_is_answered_once_directly_after_it_in_call_order(
     conversation: tuple[list[Message], Ledger], dialect: Dialect
 ) -> None:
-    said, report = walked(conversation[0], dialect, conversation[1], READERS[dialect.name])
+    said, report = record_walk(conversation[0], dialect, conversation[1], READERS[dialect.name])
     waiting: list[str] = []
     for role, blocks in said:
         made = [block.id for block in blocks if isinstance(block, Called)]
@@ -85,7 +85,7 @@ def test_each_call_is_answered_once_directly_after_it_in_call_order(
         assert len(made) <= 1 or dialect.turns.calls_together
         waiting = made
     assert waiting == []
-    assert tuple(called(said)) == report.emitted_calls == report.emitted_results
+    assert tuple(call_ids(said)) == report.emitted_calls == report.emitted_results
     assert len(report.calls) == len(report.emitted_calls)
 
 
@@ -93,7 +93,7 @@ def test_each_call_is_answered_once_directly_after_it_in_call_order(
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_synthetic_result_states_its_reason_neutrally(reason: Reason) -> None:
     ledger = Ledger([ToolCallRecord(CallId("c1"), "read", sealed=reason)])
-    said, report = walked([model(ONE)], ANTHROPIC, ledger)
+    said, report = record_walk([model(ONE)], ANTHROPIC, ledger)
     (answer,) = answers(said)
     assert (answer.words, answer.failed) == (SYNTHETIC[reason], False)
     assert report.synthetic == (("c1", reason),)
@@ -107,7 +107,7 @@ def test_the_reason_of_a_synthetic_result_comes_from_the_ledger() -> None:
     )
     ledger = ledger.apply(Cancelled(CallId("stopped"), "interrupted"))
     names = ("new", "begun", "stopped", "unheard_of")
-    _, report = walked([model(*(ToolCall(name, "r") for name in names))], ANTHROPIC, ledger)
+    _, report = record_walk([model(*(ToolCall(name, "r") for name in names))], ANTHROPIC, ledger)
     assert dict(report.synthetic) == {
         "new": "running",
         "begun": "running",
@@ -120,7 +120,9 @@ def test_the_reason_of_a_synthetic_result_comes_from_the_ledger() -> None:
 def test_blocks_between_calls_and_results_follow_the_group_in_order() -> None:
     stop, wait = human(Text("stop")), model(Text("wait"))
     first, second = ToolResult("c1", "a"), ToolResult("c2", "b")
-    said, _ = walked([human(), model(TWO, ONE), stop, tool(first), wait, tool(second), human()], OPENAI_CHAT)
+    said, _ = record_walk(
+        [human(), model(TWO, ONE), stop, tool(first), wait, tool(second), human()], OPENAI_CHAT
+    )
     words = [[getattr(block, "words", getattr(block, "json", b"")) for block in blocks] for _, blocks in said]
     assert words == [[b'"u"'], [b"{}", b"{}"], [b'"b"', b'"a"'], [b'"stop"'], [b'"wait"'], [b'"u"']]
 
@@ -136,7 +138,7 @@ def test_splitting_a_message_into_single_calls_changes_nothing_else(
 ) -> None:
     messages, ledger = conversation
     together, parted = (
-        walked(messages, LLAMA_CPP if whole else ONE_CALL, ledger)[0] for whole in (True, False)
+        record_walk(messages, LLAMA_CPP if whole else ONE_CALL, ledger)[0] for whole in (True, False)
     )
     for role in ("user", "assistant", "tool"):
         said, was = (
@@ -149,7 +151,7 @@ def test_splitting_a_message_into_single_calls_changes_nothing_else(
 
 
 def test_blocks_before_a_call_stay_with_that_call() -> None:
-    said, _ = walked([human(), model(Text("a"), ONE, Text("b"), TWO, Text("c"))], ONE_CALL)
+    said, _ = record_walk([human(), model(Text("a"), ONE, Text("b"), TWO, Text("c"))], ONE_CALL)
     texts = [
         [block.text for block in blocks if isinstance(block, Text)]
         for role, blocks in said
@@ -181,7 +183,7 @@ OWN = Thinking("own", ProviderState("signature", quote("c2ln"), CLAUDE))
 CALLED = (Called("toolu_ex25pqAajCB98As272zAIypy", "read"),)
 
 
-def thought(
+def rendered_blocks(
     message: Message,
     policy: ThinkingPolicy = "native",
     dialect: Dialect = ANTHROPIC,
@@ -189,13 +191,13 @@ def thought(
 ) -> list[object]:
     """Return the rendered blocks of a message."""
     reader = CLAUDE if dialect is ANTHROPIC else OPENAI
-    said, _ = walked([human(), message], dialect, reader=reader, policy=policy, state=state)
+    said, _ = record_walk([human(), message], dialect, reader=reader, policy=policy, state=state)
     return list(said[1][1])
 
 
 @pytest.mark.requirement("REQ-915-023")
 def test_native_thinking_is_sent_back_unchanged() -> None:
-    assert thought(model(OWN, Text("t"), ONE)) == [OWN, Text("t"), *CALLED]
+    assert rendered_blocks(model(OWN, Text("t"), ONE)) == [OWN, Text("t"), *CALLED]
 
 
 @pytest.mark.parametrize(
@@ -209,15 +211,15 @@ def test_native_thinking_is_sent_back_unchanged() -> None:
 )
 def test_foreign_thinking_is_not_sent(origin: Binding) -> None:
     foreign = Thinking("f", ProviderState("signature", quote("c2ln"), origin))
-    assert thought(model(foreign, Text("t"))) == [Text("t")]
-    assert thought(model(foreign, Text("t")), "text") == [Text("[Reasoning: f]"), Text("t")]
+    assert rendered_blocks(model(foreign, Text("t"))) == [Text("t")]
+    assert rendered_blocks(model(foreign, Text("t")), "text") == [Text("[Reasoning: f]"), Text("t")]
 
 
 @pytest.mark.requirement("REQ-915-024")
 def test_thinking_excluded_by_policy_or_by_the_dialect_is_not_sent() -> None:
-    assert thought(model(OWN, ONE), "drop") == [*CALLED]
+    assert rendered_blocks(model(OWN, ONE), "drop") == [*CALLED]
     seal = ProviderState("signature", quote("c2ln"), OPENAI)
-    (left,) = thought(model(Thinking("t", seal), ONE), dialect=OPENAI_CHAT)
+    (left,) = rendered_blocks(model(Thinking("t", seal), ONE), dialect=OPENAI_CHAT)
     assert isinstance(left, Called)
 
 
@@ -225,7 +227,9 @@ def test_thinking_excluded_by_policy_or_by_the_dialect_is_not_sent() -> None:
 def test_required_thinking_is_sent_with_calls_despite_the_policy(vendor: str) -> None:
     maker = READERS[vendor]
     own = Thinking("t", ProviderState("reasoning_content", quote("reasoning_content"), maker))
-    said, _ = walked([human(), model(own, ONE), model(own, Text("t"))], PROFILES[vendor], None, maker, "drop")
+    said, _ = record_walk(
+        [human(), model(own, ONE), model(own, Text("t"))], PROFILES[vendor], None, maker, "drop"
+    )
     with_call, without = (blocks for role, blocks in said if role == "assistant")
     expected = (own, Text("t")) if vendor == "deepseek" else (Text("t"),)
     assert (with_call[0], without) == (own, expected)
@@ -240,24 +244,24 @@ def test_required_thinking_is_sent_with_calls_despite_the_policy(vendor: str) ->
     ],
 )
 def test_thinking_without_a_seal_is_not_sent(block: Thinking) -> None:
-    assert thought(model(block, Text("t"))) == [Text("t")]
+    assert rendered_blocks(model(block, Text("t"))) == [Text("t")]
 
 
 def test_thinking_of_another_role_or_after_other_text_is_not_sent() -> None:
-    assert thought(human(OWN, Text("t"))) == [Text("t")]
-    assert thought(model(Text("t"), OWN, ONE)) == [Text("t"), *CALLED]
+    assert rendered_blocks(human(OWN, Text("t"))) == [Text("t")]
+    assert rendered_blocks(model(Text("t"), OWN, ONE)) == [Text("t"), *CALLED]
 
 
 def test_thinking_from_before_an_epoch_has_no_seal() -> None:
-    assert thought(model(OWN, ONE), state=RenderState(epoch_start=2)) == [*CALLED]
-    assert thought(model(OWN, ONE), "text", state=RenderState(epoch_start=2)) == [
+    assert rendered_blocks(model(OWN, ONE), state=RenderState(epoch_start=2)) == [*CALLED]
+    assert rendered_blocks(model(OWN, ONE), "text", state=RenderState(epoch_start=2)) == [
         Text("[Reasoning: own]"),
         *CALLED,
     ]
-    assert thought(model(OWN, ONE), state=RenderState(epoch_start=1)) == [OWN, *CALLED]
+    assert rendered_blocks(model(OWN, ONE), state=RenderState(epoch_start=1)) == [OWN, *CALLED]
 
 
-# ---- what the target can hold
+# ---- content supported by the target
 
 
 @every_dialect
@@ -270,7 +274,7 @@ def test_blank_texts_and_messages_of_blank_texts_are_omitted(dialect: Dialect, w
         model(Text(words)),
         human(Text("v"), Text(words)),
     ]
-    said, report = walked(messages, dialect)
+    said, report = record_walk(messages, dialect)
     texts = [
         block.text
         for _, blocks in said
@@ -284,7 +288,7 @@ def test_blank_texts_and_messages_of_blank_texts_are_omitted(dialect: Dialect, w
 
 @every_dialect
 def test_code_becomes_fenced_text_and_unsupported_media_a_note(dialect: Dialect) -> None:
-    said, _ = walked([human(), model(Code("x = 1", "py"), Media("image/png", PIXEL))], dialect)
+    said, _ = record_walk([human(), model(Code("x = 1", "py"), Media("image/png", PIXEL))], dialect)
     *_, code, note = said[1][1]
     assert code == Text("```py\nx = 1\n```")
     assert "image/png" in note.text
@@ -293,7 +297,7 @@ def test_code_becomes_fenced_text_and_unsupported_media_a_note(dialect: Dialect)
 @every_dialect
 def test_nonempty_media_stay_where_the_dialect_accepts_them(dialect: Dialect) -> None:
     image, document = Media("image/png", PIXEL), Media("application/pdf", "aGk=")
-    (message,), _ = walked([human(image, document, Media("image/png"))], dialect)
+    (message,), _ = record_walk([human(image, document, Media("image/png"))], dialect)
     kept = [block for block in message[1] if isinstance(block, Media)]
     held = {"image": image, "document": document}
     assert kept == [media for kind, media in held.items() if kind in dialect.media.user_kinds]
@@ -307,9 +311,9 @@ IMAGE, DOCUMENT, SOUND = (
 )
 
 
-def used(dialect: Dialect, *results: ToolResult) -> tuple[list[Answer], list[Said], Report]:
+def render_results(dialect: Dialect, *results: ToolResult) -> tuple[list[Answer], list[Said], Report]:
     """Return the results of two calls, and the blocks that follow them."""
-    said, report = walked([human(), model(ONE, TWO), tool(*results), human()], dialect)
+    said, report = record_walk([human(), model(ONE, TWO), tool(*results), human()], dialect)
     at = next(at for at, (_, blocks) in enumerate(said) if any(isinstance(block, Answer) for block in blocks))
     return answers(said), said[at + 1 :], report
 
@@ -319,7 +323,7 @@ def test_media_of_results_stay_inside_or_follow_all_results(dialect: Dialect) ->
     """Scenario 42: if a result cannot hold an image, its text announces that the image follows."""
     first = ToolResult("c1", "seen", media=[IMAGE, SOUND])
     second = ToolResult("c2", {"a": 1}, media=[DOCUMENT])
-    given_out, others, report = used(dialect, first, second)
+    given_out, others, report = render_results(dialect, first, second)
     held = [media for answer in given_out for media in answer.media]
     moved = [block for _, blocks in others for block in blocks if isinstance(block, Media)]
     assert held == [m for m in (IMAGE, DOCUMENT) if kind(m) in dialect.media.result_kinds]
@@ -337,7 +341,7 @@ def kind(media: Media) -> str:
 
 def test_media_after_the_results_have_the_numbers_that_results_mention() -> None:
     results = [ToolResult("c1", "a", media=[IMAGE]), ToolResult("c2", error="b", media=[IMAGE])]
-    given_out, (follow, _), _ = used(OPENAI_CHAT, *results)
+    given_out, (follow, _), _ = render_results(OPENAI_CHAT, *results)
     assert [(answer.words, answer.failed) for answer in given_out] == [
         (quote("a\n[Attachment 1, of type image/png, follows the tool results.]"), False),
         (quote("b\n[Attachment 2, of type image/png, follows the tool results.]"), True),
@@ -346,19 +350,19 @@ def test_media_after_the_results_have_the_numbers_that_results_mention() -> None
 
 
 def test_a_failed_result_is_text_and_its_media_follow() -> None:
-    (failed, _), (follow, _), _ = used(ANTHROPIC, ToolResult("c1", error="no", media=[IMAGE]))
+    (failed, _), (follow, _), _ = render_results(ANTHROPIC, ToolResult("c1", error="no", media=[IMAGE]))
     assert failed.media == ()
     assert IMAGE in follow[1]
 
 
 def test_blank_text_next_to_media_is_omitted() -> None:
-    (blank, _), _, _ = used(ANTHROPIC, ToolResult("c1", " \n", media=[IMAGE]))
+    (blank, _), _, _ = render_results(ANTHROPIC, ToolResult("c1", " \n", media=[IMAGE]))
     assert (blank.words, blank.media) == (b'""', (IMAGE,))
 
 
 def test_an_image_too_large_for_the_dialect_becomes_a_note() -> None:
     large = Media("image/png", "A" * 8 * 2**20)
-    (noted, _), _, report = used(ANTHROPIC, ToolResult("c1", "seen", media=[large]))
+    (noted, _), _, report = render_results(ANTHROPIC, ToolResult("c1", "seen", media=[large]))
     assert noted.media == ()
     assert b"stood here" in noted.words
     assert dict(report.losses) == {"media": 1}
@@ -370,52 +374,55 @@ def test_media_of_late_and_orphan_results_accompany_their_text(reader: Binding) 
         RequestSent(1, 1, reader, 0, 1, ((CallId("c1"), "lost"),)),
         Returned(CallId("c1"), quote("L"), (IMAGE,)),
     )
-    said = text(cold([human(), model(ONE), human()], ledger, reader)).decode()
+    said = text(render_at_once([human(), model(ONE), human()], ledger, reader)).decode()
     assert said.index("Late result") < said.index(PIXEL)
     said = text(
-        cold([human(), tool(ToolResult("gone", "R", media=[IMAGE])), human()], Ledger(), reader)
+        render_at_once([human(), tool(ToolResult("gone", "R", media=[IMAGE])), human()], Ledger(), reader)
     ).decode()
     assert said.index("without its call") < said.index(PIXEL)
 
 
 def test_media_follow_a_result_rendered_as_text() -> None:
     results = tool(ToolResult("c1", "x", media=[IMAGE]), ToolResult("c2", "y"))
-    said, _ = walked([human(), model(ONE, TWO), results], ANTHROPIC, state=RenderState(plain=True))
+    said, _ = record_walk([human(), model(ONE, TWO), results], ANTHROPIC, state=RenderState(plain=True))
     assert [type(block) for block in said[-1][1]] == [Text, Media, Text]
 
 
 def test_media_after_results_come_before_the_filler_and_user_message() -> None:
     strict = replace(OPENAI_CHAT, turns=replace(OPENAI_CHAT.turns, user_after_tool="filler"))
-    said, _ = walked([human(), model(ONE), tool(ToolResult("c1", "x", media=[IMAGE])), human()], strict)
+    said, _ = record_walk([human(), model(ONE), tool(ToolResult("c1", "x", media=[IMAGE])), human()], strict)
     assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant", "user", "user"]
 
 
 # ---- neighbours
 
 
-def told(dialect: Dialect, *messages: Message, last: str | None = None) -> list[Said]:
+def record_messages(dialect: Dialect, *messages: Message, last: str | None = None) -> list[Said]:
     state = RenderState(last_role="user" if last == "user" else None)
-    said, _ = walked(messages, dialect, reader=CLAUDE, state=state)
+    said, _ = record_walk(messages, dialect, reader=CLAUDE, state=state)
     return said
 
 
 def test_a_filler_opens_a_transcript_that_must_begin_with_the_user() -> None:
     filler = ("user", (Text(ANTHROPIC.turns.filler_first),))
-    assert told(ANTHROPIC, model(Text("t")), human())[0] == filler
-    assert told(ANTHROPIC, model(Text("t")), human(), last="user")[0][0] == "assistant"
-    assert told(OPENAI_CHAT, model(Text("t")), human())[0][0] == "assistant"
+    assert record_messages(ANTHROPIC, model(Text("t")), human())[0] == filler
+    assert record_messages(ANTHROPIC, model(Text("t")), human(), last="user")[0][0] == "assistant"
+    assert record_messages(OPENAI_CHAT, model(Text("t")), human())[0][0] == "assistant"
 
 
 @every_dialect
 def test_no_transcript_ends_with_a_model_message(dialect: Dialect) -> None:
-    assert told(dialect, human(), model(Text("t")))[-1] == ("user", (Text(dialect.turns.filler_last),))
-    assert told(dialect, human())[-1] == ("user", (Text("u"),))
-    assert told(dialect)[-1] == ("user", (Text(dialect.turns.filler_last),))
-    assert told(dialect, last="user") == []
+    assert record_messages(dialect, human(), model(Text("t")))[-1] == (
+        "user",
+        (Text(dialect.turns.filler_last),),
+    )
+    assert record_messages(dialect, human())[-1] == ("user", (Text("u"),))
+    assert record_messages(dialect)[-1] == ("user", (Text(dialect.turns.filler_last),))
+    assert record_messages(dialect, last="user") == []
 
 
 def test_thinking_opens_its_message_even_after_other_model_text() -> None:
-    said = told(ANTHROPIC, human(), model(Text("t")), model(OWN, Text("so")), human())
+    said = record_messages(ANTHROPIC, human(), model(Text("t")), model(OWN, Text("so")), human())
     assert [role for role, _ in said] == ["user", "assistant", "user", "assistant", "user"]
 
 
@@ -423,10 +430,10 @@ def test_thinking_opens_its_message_even_after_other_model_text() -> None:
 def test_every_generated_text_is_in_the_report() -> None:
     mistral, kimi = PROFILES["mistral"], PROFILES["kimi"]
     talk = [model(Text("t")), model(ONE), human(), model(Text("t"))]
-    assert dict(walked(talk, ANTHROPIC)[1].fillers) == {"first": 1, "last": 1}
-    assert dict(walked(talk, mistral)[1].fillers) == {"between": 1, "last": 1, "first": 1}
-    assert dict(walked(talk, kimi)[1].fillers) == {"thinking": 1, "last": 1}
-    assert walked([human(), model(Text("t")), human()], ANTHROPIC)[1].fillers == ()
+    assert dict(record_walk(talk, ANTHROPIC)[1].fillers) == {"first": 1, "last": 1}
+    assert dict(record_walk(talk, mistral)[1].fillers) == {"between": 1, "last": 1, "first": 1}
+    assert dict(record_walk(talk, kimi)[1].fillers) == {"thinking": 1, "last": 1}
+    assert record_walk([human(), model(Text("t")), human()], ANTHROPIC)[1].fillers == ()
 
 
 # ---- plain
@@ -436,7 +443,7 @@ def test_the_plain_render_keeps_text_and_describes_the_rest() -> None:
     call = ToolCall("c1", "read", {"a": 1})
     failed = ToolResult("c2", error={"why": "no"})
     messages = [human(), model(OWN, Text("t"), call, TWO), tool(ToolResult("c1", "x"), failed)]
-    said, report = walked(messages, ANTHROPIC, reader=CLAUDE, state=RenderState(plain=True))
+    said, report = record_walk(messages, ANTHROPIC, reader=CLAUDE, state=RenderState(plain=True))
     assert said == [
         ("user", (Text("u"),)),
         (
@@ -449,7 +456,7 @@ def test_the_plain_render_keeps_text_and_describes_the_rest() -> None:
     assert report.calls == ("c1", "c2")
 
 
-# ---- all of them
+# ---- all passes
 
 
 @pytest.mark.requirement("REQ-915-014", "REQ-915-015", "REQ-915-036")
@@ -469,8 +476,8 @@ def test_a_conversation_of_several_providers_renders_completely_for_each() -> No
         human(Text("go on")),
     ]
     for binding, native, foreign in ((CLAUDE, b"toolu_1", b"call_2"), (OPENAI, b"call_2", b"toolu_1")):
-        rendered = cold(messages, Ledger(), binding)
-        assert refused(rendered) is None
+        rendered = render_at_once(messages, Ledger(), binding)
+        assert find_refusal(rendered) is None
         sent = text(rendered)
         assert sent.count(native) == 2
         assert foreign not in sent

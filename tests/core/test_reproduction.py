@@ -19,17 +19,17 @@ CANARY = "my-secret-canary"
 TOOL = {"description": CANARY, "parameters": {"type": "object", "properties": {}}}
 
 
-def refused(body: Any, name: str, why: str = "no", rule: str | None = None) -> RedactedRequest:
+def reproduce_rejection(body: Any, name: str, why: str = "no", rule: str | None = None) -> RedactedRequest:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     report = Report(name, faults=(RenderingFault(why, rule=rule),))
     binding = Binding("a", name, "http://x", "", "m")
     return reproduce(Refusal("s", binding, "provider", why, raw, report), dialect(name))
 
 
-def whole(body: Any, name: str) -> RedactedRequest:
+def reproduce_without_fault(body: Any, name: str) -> RedactedRequest:
     """Return the reproduction without a known fault; with one, the expected structure would be omitted."""
     with patch("actors.core.lanes.reproduction.check", return_value=[]):
-        found = refused(body, name)
+        found = reproduce_rejection(body, name)
     assert not found.is_minimal
     return found
 
@@ -62,7 +62,7 @@ def chat(*, answered: bool) -> dict[str, Any]:
 def test_a_reproduction_keeps_only_the_fault() -> None:
     body = chat(answered=False)
     (wanted,) = {fault.rule for fault in check(json.dumps(body).encode(), dialect("openai_chat"))}
-    found = refused(body, "openai_chat", rule=wanted)
+    found = reproduce_rejection(body, "openai_chat", rule=wanted)
     assert found.is_minimal
     assert wanted in {fault.rule for fault in check(found.request, dialect("openai_chat"))}
     least = json.loads(found.request)
@@ -77,7 +77,7 @@ def test_a_reproduction_keeps_only_the_fault() -> None:
 
 def test_without_a_known_fault_the_complete_structure_is_kept() -> None:
     body = chat(answered=True)
-    found = refused(body, "openai_chat", why=f"messages.3: unexpected '{CANARY}' of call_1")
+    found = reproduce_rejection(body, "openai_chat", why=f"messages.3: unexpected '{CANARY}' of call_1")
     assert not found.is_minimal
     kept = json.loads(found.request)
     assert [message["role"] for message in kept["messages"]] == [m["role"] for m in body["messages"]]
@@ -98,12 +98,14 @@ SAID = st.recursive(
 @given(said=SAID, name=st.sampled_from(sorted(PROFILES)), key=st.sampled_from(["content", "args", "parts"]))
 def test_no_content_is_left_whatever_its_shape(said: Any, name: str, key: str) -> None:
     body = {"model": "m", "messages": [{"role": "user", key: said}], "input": {"a": said}, "contents": [said]}
-    assert CANARY not in whole(body, name).request.decode()
+    assert CANARY not in reproduce_without_fault(body, name).request.decode()
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff", b"{", b"[1e999]", b'"' + CANARY.encode()])
 def test_an_invalid_json_body_is_described_by_its_length(raw: bytes) -> None:
-    assert json.loads(refused(raw, "anthropic").request) == f"[{len(raw)} bytes that are not JSON]"
+    assert (
+        json.loads(reproduce_rejection(raw, "anthropic").request) == f"[{len(raw)} bytes that are not JSON]"
+    )
 
 
 def test_the_message_list_is_kept_although_arguments_share_its_key() -> None:
@@ -118,12 +120,12 @@ def test_the_message_list_is_kept_although_arguments_share_its_key() -> None:
         "model": "m",
         "input": [said, call, {"type": "function_call_output", "call_id": "x", "output": CANARY}],
     }
-    found = refused(body, "openai_responses")
+    found = reproduce_rejection(body, "openai_responses")
     (wanted, *_) = {fault.rule for fault in check(json.dumps(body).encode(), dialect("openai_responses"))}
     assert wanted
     assert found.is_minimal
     assert CANARY not in found.request.decode()
-    found = refused({**body, "input": [said]}, "openai_responses")
+    found = reproduce_rejection({**body, "input": [said]}, "openai_responses")
     kept = json.loads(found.request)["input"]
     assert kept == [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "[16 characters]"}]}
@@ -134,7 +136,7 @@ def test_the_message_list_is_kept_although_arguments_share_its_key() -> None:
 def test_arguments_that_are_objects_are_content(key: str) -> None:
     body = chat(answered=True)
     body["messages"][0][key] = {"name": CANARY, CANARY: [{"type": CANARY, "id": CANARY}, 4711]}
-    found = whole(body, "openai_chat")
+    found = reproduce_without_fault(body, "openai_chat")
     hidden = "[16 characters]"
     kept = json.loads(found.request)["messages"][0][key]
     assert kept == {"key_0": hidden, "key_1": [{"key_0": hidden, "key_1": hidden}, 0]}

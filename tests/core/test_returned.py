@@ -56,7 +56,7 @@ def test_nested_media_are_treated_as_data() -> None:
 class Liar:
     """An object whose `__class__` claims to be an attachment."""
 
-    @property  # type: ignore[misc]  # what a hostile object does
+    @property  # type: ignore[misc]  # a hostile object
     def __class__(self) -> type:
         raise RuntimeError
 
@@ -72,7 +72,7 @@ def test_a_value_whose_class_attribute_raises_is_ingested_as_usual() -> None:
         (Media("image/png", "aGk"), "image/png"),
         (Media("image/png"), "image/png"),
         (Media("image/png", PIXEL, "https://example.test"), "image/png"),
-        (Media("image/png", b"\x89PNG"), "not a text"),  # type: ignore[arg-type]  # what people pass
+        (Media("image/png", b"\x89PNG"), "not a text"),  # type: ignore[arg-type]  # a common mistake
         (Media(None, "aGk="), "not a text"),  # type: ignore[arg-type]  # likewise
         (Media("\ud800", "aGk="), "not a text"),
         (Media("image/png", "A" * (MAX_MEDIA_BYTES + 4)), "5242884 bytes"),

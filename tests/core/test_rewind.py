@@ -26,7 +26,7 @@ from actors.core.session.state import SessionState, opening
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import mint
 from actors.core.values.packed import pack
-from tests.core.session_log import Simulated, refused, rules, text
+from tests.core.session_log import Simulated, find_refusal, rules, text
 from tests.generated.histories import READERS
 
 CLAUDE, GPT = READERS["anthropic"], READERS["openai_chat"]
@@ -57,7 +57,7 @@ def session() -> Simulated:
     return made
 
 
-def said(state: SessionState) -> list[str]:
+def state_texts(state: SessionState) -> list[str]:
     return [message.text for message in state.history.since(0) if message.text]
 
 
@@ -66,13 +66,13 @@ def test_rewinding_removes_only_later_messages(session: Simulated) -> None:
     before = session.state
     session.write(Rewound(2))
     after = session.state
-    assert said(after) == ["Before.", "Question 1.", "Answer 1.", "Question 2.", "Answer 2."]
+    assert state_texts(after) == ["Before.", "Question 1.", "Answer 1.", "Question 2.", "Answer 2."]
     assert (after.turns, after.asks, after.calls) == (before.turns, before.asks, before.calls)
     assert after.ledger == before.ledger
     assert after.size < before.size
     assert after.asked_at <= after.history.length
     session.write(Rewound(0))
-    assert said(session.state) == ["Before."]  # what it was opened with is no turn's
+    assert state_texts(session.state) == ["Before."]  # the initial history belongs to no turn
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
@@ -81,7 +81,7 @@ def test_rewinding_starts_an_accepted_epoch_in_every_lane(session: Simulated) ->
     session.write(Rewound(2), AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     for binding in (CLAUDE, GPT):
         rendered = session.send(binding)
-        assert refused(rendered) is None
+        assert find_refusal(rendered) is None
         assert b"Answer 2." in text(rendered)
         assert not [word for word in (b"Answer 3.", b"Question 4.", b"REAL4") if word in text(rendered)]
     begun = [event for event in session.log if isinstance(event, EpochBegan)]
@@ -140,7 +140,7 @@ def test_a_summary_or_removed_range_is_no_place_to_rewind_to(session: Simulated)
         False,
     ]
     session.write(Rewound(3))
-    assert said(session.state) == ["Summary.", "Question 3.", "Answer 3."]
+    assert state_texts(session.state) == ["Summary.", "Question 3.", "Answer 3."]
     assert end_of(session.state.ends, 4) is None
     turn(session, 5)
     assert "3 or 5 is possible" in refusal(session.state.ends, 4, session.state.turns)

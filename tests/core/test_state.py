@@ -37,7 +37,7 @@ from actors.core.values.content import Message, ProviderState, Text, Thinking, T
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
 from tests.commands.at_scale import share
-from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
+from tests.core.session_log import BINDINGS, Simulated, rules, simulate, text
 from tests.generated.histories import READERS, history
 
 OPENAI, CLAUDE = BINDINGS[:2]
@@ -134,7 +134,7 @@ def test_a_lane_contains_the_history_at_the_time_of_its_request() -> None:
 @pytest.mark.requirement("PROMISE-3")
 def test_a_rebuild_may_pause_and_resume_anywhere() -> None:
     for seed in range(share(480)):
-        session = simulated(*history(seed), seed)
+        session = simulate(*history(seed), seed)
         state, lanes = SessionState(), Lanes(rules)
         for number, event in enumerate(session.log):
             if number == len(session.log) // 2:
@@ -153,7 +153,7 @@ def test_reading_a_log_renders_no_lane_until_one_is_requested() -> None:
         asked.append(binding)
         return rules(binding)
 
-    session = simulated(*history(3), 3)
+    session = simulate(*history(3), 3)
     state, lanes = rebuild(session.log, counted)
     assert (state, lanes.size, asked) == (session.state, 0, [])
     sent = [event.binding for event in session.log if isinstance(event, RequestSent)]
@@ -309,7 +309,7 @@ IMPORTED = (
 def test_a_state_is_not_tracked_by_the_garbage_collector() -> None:
     state = after(opening("s", "t", History(IMPORTED)), AskStarted(1, pack(ASKED)))
     assert len(state.ledger) == 1
-    gc.collect()  # what is a tuple of such things is no longer tracked then
+    gc.collect()  # stops tracking tuples of untracked values
     gc.collect()
     for kept in (state, state.history, state.history._packed, state.ledger):
         assert not gc.is_tracked(kept)

@@ -89,7 +89,7 @@ FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
 }
 
 
-def played(
+def play(
     conduct: Generator[Step, Outcome], outcomes: Iterator[Outcome]
 ) -> tuple[list[Step], CloseStep | None]:
     """Send the outcomes in order. Return the requested steps, and the end of the turn if it ended."""
@@ -110,7 +110,7 @@ def walks(depth: int, bounds: Bounds) -> Iterator[tuple[tuple[Outcome, ...], lis
     pending: list[tuple[Outcome, ...]] = [()]
     while pending:
         taken = pending.pop()
-        steps, ended = played(turn(bounds), iter(taken))
+        steps, ended = play(turn(bounds), iter(taken))
         if ended is None and len(taken) < depth:
             pending.extend((*taken, outcome) for outcome in POSSIBLE[type(steps[-1])])
         else:
@@ -123,10 +123,10 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
     count = 0
     for taken, steps, ended in walks(6, bounds):
         count += 1
-        assert_rewrites_as_it_was_refused(taken, steps)
-        assert_is_made_shorter_thrice_at_most(taken, steps)
-        assert_media_are_left_out_thrice_at_most(taken, steps)
-        assert_answers_without_content_are_tried_once_more(taken, steps)
+        assert_rewrites_follow_rejections(taken, steps)
+        assert_at_most_three_compactions(taken, steps)
+        assert_at_most_three_media_removals(taken, steps)
+        assert_one_retry_of_empty_answers(taken, steps)
         for before, after in pairwise(steps):
             assert isinstance(after, FOLLOWS[type(before)])
             if isinstance(after, RenderStep):  # a handoff counts once: where its results came in
@@ -134,11 +134,11 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
         if ended is None:
             continue
         assert [isinstance(step, CloseStep) for step in steps].count(True) == 1
-        assert_ended_as_it_was_told(taken, ended)
+        assert_end_matches_last_outcome(taken, ended)
     assert count > 20
 
 
-def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
+def assert_rewrites_follow_rejections(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
     """Check for at most one plain rewrite, preceded by one without old reasoning if that was rejected."""
     rewrites = [step.plain for step in steps if isinstance(step, RewriteStep) and not step.media]
     refusals = [outcome.reasoning for outcome in taken if isinstance(outcome, TranscriptRefused)]
@@ -146,7 +146,7 @@ def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[St
     assert rewrites == allowed[: len(refusals)]
 
 
-def assert_is_made_shorter_thrice_at_most(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
+def assert_at_most_three_compactions(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
     """Each time that a request is too long, up to the fourth; the first time as usual, and then more of it.
 
     An answer begins the count anew: the next request is another.
@@ -162,7 +162,7 @@ def assert_is_made_shorter_thrice_at_most(taken: tuple[Outcome, ...], steps: lis
     assert shrinks == expected
 
 
-def assert_media_are_left_out_thrice_at_most(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
+def assert_at_most_three_media_removals(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
     """The named attachments, and the third time all. An answer begins the count anew."""
     left_out = [step.media for step in steps if isinstance(step, RewriteStep) and step.media]
     expected, refused = list[tuple[str, ...]](), 0
@@ -175,7 +175,7 @@ def assert_media_are_left_out_thrice_at_most(taken: tuple[Outcome, ...], steps: 
     assert left_out == expected
 
 
-def has_run(taken: tuple[Outcome, ...]) -> bool:
+def has_completed_a_batch(taken: tuple[Outcome, ...]) -> bool:
     """Return True if a batch was completed."""
     return any(
         isinstance(outcome, CallsResolved)
@@ -184,7 +184,7 @@ def has_run(taken: tuple[Outcome, ...]) -> bool:
     )
 
 
-def assert_answers_without_content_are_tried_once_more(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
+def assert_one_retry_of_empty_answers(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
     """The second of two running ends the turn; what follows the first says by which of them it is."""
     answers = [(outcome, steps[at + 1]) for at, outcome in enumerate(taken) if isinstance(outcome, Answered)]
     was_lacking = False
@@ -199,7 +199,7 @@ def assert_answers_without_content_are_tried_once_more(taken: tuple[Outcome, ...
         was_lacking = is_lacking and (at == len(answers) - 1 or not isinstance(after, CloseStep))
 
 
-def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) -> None:
+def assert_end_matches_last_outcome(taken: tuple[Outcome, ...], ended: CloseStep) -> None:
     last = taken[-1]
     if isinstance(last, HandedOver):
         assert (ended.status, ended.handover) == (
@@ -214,7 +214,7 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
             MediaRefused: "failed",
             CompactionEnded: "failed",
         }[type(last)]
-        if isinstance(last, Answered) and last.cut == "empty" and not has_run(taken):
+        if isinstance(last, Answered) and last.cut == "empty" and not has_completed_a_batch(taken):
             status = "failed"
         assert (ended.status, ended.handover) == (status, None)
     assert ended.usage.output_tokens == sum(
@@ -228,7 +228,7 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
     assert ended.visible == any(isinstance(outcome, RequestFailed) and outcome.visible for outcome in taken)
 
 
-def endless(refused: int) -> Iterator[Outcome]:
+def endless_calls(refused: int) -> Iterator[Outcome]:
     """Yield outcomes of a model that never stops calling tools."""
     for _ in range(100):
         yield from (Ready(), Answered(CALLS, ONE), BatchOutcome(refused))
@@ -237,7 +237,7 @@ def endless(refused: int) -> Iterator[Outcome]:
 @pytest.mark.requirement("U-13")
 @pytest.mark.parametrize("rounds", [1, 2, 5, 25])
 def test_rounds_are_bounded_and_the_last_has_tools_disabled(rounds: int) -> None:
-    steps, ended = played(turn(Bounds(rounds)), endless(0))
+    steps, ended = play(turn(Bounds(rounds)), endless_calls(0))
     renders = [step for step in steps if isinstance(step, RenderStep)]
     assert [step.tools_off for step in renders] == [False] * (rounds - 1) + [True]
     assert [step.round for step in renders] == list(range(1, rounds + 1))
@@ -249,7 +249,7 @@ def test_rounds_are_bounded_and_the_last_has_tools_disabled(rounds: int) -> None
 @pytest.mark.requirement("U-06")
 @pytest.mark.parametrize("corrections", [1, 2, 3])
 def test_rounds_in_which_every_call_is_denied_are_bounded(corrections: int) -> None:
-    steps, _ = played(turn(Bounds(25, corrections)), endless(len(CALLS.calls)))
+    steps, _ = play(turn(Bounds(25, corrections)), endless_calls(len(CALLS.calls)))
     assert sum(isinstance(step, BatchStep) for step in steps) == corrections
     assert [step.tools_off for step in steps if isinstance(step, RenderStep)] == [False] * corrections + [
         True
@@ -263,14 +263,14 @@ def test_a_round_with_a_valid_call_resets_the_count() -> None:
         for refused in (2, 2, 1, 2, 2, 2)
         for outcome in (Ready(), Answered(CALLS, ONE), BatchOutcome(refused))
     ]
-    steps, _ = played(turn(Bounds(25, 3)), iter([*outcomes, Ready(), Answered(WORDS, ONE)]))
+    steps, _ = play(turn(Bounds(25, 3)), iter([*outcomes, Ready(), Answered(WORDS, ONE)]))
     assert sum(isinstance(step, BatchStep) for step in steps) == 6
     assert [step.tools_off for step in steps if isinstance(step, RenderStep)] == [False] * 6 + [True]
 
 
 def test_a_rejected_transcript_is_rewritten_once_per_turn() -> None:
     refused = TranscriptRefused("400")
-    steps, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), refused]))
+    steps, ended = play(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), refused]))
     assert [type(step) for step in steps] == [
         RenderStep,
         GenerateStep,
@@ -285,7 +285,7 @@ def test_a_rejected_transcript_is_rewritten_once_per_turn() -> None:
 
 def test_a_recovered_rejection_is_not_the_cause_of_a_cancelled_turn() -> None:
     refused = TranscriptRefused("400", cause=Cause("transcript", 400))
-    _, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), Stopped()]))
+    _, ended = play(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), Stopped()]))
     assert ended is not None
     assert (ended.status, ended.cause) == ("cancelled", None)
 
@@ -293,7 +293,7 @@ def test_a_recovered_rejection_is_not_the_cause_of_a_cancelled_turn() -> None:
 def test_rejected_reasoning_is_dropped_before_a_plain_render() -> None:
     refused = TranscriptRefused("400", reasoning=True)
     again = (Ready(), Ready(), refused)
-    steps, ended = played(turn(Bounds()), iter([Ready(), refused, *again, *again]))
+    steps, ended = play(turn(Bounds()), iter([Ready(), refused, *again, *again]))
     assert [step.plain for step in steps if isinstance(step, RewriteStep)] == [False, True]
     assert ended is not None
     assert ended.status == "failed"
@@ -310,7 +310,7 @@ def test_a_deferred_turn_resumes_at_its_step(
         *asked,
         BatchOutcome(2, external=CALLS.calls[:1], approvals=CALLS.calls[1:]),
     ]
-    steps, _ = played(turn(Bounds(25, 3)), iter(before))
+    steps, _ = play(turn(Bounds(25, 3)), iter(before))
     waited = steps[-1]
     assert isinstance(waited, AwaitStep)
     assert waited.calls == CALLS.calls
@@ -323,8 +323,8 @@ def test_a_deferred_turn_resumes_at_its_step(
         Ready(),
         Answered(WORDS, ONE),
     ]
-    whole, ended = played(turn(Bounds(25, 3)), iter([*before, *after]))
-    assert played(turn(Bounds(25, 3), waited), iter(after)) == (whole[len(steps) - 1 :], ended)
+    whole, ended = play(turn(Bounds(25, 3)), iter([*before, *after]))
+    assert play(turn(Bounds(25, 3), waited), iter(after)) == (whole[len(steps) - 1 :], ended)
     assert ended is not None
     assert (ended.rounds, ended.usage) == (4, Usage(4, 4))
     assert [step.tools_off for step in whole if isinstance(step, RenderStep)] == [False, False, False, True]
@@ -337,7 +337,7 @@ def test_a_turn_cancelled_while_deferred_counts_its_finished_rounds() -> None:
         BatchOutcome(external=CALLS.calls),
         Stopped(awaited=CALLS.calls),
     ]
-    _, ended = played(turn(Bounds()), iter(outcomes))
+    _, ended = play(turn(Bounds()), iter(outcomes))
     assert ended is not None
     assert (ended.status, ended.rounds, ended.awaited) == ("cancelled", 1, CALLS.calls)
 
@@ -370,7 +370,7 @@ def test_an_outcome_that_does_not_fit_the_step_is_a_programming_error(
         AwaitStep: (Ready(), Answered(CALLS, ONE), BatchOutcome(external=CALLS.calls)),
     }
     with pytest.raises(AssertionError):
-        played(turn(Bounds()), iter([*way[step], wrong]))
+        play(turn(Bounds()), iter([*way[step], wrong]))
 
 
 def test_named_rejected_media_are_replaced_and_all_media_the_third_time() -> None:
@@ -389,7 +389,7 @@ def test_named_rejected_media_are_replaced_and_all_media_the_third_time() -> Non
         Ready(),
         refused,
     ]
-    steps, ended = played(turn(Bounds()), iter(outcomes))
+    steps, ended = play(turn(Bounds()), iter(outcomes))
     left_out = [step.media for step in steps if isinstance(step, RewriteStep)]
     assert left_out == [("b",), ("a",), ("a", "b", "c")]
     assert not any(step.plain for step in steps if isinstance(step, RewriteStep))
@@ -407,7 +407,7 @@ def kinds(steps: list[Step]) -> list[str]:
 
 
 def test_a_second_empty_answer_fails_the_turn_and_allows_failover() -> None:
-    steps, ended = played(turn(Bounds()), iter([Ready(), EMPTY, Ready(), EMPTY]))
+    steps, ended = play(turn(Bounds()), iter([Ready(), EMPTY, Ready(), EMPTY]))
     assert [step.again != "" for step in steps if isinstance(step, RenderStep)] == [False, True]
     assert ended is not None
     assert (ended.status, ended.elsewhere, ended.visible, ended.rounds) == ("failed", True, False, 2)
@@ -416,7 +416,7 @@ def test_a_second_empty_answer_fails_the_turn_and_allows_failover() -> None:
 
 def test_a_second_empty_answer_after_tool_results_completes_the_turn() -> None:
     ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), BatchOutcome()]
-    steps, ended = played(turn(Bounds()), iter([*ran, Ready(), EMPTY, Ready(), Ready(), EMPTY]))
+    steps, ended = play(turn(Bounds()), iter([*ran, Ready(), EMPTY, Ready(), Ready(), EMPTY]))
     assert kinds(steps) == ["BatchStep", "InstructStep", "CloseStep"]
     assert ended is not None
     assert (ended.status, ended.why, ended.rounds) == ("complete", "", 3)
@@ -429,15 +429,15 @@ def test_a_resumed_turn_knows_its_tool_results() -> None:
         BatchOutcome(external=CALLS.calls),
         CallsResolved(),
     ]
-    steps, _ = played(turn(Bounds()), iter([*waited, Ready(), EMPTY]))
+    steps, _ = play(turn(Bounds()), iter([*waited, Ready(), EMPTY]))
     assert isinstance(steps[-1], InstructStep)
     step = steps[3]
     assert isinstance(step, AwaitStep)
-    assert played(turn(Bounds(), step), iter([CallsResolved(), Ready(), EMPTY]))[0] == steps[3:]
+    assert play(turn(Bounds(), step), iter([CallsResolved(), Ready(), EMPTY]))[0] == steps[3:]
 
 
 def test_a_second_unparsed_call_completes_the_turn() -> None:
-    steps, ended = played(turn(Bounds()), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED]))
+    steps, ended = play(turn(Bounds()), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED]))
     assert kinds(steps) == ["InstructStep", "CloseStep"]
     assert ended is not None
     assert (ended.status, ended.message) == ("complete", WORDS)
@@ -445,14 +445,14 @@ def test_a_second_unparsed_call_completes_the_turn() -> None:
 
 def test_an_answer_with_calls_resets_the_count_of_empty_answers() -> None:
     ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), BatchOutcome()]
-    steps, _ = played(
+    steps, _ = play(
         turn(Bounds()), iter([Ready(), EMPTY, *ran, Ready(), EMPTY, Ready(), *ran, Ready(), UNPARSED])
     )
     assert kinds(steps) == ["BatchStep", "InstructStep", "BatchStep", "InstructStep"]
 
 
 def test_the_retry_of_an_empty_answer_may_exceed_the_round_limit() -> None:
-    steps, ended = played(turn(Bounds(max_rounds=1)), iter([Ready(), EMPTY, Ready(), Answered(WORDS, ONE)]))
+    steps, ended = play(turn(Bounds(max_rounds=1)), iter([Ready(), EMPTY, Ready(), Answered(WORDS, ONE)]))
     assert [(step.round, step.tools_off) for step in steps if isinstance(step, RenderStep)] == [
         (1, True),
         (2, True),
@@ -463,14 +463,14 @@ def test_the_retry_of_an_empty_answer_may_exceed_the_round_limit() -> None:
 
 def test_with_tools_off_the_model_is_instructed_to_answer_with_text() -> None:
     for rounds, says in ((1, "No tool can be called any more"), (2, "Call a tool")):
-        steps, _ = played(turn(Bounds(max_rounds=rounds)), iter([Ready(), UNPARSED]))
+        steps, _ = play(turn(Bounds(max_rounds=rounds)), iter([Ready(), UNPARSED]))
         told = steps[-1]
         assert isinstance(told, InstructStep)
         assert says in told.words
 
 
 def test_an_empty_structured_answer_is_retried_before_it_is_corrected() -> None:
-    steps, ended = played(
+    steps, ended = play(
         turn(Bounds(form=True, max_corrections=1)),
         iter(
             [
@@ -492,7 +492,7 @@ def test_an_empty_structured_answer_is_retried_before_it_is_corrected() -> None:
 
 
 def test_a_call_as_text_is_never_parsed_as_a_structured_answer() -> None:
-    steps, ended = played(
+    steps, ended = play(
         turn(Bounds(form=True, max_corrections=1)), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED])
     )
     assert kinds(steps) == ["InstructStep", "CloseStep"]

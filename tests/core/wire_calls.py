@@ -15,7 +15,7 @@ class Said(NamedTuple):
     content: Json
 
 
-def read(body: bytes) -> list[Said]:
+def read_body(body: bytes) -> list[Said]:
     """Return the calls, results and texts of a body in order."""
     request = json.loads(body)
     messages = next(request[key] for key in ("messages", "input", "contents") if key in request)

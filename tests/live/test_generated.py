@@ -24,7 +24,7 @@ from tests.live.conversation import Live
 from tests.live.servers import HISTORIES, KINDS, VARIABLES, Host
 from tests.scenarios.canon import canonical
 from tests.scenarios.naive import Asked
-from tests.scenarios.script import read
+from tests.scenarios.script import parse_script
 from tests.scenarios.table import SCENARIOS
 
 pytestmark = [
@@ -43,7 +43,7 @@ async def test_a_real_server_accepts_every_scenario(host: Host, kind: Kind) -> N
     requests = (
         (
             f"{scenario.number}.{at}-{form}",
-            one_token_request(live, *canonical(read(case.script), asked, form, case.remembered)),
+            one_token_request(live, *canonical(parse_script(case.script), asked, form, case.remembered)),
         )
         for scenario in SCENARIOS
         for at, case in enumerate(scenario.cases, 1)

@@ -48,7 +48,7 @@ READ = {
 LATEST = AnthropicSettings(AnthropicProfile(sampling=False))
 
 
-def closed(**properties: Any) -> Json:  # any schema may be under test
+def object_of(**properties: Any) -> Json:  # any schema may be under test
     return {
         "type": "object",
         "properties": properties,
@@ -57,28 +57,31 @@ def closed(**properties: Any) -> Json:  # any schema may be under test
     }
 
 
-GOOD = closed(a=TEXT)
+GOOD = object_of(a=TEXT)
 
-# ---- OpenAI: what a strict schema may say, by where it stands
+# ---- OpenAI: strict schemas, by position
 
 MISSING = (
     "In context=('properties', 'a'), 'required' is required to be supplied and to be an array including every key in "
     "properties. Missing 'b'."
 )
-ONE, TWO = closed(name=TEXT, x=TEXT), closed(name=TEXT, y=TEXT)
-CAT, DOG = closed(kind={"const": "cat", "type": "string"}), closed(kind={"const": "dog", "type": "string"})
+ONE, TWO = object_of(name=TEXT, x=TEXT), object_of(name=TEXT, y=TEXT)
+CAT, DOG = (
+    object_of(kind={"const": "cat", "type": "string"}),
+    object_of(kind={"const": "dog", "type": "string"}),
+)
 
 
-def nested(levels: int) -> Json:
+def nest(levels: int) -> Json:
     made = GOOD
     for _ in range(levels - 1):
-        made = closed(a=made)
+        made = object_of(a=made)
     return made
 
 
 LOOP = {
-    **closed(a={"$ref": "#/$defs/A"}),
-    "$defs": {"A": closed(next={"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]})},
+    **object_of(a={"$ref": "#/$defs/A"}),
+    "$defs": {"A": object_of(next={"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]})},
 }
 STRICT: tuple[tuple[str, Json, Json], ...] = (
     ("schema must be a JSON Schema of 'type: \"object\"', got 'type: \"array\"'.", {"type": "array"}, GOOD),
@@ -88,40 +91,52 @@ STRICT: tuple[tuple[str, Json, Json], ...] = (
         {**GOOD, "additionalProperties": True},
         GOOD,
     ),
-    (MISSING, closed(a={**closed(b=TEXT), "required": []}), closed(a=closed(b=TEXT))),
+    (MISSING, object_of(a={**object_of(b=TEXT), "required": []}), object_of(a=object_of(b=TEXT))),
     ("Extra required key 'b' supplied.", {**GOOD, "required": ["a", "b"]}, GOOD),
-    ("object schema missing properties.", closed(a={"type": "object", "additionalProperties": False}), GOOD),
+    (
+        "object schema missing properties.",
+        object_of(a={"type": "object", "additionalProperties": False}),
+        GOOD,
+    ),
     (
         "In context=('properties', 'a'), schema must have a 'type' key.",
-        closed(a={}),
-        closed(a={"anyOf": [TEXT]}),
+        object_of(a={}),
+        object_of(a={"anyOf": [TEXT]}),
     ),
-    ("schema must have a 'type' key.", closed(a={"enum": ["x", 1]}), closed(a={"enum": ["x"], **TEXT})),
-    ("array schema missing items.", closed(a={"type": "array"}), closed(a={"type": "array", "items": TEXT})),
+    ("schema must have a 'type' key.", object_of(a={"enum": ["x", 1]}), object_of(a={"enum": ["x"], **TEXT})),
+    (
+        "array schema missing items.",
+        object_of(a={"type": "array"}),
+        object_of(a={"type": "array", "items": TEXT}),
+    ),
     (
         "'uri' is not a valid format.",
-        closed(a={**TEXT, "format": "uri"}),
-        closed(a={**TEXT, "format": "date"}),
+        object_of(a={**TEXT, "format": "uri"}),
+        object_of(a={**TEXT, "format": "date"}),
     ),
-    ("'default' is not permitted.", closed(a={**TEXT, "default": "x"}), closed(a={**TEXT, "pattern": "x"})),
+    (
+        "'default' is not permitted.",
+        object_of(a={**TEXT, "default": "x"}),
+        object_of(a={**TEXT, "pattern": "x"}),
+    ),
     (
         "'maxLength' is not permitted.",
-        closed(a={**TEXT, "maxLength": 2}),
-        closed(a={"type": "integer", "maximum": 2}),
+        object_of(a={**TEXT, "maxLength": 2}),
+        object_of(a={"type": "integer", "maximum": 2}),
     ),
-    ("'oneOf' is not permitted.", closed(a={"oneOf": [TEXT]}), closed(a={"anyOf": [TEXT]})),
+    ("'oneOf' is not permitted.", object_of(a={"oneOf": [TEXT]}), object_of(a={"anyOf": [TEXT]})),
     (
         "$ref cannot have keywords {'description'}.",
-        {**closed(a={"$ref": "#/$defs/A", "description": "d"}), "$defs": {"A": GOOD}},
+        {**object_of(a={"$ref": "#/$defs/A", "description": "d"}), "$defs": {"A": GOOD}},
         LOOP,
     ),
-    ("reference can only point to definitions", closed(a={"$ref": "#/$defs/B"}), LOOP),
+    ("reference can only point to definitions", object_of(a={"$ref": "#/$defs/B"}), LOOP),
     ("In context=('$defs', 'A'), ", {**LOOP, "$defs": {"A": {"type": "object"}}}, LOOP),
-    ("11 levels of nesting exceeds limit of 10.", nested(11), nested(10)),
+    ("11 levels of nesting exceeds limit of 10.", nest(11), nest(10)),
     (
         "1001 enum values exceeds limit of 1000.",
-        closed(a={**TEXT, "enum": [str(n) for n in range(1001)]}),
-        closed(a={**TEXT, "enum": [str(n) for n in range(1000)]}),
+        object_of(a={**TEXT, "enum": [str(n) for n in range(1001)]}),
+        object_of(a={**TEXT, "enum": [str(n) for n in range(1000)]}),
     ),
 )
 
@@ -130,15 +145,17 @@ def chat(form: Json, **more: Any) -> Json:  # any key may be under test
     return {"model": "m", "messages": [{"role": "user", "content": "u"}], "response_format": form, **more}
 
 
-def named(schema: Any, *, strict: Any = True, name: Any = "answer") -> Json:  # anything may be under test
+def json_schema(
+    schema: Any, *, strict: Any = True, name: Any = "answer"
+) -> Json:  # anything may be under test
     return {"name": name, "schema": schema, "strict": strict}
 
 
-def schemed(schema: Any, **more: Any) -> Json:  # as above
-    return chat({"type": "json_schema", "json_schema": named(schema, **more)})
+def in_chat(schema: Any, **more: Any) -> Json:  # as above
+    return chat({"type": "json_schema", "json_schema": json_schema(schema, **more)})
 
 
-def asked(**more: Any) -> Json:  # as above
+def chat_settings(**more: Any) -> Json:  # as above
     return {key: value for key, value in chat({}, **more).items() if key != "response_format"}
 
 
@@ -146,22 +163,26 @@ def responses(form: Json, **more: Any) -> Json:  # as above
     return {"model": "m", "input": [{"role": "user", "content": "u"}], "text": {"format": form}, **more}
 
 
-def formed(schema: Any, **more: Any) -> Json:  # as above
-    return responses({"type": "json_schema", **named(schema, **more)})
+def in_responses(schema: Any, **more: Any) -> Json:  # as above
+    return responses({"type": "json_schema", **json_schema(schema, **more)})
 
 
 def _openai() -> Iterator[Row]:
     for message, refused, accepted in STRICT:
-        yield row("openai_chat", "OAC-S13", message, schemed(refused), schemed(accepted))
-        yield row("openai_responses", "OAR-S14", message, formed(refused), formed(accepted))
+        yield row("openai_chat", "OAC-S13", message, in_chat(refused), in_chat(accepted))
+        yield row("openai_responses", "OAR-S14", message, in_responses(refused), in_responses(accepted))
     alike = "Objects provided via 'anyOf' must not share identical first keys."
-    same, apart = closed(a={"anyOf": [ONE, TWO]}), closed(a={"anyOf": [CAT, DOG]})
-    yield row("openai_chat", "OAC-S13", alike, schemed(same), schemed(apart), hosted=False)
-    yield row("openai_responses", "OAR-S14", alike, formed(same), formed(apart), hosted=False)
+    same, apart = object_of(a={"anyOf": [ONE, TWO]}), object_of(a={"anyOf": [CAT, DOG]})
+    yield row("openai_chat", "OAC-S13", alike, in_chat(same), in_chat(apart), hosted=False)
+    yield row("openai_responses", "OAR-S14", alike, in_responses(same), in_responses(apart), hosted=False)
     listed = {"type": "array", "items": TEXT}
-    yield row("openai_chat", "OAC-S13", "got 'type: \"array\"'", schemed(listed, strict=False), schemed(GOOD))
+    yield row("openai_chat", "OAC-S13", "got 'type: \"array\"'", in_chat(listed, strict=False), in_chat(GOOD))
     yield row(
-        "openai_responses", "OAR-S14", "got 'type: \"array\"'", formed(listed, strict=False), formed(GOOD)
+        "openai_responses",
+        "OAR-S14",
+        "got 'type: \"array\"'",
+        in_responses(listed, strict=False),
+        in_responses(GOOD),
     )
     strict = {"name": "read", "parameters": {"type": "object"}, "strict": True}
     taken = {"name": "read", "parameters": GOOD, "strict": True}
@@ -169,8 +190,8 @@ def _openai() -> Iterator[Row]:
         "openai_chat",
         "OAC-11",
         "'additionalProperties' is required",
-        asked(tools=[{"type": "function", "function": strict}]),
-        asked(tools=[{"type": "function", "function": taken}]),
+        chat_settings(tools=[{"type": "function", "function": strict}]),
+        chat_settings(tools=[{"type": "function", "function": taken}]),
     )
     yield row(
         "openai_responses",
@@ -189,28 +210,28 @@ def _values() -> Iterator[Row]:
     plain = chat({"type": "text"})
     yield row("openai_chat", "OAC-06", "Invalid value: 'xml'.", chat({"type": "xml"}), plain)
     yield row("openai_chat", "OAC-07", "'response_format.json_schema'", chat({"type": "json_schema"}), plain)
-    yield row("openai_chat", "OAC-S06", "does not match pattern", schemed(GOOD, name="a b"), schemed(GOOD))
+    yield row("openai_chat", "OAC-S06", "does not match pattern", in_chat(GOOD, name="a b"), in_chat(GOOD))
     yield row(
-        "openai_chat", "OAC-10", "string too long", schemed(GOOD, name="a" * 65), schemed(GOOD, name="a" * 64)
+        "openai_chat", "OAC-10", "string too long", in_chat(GOOD, name="a" * 65), in_chat(GOOD, name="a" * 64)
     )
     yield row(
-        "openai_chat", "OAC-05", "expected a boolean", schemed(GOOD, strict="yes"), schemed(GOOD, strict=None)
+        "openai_chat", "OAC-05", "expected a boolean", in_chat(GOOD, strict="yes"), in_chat(GOOD, strict=None)
     )
     yield row("openai_chat", "OAC-12", "'response_format.z'", chat({"type": "text", "z": 1}), plain)
     yield row(
         "openai_chat",
         "OAC-06",
         "Invalid value: 'ultra'.",
-        asked(reasoning_effort="ultra"),
-        asked(reasoning_effort="xhigh"),
+        chat_settings(reasoning_effort="ultra"),
+        chat_settings(reasoning_effort="xhigh"),
     )
-    yield row("openai_chat", "OAC-05", "'stop[0]'", asked(stop=[1]), asked(stop=["a"]))
+    yield row("openai_chat", "OAC-05", "'stop[0]'", chat_settings(stop=[1]), chat_settings(stop=["a"]))
     yield row(
         "openai_chat",
         "OAC-S15",
         "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
-        asked(max_tokens=9, max_completion_tokens=9),
-        asked(max_completion_tokens=9),
+        chat_settings(max_tokens=9, max_completion_tokens=9),
+        chat_settings(max_completion_tokens=9),
     )
     words = {"openai_chat": "OAC-S14", "groq": "OAC-S14", "qwen": "QWN-06", "deepseek": "DSK-11"}
     for dialect, rule in words.items():
@@ -220,18 +241,34 @@ def _values() -> Iterator[Row]:
     said = responses(form, input=[{"role": "user", "content": "json"}])
     yield row("openai_responses", "OAR-S15", JSON_WORD, responses(form), said)
     yield row(
-        "openai_responses", "OAR-S04", "Invalid value: 'xml'.", responses({"type": "xml"}), formed(GOOD)
+        "openai_responses", "OAR-S04", "Invalid value: 'xml'.", responses({"type": "xml"}), in_responses(GOOD)
     )
     yield row(
-        "openai_responses", "OAR-S02", "'text.format.name'", responses({"type": "json_schema"}), formed(GOOD)
+        "openai_responses",
+        "OAR-S02",
+        "'text.format.name'",
+        responses({"type": "json_schema"}),
+        in_responses(GOOD),
     )
-    yield row("openai_responses", "OAR-S05", "does not match", formed(GOOD, name="a b"), formed(GOOD))
-    yield row("openai_responses", "OAR-S07", "string too long", formed(GOOD, name="a" * 65), formed(GOOD))
     yield row(
-        "openai_responses", "OAR-S03", "'text.format.z'", responses({"type": "text", "z": 1}), formed(GOOD)
+        "openai_responses", "OAR-S05", "does not match", in_responses(GOOD, name="a b"), in_responses(GOOD)
+    )
+    yield row(
+        "openai_responses",
+        "OAR-S07",
+        "string too long",
+        in_responses(GOOD, name="a" * 65),
+        in_responses(GOOD),
+    )
+    yield row(
+        "openai_responses",
+        "OAR-S03",
+        "'text.format.z'",
+        responses({"type": "text", "z": 1}),
+        in_responses(GOOD),
     )
     loud = {"text": {"verbosity": "loud"}}
-    yield row("openai_responses", "OAR-S04", "'loud'", responses({}, **loud), formed(GOOD))
+    yield row("openai_responses", "OAR-S04", "'loud'", responses({}, **loud), in_responses(GOOD))
 
 
 def _vendors() -> Iterator[Row]:
@@ -240,32 +277,32 @@ def _vendors() -> Iterator[Row]:
         "deepseek",
         "DSK-10",
         "This response_format type is unavailable now",
-        schemed(GOOD),
+        in_chat(GOOD),
         chat({"type": "text"}),
     )
     yield row(
         "groq",
         "GRQ-04",
         "json mode cannot be combined with tool/function calling",
-        {**schemed(GOOD), "tools": [tool]},
-        schemed(GOOD),
+        {**in_chat(GOOD), "tools": [tool]},
+        in_chat(GOOD),
     )
     yield row(
-        "groq", "GRQ-05", "does not support streaming", {**schemed(GOOD), "stream": True}, schemed(GOOD)
+        "groq", "GRQ-05", "does not support streaming", {**in_chat(GOOD), "stream": True}, in_chat(GOOD)
     )
     yield row(
         "groq",
         "GRQ-06",
         "'default' is not permitted",
-        schemed(closed(a={**TEXT, "default": ""})),
-        schemed(GOOD),
+        in_chat(object_of(a={**TEXT, "default": ""})),
+        in_chat(GOOD),
     )
-    open_pattern, whole = closed(a={**TEXT, "pattern": "x"}), closed(a={**TEXT, "pattern": "^x$"})
-    yield row("llama_cpp", "LCP-14", "Pattern must start with '^'", schemed(open_pattern), schemed(whole))
-    yield row("ollama", "OLL-04", "invalid JSON schema in format", schemed(open_pattern), schemed(whole))
+    open_pattern, whole = object_of(a={**TEXT, "pattern": "x"}), object_of(a={**TEXT, "pattern": "^x$"})
+    yield row("llama_cpp", "LCP-14", "Pattern must start with '^'", in_chat(open_pattern), in_chat(whole))
+    yield row("ollama", "OLL-04", "invalid JSON schema in format", in_chat(open_pattern), in_chat(whole))
 
 
-# ---- Anthropic, and Bedrock in front of it
+# ---- Anthropic, also through Bedrock
 
 
 def anthropic(**more: Any) -> Json:  # any key may be under test
@@ -277,11 +314,11 @@ def answering(schema: Any) -> Json:  # any schema may be under test
 
 
 def optional(count: int) -> Json:
-    return {**closed(**{f"f{n}": TEXT for n in range(count)}), "required": []}
+    return {**object_of(**{f"f{n}": TEXT for n in range(count)}), "required": []}
 
 
 def unions(count: int) -> Json:
-    return closed(**{f"f{n}": {"anyOf": [TEXT, {"type": "null"}]} for n in range(count)})
+    return object_of(**{f"f{n}": {"anyOf": [TEXT, {"type": "null"}]} for n in range(count)})
 
 
 OPEN = "For 'object' type, 'additionalProperties' must be explicitly set to false"
@@ -291,14 +328,24 @@ ITEMS = "For 'array' type, 'minItems' values other than 0 or 1 are not supported
 LISTED: Json = {"type": "array", "items": TEXT}
 CLAUDES: tuple[tuple[str, str, Json, Json], ...] = (
     ("ANT-S18", OPEN, {"type": "object", "properties": {}}, GOOD),
-    ("ANT-S18", OPEN, closed(a={"type": "object"}), GOOD),
+    ("ANT-S18", OPEN, object_of(a={"type": "object"}), GOOD),
     ("ANT-S18", TRUE, {**GOOD, "additionalProperties": True}, GOOD),
-    ("ANT-S18", BOUNDS, closed(a={"type": "integer", "minimum": 1, "maximum": 2}), GOOD),
-    ("ANT-S18", ITEMS, closed(a={**LISTED, "minItems": 2}), closed(a={**LISTED, "minItems": 1})),
-    ("ANT-S18", "format 'color'", closed(a={**TEXT, "format": "color"}), closed(a={**TEXT, "format": "uri"})),
-    ("ANT-S18", "enum values must be", closed(a={"enum": [{}]}), closed(a={"enum": ["a", 1, None]})),
-    ("ANT-S18", "is not defined in the schema", closed(a={"$ref": "https://x.example"}), GOOD),
-    ("ANT-S18", "allOf with $ref", closed(a={"allOf": [{"$ref": "#/$defs/A"}]}), closed(a={"allOf": [TEXT]})),
+    ("ANT-S18", BOUNDS, object_of(a={"type": "integer", "minimum": 1, "maximum": 2}), GOOD),
+    ("ANT-S18", ITEMS, object_of(a={**LISTED, "minItems": 2}), object_of(a={**LISTED, "minItems": 1})),
+    (
+        "ANT-S18",
+        "format 'color'",
+        object_of(a={**TEXT, "format": "color"}),
+        object_of(a={**TEXT, "format": "uri"}),
+    ),
+    ("ANT-S18", "enum values must be", object_of(a={"enum": [{}]}), object_of(a={"enum": ["a", 1, None]})),
+    ("ANT-S18", "is not defined in the schema", object_of(a={"$ref": "https://x.example"}), GOOD),
+    (
+        "ANT-S18",
+        "allOf with $ref",
+        object_of(a={"allOf": [{"$ref": "#/$defs/A"}]}),
+        object_of(a={"allOf": [TEXT]}),
+    ),
     ("ANT-S19", "recursive schemas are not supported", LOOP, {**LOOP, "$defs": {"A": GOOD}}),
     ("ANT-S20", "too many optional parameters (25)", optional(25), optional(24)),
     ("ANT-S20", "too many parameters with union types (17)", unions(17), unions(16)),
@@ -356,11 +403,11 @@ def gemini(tools: Any = None, **config: Any) -> Json:  # any key may be under te
     return {"contents": contents, "generationConfig": config, **declared}
 
 
-def shaped(schema: Any, **more: Any) -> Json:  # any schema may be under test
+def in_gemini(schema: Any, **more: Any) -> Json:  # any schema may be under test
     return gemini(responseMimeType="application/json", responseSchema=schema, **more)
 
 
-def told(schema: Any) -> Json:  # any schema may be under test
+def in_gemini_json(schema: Any) -> Json:  # any schema may be under test
     return gemini(responseMimeType="application/json", responseJsonSchema=schema)
 
 
@@ -382,25 +429,33 @@ PREDICATES: tuple[tuple[str, Json], ...] = (
 
 
 def _gemini() -> Iterator[Row]:
-    sound = shaped(OBJECT)
+    sound = in_gemini(OBJECT)
     for message, schema in PREDICATES:
-        yield row("gemini", "GEM-S13", message, shaped(schema), sound)
+        yield row("gemini", "GEM-S13", message, in_gemini(schema), sound)
     hollow = {"type": "OBJECT", "properties": {"a": {"type": "OBJECT"}}}
-    yield row("gemini", "GEM-S14", "should be non-empty for OBJECT type", shaped(hollow), sound, hosted=False)
+    yield row(
+        "gemini", "GEM-S14", "should be non-empty for OBJECT type", in_gemini(hollow), sound, hosted=False
+    )
     yield row("gemini", "GEM-S15", "allowed mimetypes are", gemini(responseMimeType="text/html"), sound)
     yield row("gemini", "GEM-S16", "temperature value of 3", gemini(temperature=3), gemini(temperature=2))
     yield row("gemini", "GEM-S17", "needs a response mime type", gemini(responseSchema=OBJECT), sound)
     yield row(
-        "gemini", "GEM-S17", "beside response_json_schema", shaped(OBJECT, responseJsonSchema=GOOD), sound
+        "gemini", "GEM-S17", "beside response_json_schema", in_gemini(OBJECT, responseJsonSchema=GOOD), sound
     )
     yield row(
         "gemini", "GEM-S18", "at most 5", gemini(stopSequences=["a"] * 6), gemini(stopSequences=["a"] * 5)
     )
-    beside = closed(a={"$ref": "#/$defs/A", "description": "d"})
+    beside = object_of(a={"$ref": "#/$defs/A", "description": "d"})
     message = "schema at properties.a can only contain properties starting with '$' when $ref is present"
-    yield row("gemini", "GEM-S19", message, told(beside), told(closed(a={"$ref": "#/$defs/A"})))
+    yield row(
+        "gemini",
+        "GEM-S19",
+        message,
+        in_gemini_json(beside),
+        in_gemini_json(object_of(a={"$ref": "#/$defs/A"})),
+    )
     tools = [{"functionDeclarations": [{"name": "read"}]}]
-    yield row("gemini_2", "GEM-S20", "is unsupported", shaped(OBJECT, tools=tools), sound)
+    yield row("gemini_2", "GEM-S20", "is unsupported", in_gemini(OBJECT, tools=tools), sound)
     none, one = gemini(maxOutputTokens=0), gemini(maxOutputTokens=1)
     yield row("gemini", "GEM-S13", "must be positive", none, one, judge="ALL-02")
 

@@ -13,7 +13,7 @@ def photo(width: int = 1, height: int = 1) -> Json:
     return {"image": {"format": "png", "source": {"bytes": png_base64(width, height)}}}
 
 
-def document(name: Any) -> Json:  # Any: whatever the row wants to try
+def document(name: Any) -> Json:  # Any: any value under test
     return {"document": {**DOCUMENT["document"], "name": name}}
 
 
@@ -21,7 +21,7 @@ def documents(count: int) -> list[Json]:
     return [document(f"d {number}") for number in range(count)]
 
 
-def text(words: Any = "hi") -> Json:  # Any: whatever the row wants to try
+def text(words: Any = "hi") -> Json:  # Any: any value under test
     return {"text": words}
 
 

@@ -49,7 +49,7 @@ def schema(**parameters: Any) -> Json:  # Any: likewise
     return body(USER, tools=[tool(parameters=parameters)])
 
 
-def identified(call_id: str) -> Json:
+def request_with_call_id(call_id: str) -> Json:
     """Return a request with one call and its result under this id."""
     return body(USER, calls(call(call_id)), result(call_id))
 
@@ -151,10 +151,10 @@ ROWS = rows(
     Row("OAC-02", body(*ROUND, result()), TWO, ORPHAN, param="messages.[3].role"),
     Row("OAC-02", body(USER, result()), ONE),
     Row("OAC-02", body(*ROUND, USER, result()), body(*ROUND, USER)),
-    Row("OAC-03", identified("c" * 43), identified("c" * 40),
+    Row("OAC-03", request_with_call_id("c" * 43), request_with_call_id("c" * 40),
         f"Invalid 'messages[1].tool_calls[0].id': {TOO_LONG} 40, but got a string with length 43 instead.",
         answer=Answer(code="string_above_max_length"), param="messages[1].tool_calls[0].id"),
-    Row("OAC-03", identified("c" * 41), identified("c" * 40)),
+    Row("OAC-03", request_with_call_id("c" * 41), request_with_call_id("c" * 40)),
     Row("OAC-04", body(), HI,
         "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
         answer=Answer(code="empty_array"), param="messages"),
@@ -276,7 +276,7 @@ ROWS = rows(
         "Invalid 'messages[1].tool_calls[0].function.name': string does not match pattern. Expected a string "
         "that matches the pattern '^[a-zA-Z0-9_-]+$'.", judge="OAC-10", answer=Answer(code="invalid_value"),
         param="messages[1].tool_calls[0].function.name"),
-    Row("OAC-S07", identified("c" * 0), identified("c" * 1),
+    Row("OAC-S07", request_with_call_id("c" * 0), request_with_call_id("c" * 1),
         "Invalid 'messages[1].tool_calls[0].id': empty string. Expected a string with minimum length 1, but "
         "got an empty string instead.", judge="ALL-03", answer=Answer(code="empty_string"),
         param="messages[1].tool_calls[0].id"),

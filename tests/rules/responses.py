@@ -1,4 +1,4 @@
-"""Hold the rules of OpenAI Responses: a request that breaks each rule, and the nearest sound request."""
+"""Hold the rules of OpenAI Responses: a request that breaks each rule, and the nearest valid request."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def tool(name: str = "read", **more: Any) -> Json:  # Any: likewise
 
 
 def model(**values: Any) -> ResponsesSettings:  # Any: passed on to a typed constructor
-    """Return a host whose model has these properties, and that trusts any reasoning."""
+    """Return a host with a model of these properties, which trusts any reasoning."""
     return ResponsesSettings(ResponsesProfile(**values), signatures="trust")
 
 

@@ -27,7 +27,7 @@ NOT_ASKED = "not asked"
 
 
 class Answer(NamedTuple):
-    """How a refusal is sent: its HTTP status, its type and its code."""
+    """The HTTP status, type and code of a rejection."""
 
     status: int = 400
     type: str = "invalid_request_error"
@@ -50,7 +50,7 @@ class Row:
         stricter: Ids of the rules that the judge finds in `sound`, which the host accepts.
         answer: Status, type and code of the refusal; by default those of most refusals of the dialect.
         param: The part of the request that the refusal names in a field of its own; by default as in most refusals.
-        read: What the classifier makes of the refusal: the kind of the failure and the id of the rule that it reads in
+        read: The classifier's reading of the refusal: the kind of the failure and the id of the rule that it reads in
             the words, if any. By default the kind that follows from `server` in the rulebook, and that rule.
         hosted: Whether the official host refuses `broken` too, as the strict mode does.
         mode: The mode that has these words.
@@ -107,7 +107,7 @@ def rows(dialect: str, *listed: Row, answer: Answer = USUAL, param: str | None =
     ]
 
 
-def encoded(request: Json | bytes) -> bytes:
+def encode_request(request: Json | bytes) -> bytes:
     """Return the bytes of a request. A lone surrogate is escaped."""
     if isinstance(request, bytes):
         return request

@@ -28,7 +28,7 @@ from tests.rules import (
     openai_chat,
     responses,
 )
-from tests.rules.row import Json, Row, encoded
+from tests.rules.row import Json, Row, encode_request
 
 TESTS = Path(__file__).parents[1]
 MODULES = (anthropic, openai_chat, chat_vendors, chat_hosts, responses, gemini, converse, answers)
@@ -108,13 +108,13 @@ def name(row: Row) -> str:
 
 def refusal(row: Row, request: Json | bytes, mode: Mode) -> ServerRefusal | None:
     settings = row.settings or TRUSTING.get(row.dialect)
-    return validate(encoded(request), row.dialect, mode=mode, settings=settings)
+    return validate(encode_request(request), row.dialect, mode=mode, settings=settings)
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-005", "REQ-915-013", "REQ-915-040")
 @pytest.mark.parametrize("row", ROWS, ids=name)
 def test_the_judge_finds_the_broken_rules_and_no_others(row: Row) -> None:
-    faults = check(encoded(row.broken), row.judged_by)
+    faults = check(encode_request(row.broken), row.judged_by)
     assert {fault.rule for fault in faults} == row.found
     for fault in faults[:100]:
         assert fault.rule is not None
@@ -124,7 +124,9 @@ def test_the_judge_finds_the_broken_rules_and_no_others(row: Row) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
 def test_the_judge_finds_nothing_in_the_valid_request(row: Row) -> None:
-    assert {fault.rule for fault in check(encoded(row.sound), row.judged_by)} == set(row.stricter.split())
+    assert {fault.rule for fault in check(encode_request(row.sound), row.judged_by)} == set(
+        row.stricter.split()
+    )
 
 
 @pytest.mark.requirement("REQ-915-005", "REQ-915-036")
@@ -138,7 +140,7 @@ def test_the_classifier_recognises_the_rejection_of_a_broken_request(row: Row) -
     if not row.words:
         return
     assert re.fullmatch(re.escape(row.words).replace("…", ".*"), refused.message, re.DOTALL)
-    assert reading(read(row.dialect, refused)) == (row.read or usual_reading(refused.rule))
+    assert reading(classify_refusal(row.dialect, refused)) == (row.read or usual_reading(refused.rule))
     if row.answer is not None:
         assert (refused.status, refused.type, refused.code) == row.answer
         assert row.dialect not in NAMING_THE_PLACE or refused.param == row.param
@@ -154,7 +156,10 @@ def test_a_rejected_request_is_never_retried_unchanged() -> None:
     for dialect, table in TABLES.items():
         for rule in table.values():
             refused = ServerRefusal(rule.id, rule.status, rule.type, rule.code, None, rule.text)
-            assert rule.id in FAULTS_OF_A_MODEL or read(dialect, refused).action != "retry", (dialect, rule)
+            assert rule.id in FAULTS_OF_A_MODEL or classify_refusal(dialect, refused).action != "retry", (
+                dialect,
+                rule,
+            )
 
 
 @cache
@@ -162,8 +167,8 @@ def server(dialect: str) -> LoopbackServer:
     return strict_server(dialect)
 
 
-def read(dialect: str, refused: ServerRefusal) -> Failure:
-    """Return what the classifier makes of a refusal, in the error body and headers of the dialect's server."""
+def classify_refusal(dialect: str, refused: ServerRefusal) -> Failure:
+    """Return the classifier's reading of a refusal, in the error body and headers of the dialect's server."""
     host = server(dialect)
     return classify(
         refused.status, dict(host._refusal_headers(refused)), host._wire.error(refused, 0), PROFILES[dialect]

@@ -35,7 +35,7 @@ from tests.scenarios.script import (
     Thought,
     Words,
     native_id,
-    real,
+    real_result,
 )
 
 Form: TypeAlias = Literal["both", "ledger", "blocks"]
@@ -75,11 +75,11 @@ def message_of(said: Said, asked: Asked, form: Form) -> Message:
     """Return one message of a script; without blocks where all that it holds is in the ledger."""
     origin = made_by(said.origin or asked.dialect) if said.role == "assistant" else None
     provider = said.origin or asked.dialect
-    parts = [part for part in said.parts if not (isinstance(part, Result) and _unwritten(part, form))]
+    parts = [part for part in said.parts if not (isinstance(part, Result) and _has_no_block(part, form))]
     return Message(said.role, [_block(part, provider, asked) for part in parts], origin=origin)
 
 
-def _unwritten(part: Result, form: Form) -> bool:
+def _has_no_block(part: Result, form: Form) -> bool:
     """Return True if no block contains the result; synthetic results never have a block."""
     return form == "ledger" or not part.real
 
@@ -91,7 +91,7 @@ def _block(part: Part, provider: str, asked: Asked) -> Block:
         case Call(number=number):
             return _call(number, asked.details(part), provider)
         case Result(number=number):
-            return ToolResult(mint(number), real(number))
+            return ToolResult(mint(number), real_result(number))
         case Thought(origin=origin, sealed=sealed):
             maker = origin or provider
             return Thinking(THOUGHT, _seal(maker) if sealed else None)
@@ -119,13 +119,13 @@ def _seal(maker: str) -> ProviderState:
 
 def _ledger(said: Sequence[Said], asked: Asked, remembered: Iterable[int]) -> Ledger:
     """Return the ledger with every event of the script, in order."""
-    ledger = remembering(remembered, asked)
+    ledger = ledger_knowing(remembered, asked)
     for each in said:
         ledger = ledger.apply(*news(each, asked))
     return ledger
 
 
-def remembering(numbers: Iterable[int], asked: Asked) -> Ledger:
+def ledger_knowing(numbers: Iterable[int], asked: Asked) -> Ledger:
     """Return a ledger that knows these calls."""
     return Ledger().apply(*(event for number in numbers for event in _events(Call(number), asked)))
 
@@ -143,7 +143,7 @@ def _events(part: Part, asked: Asked) -> Iterator[CallEvent | RequestSent]:
     elif isinstance(part, Result):
         call_id: CallId = mint(part.number)
         if part.real:
-            yield Returned(call_id, quote(real(part.number)))
+            yield Returned(call_id, quote(real_result(part.number)))
         else:
             yield Cancelled(call_id, "cancelled")
             yield RequestSent(1, 1, made_by(asked.dialect), 0, 0, ((call_id, "cancelled"),))

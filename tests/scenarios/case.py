@@ -16,12 +16,12 @@ class Case:
     """One conversation of a scenario.
 
     Args:
-        script: What was said, wrong as it is.
-        shape: What a valid request says (`shape.py`), before what single dialects add to it.
+        script: The conversation, valid or not.
+        shape: The valid request (`shape.py`), before the additions of single dialects.
         rules: For each dialect it concerns, the rule by which the naive request is refused; None where it is accepted.
         shapes: Where a dialect's valid shape is another one.
-        naive: What a naive client makes of the script, where that is not the script itself.
-        calls: What calls are like, where it matters.
+        naive: The script that a naive client sends, if it differs.
+        calls: Details of calls.
         remembered: Calls that only the ledger still knows.
         forms: Where results may be known from, for the shape to be this one.
         hosts: Settings of a dialect's strict server, where the fault is one that only such a host sees.
@@ -52,7 +52,7 @@ class Case:
 
     def valid(self, dialect: str) -> str:
         """Return the valid shape in a dialect."""
-        return self.shapes.get(dialect) or fitted(self.shape, dialect)
+        return self.shapes.get(dialect) or fit_shape(self.shape, dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,17 @@ SIGNED = frozenset({"gemini", "vertex"})
 """Hosts that want a signature on the first call of every message with calls (GEM-04)."""
 
 
-def fitted(shape: str, dialect: str) -> str:
+def fit_shape(shape: str, dialect: str) -> str:
     """Return a valid shape with the additions that a dialect requires, written from its rules."""
     words: list[str] = []
-    for word in _split(shape):
+    for word in _split_words(shape):
         if dialect in FILLED and words and words[-1][0] in "RS" and word[0] == "U":
             words.append("A+")
-        words.append(_reasoned(word, dialect))
+        words.append(_with_reasoning(word, dialect))
     return " ".join(words)
 
 
-def _split(shape: str) -> list[str]:
+def _split_words(shape: str) -> list[str]:
     """Return the words of a shape; brackets and quotes hold theirs together."""
     words, depth, quoted = [""], 0, False
     for sign in shape:
@@ -103,11 +103,11 @@ def _split(shape: str) -> list[str]:
     return words
 
 
-def _reasoned(word: str, dialect: str) -> str:
+def _with_reasoning(word: str, dialect: str) -> str:
     if dialect == "deepseek" and word[0] == "A" and "[" not in word:
         said = word[1:] or '"a"'
         return f"A[T+ {said}]"
-    inner = _split(word[2:-1]) if word.startswith("A[") else []
+    inner = _split_words(word[2:-1]) if word.startswith("A[") else []
     first = next((at for at, part in enumerate(inner) if part.startswith("c")), None)
     if first is None:
         return word

@@ -25,7 +25,7 @@ _EVERYWHERE = {
 _GEMINIS = ("gemini", "gemini_2", "vertex")
 
 
-def _named(name: str) -> dict[int, Details]:
+def _named_call(name: str) -> dict[int, Details]:
     return {1: Details(name=name)}
 
 
@@ -198,12 +198,12 @@ IDENTITY = (
         22,
         "the model invents a tool name that no provider takes back",
         (
-            Case("U A[c1] R1", "U A[c1] R1", _EVERYWHERE, calls=_named("functions.read")),
+            Case("U A[c1] R1", "U A[c1] R1", _EVERYWHERE, calls=_named_call("functions.read")),
             Case(
                 "U A[c1] R1",
                 "U A[c1] R1",
                 {**_EVERYWHERE, **dict.fromkeys(_GEMINIS, "GEM-S04")},
-                calls=_named("read file"),
+                calls=_named_call("read file"),
             ),
             Case(
                 "U A[c1] R1",
@@ -212,7 +212,7 @@ IDENTITY = (
                     **{name: "OAC-S07" if rule == "OAC-S06" else rule for name, rule in _EVERYWHERE.items()},
                     **dict.fromkeys(_GEMINIS, "GEM-S03"),
                 },
-                calls=_named(""),
+                calls=_named_call(""),
             ),
             Case(
                 "U A[c1] R1",
@@ -224,7 +224,7 @@ IDENTITY = (
                     "openai_responses": None,
                     "bedrock": "BED-08-length",
                 },
-                calls=_named("r" * 70),
+                calls=_named_call("r" * 70),
             ),
         ),
         ("tests/core/test_batch.py::test_the_result_of_an_unknown_tool_lists_the_known_tools",),

@@ -111,7 +111,7 @@ _ROLES: dict[str | None, Role] = {"U": "user", "A": "assistant", None: "tool"}
 _DEFAULT = {"U": "u", "A": "a"}
 
 
-def read(script: str) -> list[Said]:
+def parse_script(script: str) -> list[Said]:
     """Parse a script.
 
     Raises:
@@ -162,7 +162,7 @@ def _part(token: re.Match[str]) -> Part:
     raise ValueError(f"{token[0]!r} is not a part of a message")
 
 
-def real(number: int) -> str:
+def real_result(number: int) -> str:
     """Return what the tool of a call returns: a mark that can be found in the bytes."""
     return f"R{number}."
 

@@ -13,7 +13,7 @@ from tests.scenarios.canon import made_by
 _TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"n":{"type":"integer"}}}')),)
 
 
-def sent(
+def send_conversation(
     said: History,
     ledger: Ledger,
     name: str,
@@ -26,9 +26,9 @@ def sent(
 
     Args:
         name: The dialect; its reader is the binding `made_by(name)`.
-        lane: What it was sent before, if anything was.
+        lane: The lane of earlier requests, if any.
         tools: Whether tools are declared.
-        manual: Whether the model is told to think, with a budget.
+        manual: Whether thinking with a budget is requested.
     """
     profile = dialect(name)
     encoding = adapter(profile)

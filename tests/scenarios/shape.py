@@ -82,10 +82,10 @@ def _inner(item: Item, called: dict[str, str]) -> str:
         case "picture":
             return "I"
         case _:
-            return _said(item.text)
+            return _describe_text(item.text)
 
 
-def _said(text: str) -> str:
+def _describe_text(text: str) -> str:
     if text.startswith("("):
         return "+"
     if text.startswith("["):

@@ -12,7 +12,7 @@ from actors.testing import validate
 from actors.transcripts import from_wire
 from tests.scenarios.hosts import TRUSTING
 from tests.scenarios.providers import IDS
-from tests.scenarios.sending import sent
+from tests.scenarios.sending import send_conversation
 
 _USER = {"role": "user", "content": [{"type": "text", "text": "u"}]}
 _GO = {"role": "user", "content": [{"type": "text", "text": "go"}]}
@@ -59,7 +59,7 @@ def test_native_blocks_are_sent_to_other_providers_as_text(
     name: str, rule: str | None, body: dict[str, Any], target: str
 ) -> None:
     history, ledger = from_wire(body, name)
-    rendered, request = sent(history, ledger, target)
+    rendered, request = send_conversation(history, ledger, target)
     assert list(rendered.report.faults) == []
     assert check(request, dialect(target)) == []
     assert validate(request, target, settings=TRUSTING.get(target)) is None

@@ -8,7 +8,7 @@ from actors.core.log.events import EpochBegan
 from actors.core.render import RenderTarget
 from tests.scenarios.canon import canonical, made_by
 from tests.scenarios.naive import Asked
-from tests.scenarios.script import Details, read
+from tests.scenarios.script import Details, parse_script
 from tests.scenarios.shape import items
 
 ASKED = Asked(
@@ -23,9 +23,9 @@ ASKED = Asked(
 )
 
 
-def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
+def _advance(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
     """Extend a lane by a script. Return it and the id of each call in the complete request."""
-    messages, ledger = canonical(read(script), ASKED, "both")
+    messages, ledger = canonical(parse_script(script), ASKED, "both")
     kimi = dialect("kimi")
     reader = RenderTarget(made_by("kimi"), "native")
     rendered = advance(lane, History(messages, ledger), ledger, kimi, adapter(kimi).encoder, reader)
@@ -35,7 +35,7 @@ def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
 
 
 def test_a_used_kimi_call_number_is_never_reused() -> None:
-    rendered, ids = _advanced(
+    rendered, ids = _advance(
         empty_lane(dialect("kimi")), "U A[T c1] R1 A@elsewhere[c2] R2 A[T c3] R3 A@elsewhere[c4] R4 U"
     )
     assert ids['{"n":1}'] == "functions.read:0"
@@ -44,6 +44,6 @@ def test_a_used_kimi_call_number_is_never_reused() -> None:
     assert len(given) == 4
 
     compacted = begin_epoch(rendered.lane, EpochBegan(made_by("kimi"), 1, "compaction"), dialect("kimi"), 1)
-    _, later = _advanced(compacted, 'U"Summary." A@elsewhere[c4] R4 A@elsewhere[c5] R5 U')
+    _, later = _advance(compacted, 'U"Summary." A@elsewhere[c4] R4 A@elsewhere[c5] R5 U')
     assert later['{"n":4}'] == ids['{"n":4}']
     assert later['{"n":5}'] not in given

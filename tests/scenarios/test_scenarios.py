@@ -16,13 +16,13 @@ from actors.core.log.events import RequestSent
 from actors.testing import validate
 from actors.transcripts import from_wire
 from tests import naming
-from tests.scenarios.canon import Form, canonical, made_by, message_of, news, remembering
+from tests.scenarios.canon import Form, canonical, ledger_knowing, made_by, message_of, news
 from tests.scenarios.case import Case
 from tests.scenarios.hosts import TRUSTING
 from tests.scenarios.naive import Asked, naive
 from tests.scenarios.providers import IDS, KEEPS_ITS_IDS, NAMES
-from tests.scenarios.script import read
-from tests.scenarios.sending import sent
+from tests.scenarios.script import parse_script
+from tests.scenarios.sending import send_conversation
 from tests.scenarios.shape import items, shape
 from tests.scenarios.table import SCENARIOS
 
@@ -39,12 +39,12 @@ each_case = pytest.mark.parametrize(
 )
 
 
-def _asked(case: Case, name: str) -> Asked:
+def _request_options(case: Case, name: str) -> Asked:
     return Asked(name, case.calls, case.tools, case.manual)
 
 
 def _naive(case: Case, name: str) -> bytes:
-    return naive(read(case.naive or case.script), _asked(case, name))
+    return naive(parse_script(case.naive or case.script), _request_options(case, name))
 
 
 def _accept(rendered: Rendered, body: bytes, case: Case, name: str) -> None:
@@ -72,9 +72,11 @@ def test_our_request_is_accepted_and_has_the_valid_shape(case: Case) -> None:
 
 
 def _is_accepted(case: Case, name: str, form: Form) -> None:
-    messages, ledger = canonical(read(case.script), _asked(case, name), form, case.remembered)
+    messages, ledger = canonical(
+        parse_script(case.script), _request_options(case, name), form, case.remembered
+    )
     said = History(messages, ledger)
-    rendered, body = sent(said, ledger, name, tools=case.tools, manual=case.manual)
+    rendered, body = send_conversation(said, ledger, name, tools=case.tools, manual=case.manual)
     _accept(rendered, body, case, name)
     assert shape(body, dialect(name).family) == case.valid(name)
     _has_legal_ids_and_names(body, name, case)
@@ -97,14 +99,14 @@ def test_requests_at_every_point_are_accepted_and_only_grow(case: Case) -> None:
 
 
 def _stays_as_it_was_sent(case: Case, name: str) -> None:
-    asked, history, lane, before = _asked(case, name), History(), None, b""
-    ledger = remembering(case.remembered, asked)
-    for said in read(case.script):
+    asked, history, lane, before = _request_options(case, name), History(), None, b""
+    ledger = ledger_knowing(case.remembered, asked)
+    for said in parse_script(case.script):
         ledger = ledger.apply(*news(said, asked))
         history = history.append(message_of(said, asked, "both"), ledger=ledger)
         if said.role == "assistant":
             continue
-        rendered, body = sent(history, ledger, name, lane, tools=case.tools, manual=case.manual)
+        rendered, body = send_conversation(history, ledger, name, lane, tools=case.tools, manual=case.manual)
         _accept(rendered, body, case, name)
         now = b"".join(rendered.lane._segments)
         assert now.startswith(before)
@@ -118,23 +120,25 @@ def test_importing_and_rendering_a_naive_request_repairs_it(case: Case) -> None:
     for name in case.rules:
         with naming.case(name):
             history, ledger = from_wire(json.loads(_naive(case, name)), name)
-            rendered, body = sent(history, ledger, name, tools=case.tools, manual=case.manual)
+            rendered, body = send_conversation(history, ledger, name, tools=case.tools, manual=case.manual)
             _accept(rendered, body, case, name)
 
 
-# ---- the table itself, and what it is read with
+# ---- the table and its helpers
 
 
 @pytest.mark.parametrize("name", list(IDS))
 def test_the_body_of_a_scenario_matches_its_script(name: str) -> None:
-    said = read('U["u" I] A["a" c1 c2] [R1 S2] U"go" A[c3] R3 A"well" U')
+    said = parse_script('U["u" I] A["a" c1 c2] [R1 S2] U"go" A[c3] R3 A"well" U')
     words = 'U["u" I] A["a" c1 c2] R1 S2 U"go" A[c3] R3 A"well" U'
     assert shape(naive(said, Asked(name)), dialect(name).family) == words
 
 
 @pytest.mark.parametrize("name", list(IDS))
 def test_exchanged_results_are_detected(name: str) -> None:
-    body = naive(read("U A[c1 c2] [R1 R2]"), Asked(name)).replace(b"R1.", b"R3.").replace(b"R2.", b"R1.")
+    body = (
+        naive(parse_script("U A[c1 c2] [R1 R2]"), Asked(name)).replace(b"R1.", b"R3.").replace(b"R2.", b"R1.")
+    )
     assert shape(body, dialect(name).family) == "U A[c1 c2] R3!1 R1!2"
 
 

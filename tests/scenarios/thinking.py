@@ -155,7 +155,7 @@ THINKING = (
                 "U A[c1] R1",
                 "U A[c1] R1",
                 {"openai_responses": "OAR-04"},
-                calls={1: Details(item="fc_ra1_1")},  # what its server calls an item that came behind `rs_a1`
+                calls={1: Details(item="fc_ra1_1")},  # the id that its server gives an item after `rs_a1`
             ),
         ),
         (

@@ -31,7 +31,7 @@ from actors.testing import (
     validate,
 )
 from actors.transcripts import History, encode, render
-from tests.adapters.wire_streams import chunk, dumped, openai_stream, run
+from tests.adapters.wire_streams import chunk, dump_json, openai_stream, run
 from tests.commands.at_scale import share
 from tests.generated.histories import READERS, history
 
@@ -56,7 +56,7 @@ def decode_answer(*, whole: bool = False) -> Message:
     stream = openai_stream(chunk({"tool_calls": [CALL]}), chunk({}, "tool_calls"))
     body = {"choices": [{"message": {"tool_calls": [CALL]}, "finish_reason": "tool_calls"}]}
     decoder = decode(COPY, ME, stream=not whole)
-    _, message = run(decoder, [dumped(body) if whole else stream])
+    _, message = run(decoder, [dump_json(body) if whole else stream])
     assert isinstance(message, Message)
     assert decoder.left_out == {}
     return message

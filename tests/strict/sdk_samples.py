@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_ar
 import pydantic
 from typing_extensions import is_typeddict
 
-Sample = Any  # what a type of an SDK describes: any JSON value
+Sample = Any  # any JSON value
 _WRAPPERS = (Required, NotRequired, Annotated)
 _PLAIN: Mapping[type, Sample] = {str: "x", int: 1024, float: 1.0, bool: True, bytes: "AAAA", object: {}}
 
@@ -47,7 +47,7 @@ def fields(kind: type) -> dict[str, Sample]:
 
 
 @cache
-def required(kind: type) -> tuple[str, ...]:
+def required_keys(kind: type) -> tuple[str, ...]:
     """Return the keys that a typed dictionary must have. Its own list is wrong where annotations are strings."""
     stated: Iterable[str] = kind.__required_keys__  # type: ignore[attr-defined]  # typed dictionaries have it
     wrapped = {name: origin_of(inner) for name, inner in fields(kind).items()}
@@ -72,7 +72,7 @@ def least(kind: Sample, words: Mapping[str, Sample] = types.MappingProxyType({})
     """Return the smallest value of a type. `words` has values for keys that follow a pattern."""
     kind = next(arms(kind))
     if is_typeddict(kind):
-        return {name: least(fields(kind)[name], words, name) for name in required(kind)}
+        return {name: least(fields(kind)[name], words, name) for name in required_keys(kind)}
     if origin_of(kind) is Literal:
         return get_args(kind)[0]
     if kind in _PLAIN and key in words:

@@ -10,7 +10,7 @@ from actors.strict.rules import validate
 from actors.strict.rules.base import Mode
 from tests.commands.at_scale import share
 from tests.rules.answers import ROWS
-from tests.rules.row import Row, encoded
+from tests.rules.row import Row, encode_request
 
 MODES: tuple[Mode, ...] = ("strict", "hosted")
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
@@ -30,5 +30,5 @@ def test_any_schema_gets_a_verdict_and_strict_mode_is_stricter(row: Row, data: s
             at[key] = data.draw(JUNK)
             break
         at = at[key]
-    strict, hosted = (validate(encoded(spoilt), row.dialect, mode=mode) for mode in MODES)
+    strict, hosted = (validate(encode_request(spoilt), row.dialect, mode=mode) for mode in MODES)
     assert strict is not None or hosted is None

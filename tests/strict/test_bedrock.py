@@ -34,7 +34,7 @@ from actors.testing import (
 pytestmark = pytest.mark.anyio
 
 T = TypeVar("T")
-Json = dict[str, Any]  # what botocore takes and gives
+Json = dict[str, Any]  # requests and responses of botocore
 KEY = AwsKey("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG")
 MODEL = "us.anthropic.claude-test-v1:0"
 USER: Json = {"role": "user", "content": [{"text": "Weather in Oslo and in Rome?"}]}
@@ -50,7 +50,7 @@ CALLS = Turn(
 ANSWER = Turn(Say("Rome is warmer."))
 
 
-async def asked(server: BedrockServer, talk: Callable[[Any], T], key: AwsKey = KEY) -> T:
+async def run_client(server: BedrockServer, talk: Callable[[Any], T], key: AwsKey = KEY) -> T:
     """Run `talk` with a client of the server, in a thread: botocore blocks."""
 
     def run() -> T:
@@ -73,7 +73,7 @@ async def asked(server: BedrockServer, talk: Callable[[Any], T], key: AwsKey = K
             return await anyio.to_thread.run_sync(run)
 
 
-def heard(client: Any, **request: Any) -> list[Json]:  # Any: botocore has no types
+def stream_events(client: Any, **request: Any) -> list[Json]:  # Any: botocore has no types
     """Return every event of a stream, which is closed in any case."""
     with closing(client.converse_stream(**request)["stream"]) as stream:
         return list(stream)
@@ -85,19 +85,22 @@ def message(client: Any, request: Json, streamed: bool) -> Json:
         return whole
     blocks: dict[int, Json] = {}
     usage = None
-    for event in heard(client, **request):
+    for event in stream_events(client, **request):
         (payload,) = event.values()
         usage = payload.get("usage", usage)
         block = blocks.setdefault(payload.get("contentBlockIndex", -1), {})
         if "start" in payload:
             block["toolUse"] = {**payload["start"]["toolUse"], "input": ""}
         for kind, piece in payload.get("delta", {}).items():
-            _added(block, kind, piece)
+            _append_piece(block, kind, piece)
     assert usage == {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
-    return {"role": "assistant", "content": [_whole(block) for index, block in blocks.items() if index >= 0]}
+    return {
+        "role": "assistant",
+        "content": [_complete_block(block) for index, block in blocks.items() if index >= 0],
+    }
 
 
-def _added(block: Json, kind: str, piece: Any) -> None:  # Any: a delta of any kind
+def _append_piece(block: Json, kind: str, piece: Any) -> None:  # Any: a delta of any kind
     if kind == "text":
         block["text"] = block.get("text", "") + piece
     elif kind == "toolUse":
@@ -108,7 +111,7 @@ def _added(block: Json, kind: str, piece: Any) -> None:  # Any: a delta of any k
             held[name] = held[name] + value if name in held else value
 
 
-def _whole(block: Json) -> Json:
+def _complete_block(block: Json) -> Json:
     if "toolUse" in block:
         return {"toolUse": {**block["toolUse"], "input": json.loads(block["toolUse"]["input"])}}
     reasoning = block.get("reasoningContent", {})
@@ -132,7 +135,7 @@ async def test_the_aws_client_completes_a_tool_conversation(streamed: bool, writ
         request["messages"] += [said, {"role": "user", "content": results}]
         return message(client, request, streamed)
 
-    answered = await asked(server, talk)
+    answered = await run_client(server, talk)
     kinds = [next(iter(block)) for block in request["messages"][1]["content"]]
     assert kinds == ["reasoningContent", "reasoningContent", "text", "toolUse", "toolUse"]
     assert answered["content"] == [{"text": "Rome is warmer."}]
@@ -152,7 +155,7 @@ async def test_the_aws_client_raises_its_own_errors() -> None:
                 client.converse(modelId=MODEL, messages=messages, toolConfig=TOOLS)
             codes.append((error.value.response["Error"]["Code"], str(error.value)))
 
-    await asked(server, talk)
+    await run_client(server, talk)
     assert [code for code, _ in codes] == [
         "ValidationException",
         "ThrottlingException",
@@ -172,10 +175,10 @@ async def test_an_exception_inside_a_stream_reaches_the_aws_client(status: int, 
 
     def talk(client: Any) -> None:
         with pytest.raises(EventStreamError, match=r"Now\.") as error:
-            heard(client, modelId=MODEL, messages=[USER])
+            stream_events(client, modelId=MODEL, messages=[USER])
         assert error.value.response["Error"]["Code"] == kind
 
-    await asked(server, talk)
+    await run_client(server, talk)
 
 
 async def test_the_aws_client_rejects_truncated_and_garbage_answers() -> None:
@@ -186,10 +189,10 @@ async def test_the_aws_client_rejects_truncated_and_garbage_answers() -> None:
     def talk(client: Any) -> None:
         for error in (ProtocolError, ChecksumMismatch):
             with pytest.raises(error):
-                heard(client, modelId=MODEL, messages=[USER])
-        assert len(heard(client, modelId=MODEL, messages=[USER])) > 3
+                stream_events(client, modelId=MODEL, messages=[USER])
+        assert len(stream_events(client, modelId=MODEL, messages=[USER])) > 3
 
-    await asked(server, talk)
+    await run_client(server, talk)
 
 
 @pytest.mark.alternating
@@ -210,14 +213,14 @@ async def test_a_request_signed_with_another_key_or_region_is_rejected(key: AwsK
             client.converse(modelId=MODEL, messages=[USER])
         return str(error.value.response["Error"]["Code"])
 
-    assert await asked(server, talk, key) == code
+    assert await run_client(server, talk, key) == code
     assert [exchange.status for exchange in server.requests] == [403]
 
 
 async def test_a_session_token_is_part_of_the_key() -> None:
     key = AwsKey(KEY.access_key, KEY.secret_key, "eu-central-1", "session-token")
     server = BedrockServer(aws_key=key)
-    said = await asked(
+    said = await run_client(
         server, lambda client: message(client, {"modelId": MODEL, "messages": [USER]}, False), key
     )
     assert said["content"] == [{"text": "ok"}]

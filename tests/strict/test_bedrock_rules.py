@@ -8,7 +8,7 @@ import pytest
 from actors.strict.rules import AnthropicProfile, BedrockProfile, BedrockSettings, validate
 from actors.strict.rules.bedrock_upstream import sign_reasoning
 from tests.rules.converse import OK, body, model, reasoning, text, user
-from tests.rules.row import Json, encoded
+from tests.rules.row import Json, encode_request
 
 DEFAULT = BedrockSettings()
 
@@ -21,14 +21,14 @@ def conversation(**more: Any) -> Json:  # Any: any key may be under test
 
 
 def test_reasoning_signed_for_the_same_organisation_and_model_is_accepted() -> None:
-    assert validate(encoded(conversation()), "bedrock", settings=DEFAULT) is None
+    assert validate(encode_request(conversation()), "bedrock", settings=DEFAULT) is None
 
 
 @pytest.mark.parametrize(
     "more", [{"organisation": "other"}, {"secret": b"other"}, {"model": "anthropic.other"}]
 )
 def test_reasoning_of_another_organisation_host_or_model_is_rejected(more: dict[str, Any]) -> None:
-    refusal = validate(encoded(conversation(**more)), "bedrock", settings=DEFAULT)
+    refusal = validate(encode_request(conversation(**more)), "bedrock", settings=DEFAULT)
     assert refusal is not None
     assert refusal.rule == "BED-10"
     assert "Invalid `signature`" in refusal.message
@@ -37,22 +37,22 @@ def test_reasoning_of_another_organisation_host_or_model_is_rejected(more: dict[
 def test_bound_reasoning_is_rejected_after_another_prefix() -> None:
     bound = BedrockSettings(BedrockProfile(AnthropicProfile(prefix_bound=True)))
     request = conversation()
-    assert validate(encoded(request), "bedrock", settings=bound) is None
+    assert validate(encode_request(request), "bedrock", settings=bound) is None
     changed = {**request, "messages": [user(text("other")), *request["messages"][1:]]}
-    refusal = validate(encoded(changed), "bedrock", settings=bound)
+    refusal = validate(encode_request(changed), "bedrock", settings=bound)
     assert refusal is not None
     assert "bound to a different conversation" in refusal.message
 
 
 def test_a_model_of_another_vendor_may_continue_its_own_message() -> None:
     nova = BedrockSettings(BedrockProfile(upstream=None))
-    assert validate(encoded(body(user(text()), model(text("t")))), "bedrock", settings=nova) is None
+    assert validate(encode_request(body(user(text()), model(text("t")))), "bedrock", settings=nova) is None
 
 
 def test_an_unknown_model_is_rejected() -> None:
     others = BedrockSettings(models={"other": BedrockProfile()})
-    refusal = validate(encoded(OK), "bedrock", settings=others)
+    refusal = validate(encode_request(OK), "bedrock", settings=others)
     assert refusal is not None
     assert (refusal.rule, refusal.message) == ("BED-14", "The provided model identifier is invalid.")
     assert (refusal.status, refusal.type) == (400, "ValidationException")
-    assert validate(encoded(OK), "bedrock", settings=replace(others, model="other")) is None
+    assert validate(encode_request(OK), "bedrock", settings=replace(others, model="other")) is None

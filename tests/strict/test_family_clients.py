@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),
 ]
 
-Json = dict[str, Any]  # what the clients' typed objects are once they are plain
+Json = dict[str, Any]  # dumped objects of the clients
 USER: Json = {"role": "user", "content": "Weather in Oslo and in Rome?"}
 SCHEMA: Json = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOLS: list[Json] = [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}]

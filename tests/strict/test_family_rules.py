@@ -4,7 +4,7 @@ import pytest
 
 from actors.strict.rules import COMPATIBLE_RULES, OPENAI_CHAT_RULES, CompatibleSettings, validate
 from tests.rules.chat_vendors import USER, body, call, calls, calls_with_reasoning, result
-from tests.rules.row import encoded
+from tests.rules.row import encode_request
 
 
 @pytest.mark.parametrize("vendor", list(COMPATIBLE_RULES))
@@ -16,14 +16,14 @@ def test_a_fault_without_a_vendor_wording_uses_that_of_its_family(vendor: str) -
 
 
 def test_a_422_names_the_path_and_repeats_the_input() -> None:
-    refusal = validate(encoded(body(USER, calls_with_reasoning(call()), result())), "mistral")
+    refusal = validate(encode_request(body(USER, calls_with_reasoning(call()), result())), "mistral")
     assert refusal is not None
     assert refusal.param == "body.messages.1.assistant.reasoning_content"
     assert refusal.detail == {
         "loc": ["body", "messages", 1, "assistant", "reasoning_content"],
         "input": "t",
     }
-    empty = validate(encoded(body(USER, tools=[])), "mistral")
+    empty = validate(encode_request(body(USER, tools=[])), "mistral")
     assert empty is not None
     assert empty.detail == {"loc": ["body", "tools"], "input": []}
 
@@ -31,7 +31,7 @@ def test_a_422_names_the_path_and_repeats_the_input() -> None:
 @pytest.mark.parametrize("upstream", ["openai_chat", "mistral", "deepseek"])
 def test_openrouter_applies_the_rules_and_wordings_of_its_upstream(upstream: str) -> None:
     settings = CompatibleSettings(upstream_vendor=upstream)
-    dangling = encoded(body(USER, calls(call(), content=None), USER, provider={"order": ["x"]}))
+    dangling = encode_request(body(USER, calls(call(), content=None), USER, provider={"order": ["x"]}))
     refusal = validate(dangling, "openrouter", settings=settings)
     assert refusal is not None
     assert refusal.rule == {"openai_chat": "OAC-01", "mistral": "MIS-02", "deepseek": "DSK-02"}[upstream]
@@ -44,5 +44,5 @@ def test_openrouter_accepts_openai_models_with_tools_at_any_effort(model: str) -
         {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
     ]
     asked = body(USER, tools=tools, reasoning={"effort": "high"}, temperature=0.2) | {"model": model}
-    assert validate(encoded(asked), "openrouter") is None
-    assert validate(encoded(asked | {"model": "gpt-5.6"}), "openai_chat") is not None
+    assert validate(encode_request(asked), "openrouter") is None
+    assert validate(encode_request(asked | {"model": "gpt-5.6"}), "openai_chat") is not None

@@ -12,7 +12,7 @@ from actors.strict.rules.base import ServerRefusal
 from actors.strict.wires.compatible import MANNERS, CompatibleWire, Manner
 from actors.testing import Call, CompatibleProfile, CompatibleSettings, Redacted, Say, Think, Turn, validate
 
-Json = dict[str, Any]  # whatever goes over the wire
+Json = dict[str, Any]  # any JSON on the wire
 
 REQUEST: Json = {"model": "m", "messages": [{"role": "user", "content": "u"}]}
 TURN = Turn(

@@ -64,7 +64,7 @@ SCRIPT = (
     Turn(Redacted(), Say("Rome is warmer.")),
     Turn(Say("Goodbye.")),
 )
-Ask = Callable[[list[types.Content]], Any]  # Any: what the client gives back
+Ask = Callable[[list[types.Content]], Any]  # Any: the client's untyped result
 
 
 def connected(server: GeminiServer, *, vertex: bool, key: str = "key") -> genai.Client:
@@ -75,20 +75,20 @@ def connected(server: GeminiServer, *, vertex: bool, key: str = "key") -> genai.
         vertexai=True,
         project="project-1",
         location="global",
-        # Without an end, so nobody asks the network for another.
+        # Without an expiry, so the client never requests another token.
         credentials=Credentials(token="token"),  # type: ignore[no-untyped-call]  # not typed by its maker
         http_options=options,
     )
 
 
-def whole(chunks: list[types.GenerateContentResponse]) -> types.Content:
+def join_parts(chunks: list[types.GenerateContentResponse]) -> types.Content:
     """Return the unmerged parts of a response; a signature stays a separate part."""
     contents = [chunk.candidates[0].content for chunk in chunks if chunk.candidates]
     parts = [part for content in contents if content for part in content.parts or ()]
     return types.Content(role="model", parts=parts)
 
 
-def answered(said: types.Content, *, ids: bool) -> types.Content:
+def function_results(said: types.Content, *, ids: bool) -> types.Content:
     """Return the results of the calls of a content, in call order."""
     calls = [part.function_call for part in said.parts or () if part.function_call]
     parts = [
@@ -114,15 +114,15 @@ async def asked(server: GeminiServer, vertex: bool, streamed: bool, is_async: bo
         def ask(contents: list[types.Content]) -> types.Content:
             models = client.models
             if streamed:
-                return whole(list(models.generate_content_stream(**request(contents))))
-            return whole([models.generate_content(**request(contents))])
+                return join_parts(list(models.generate_content_stream(**request(contents))))
+            return join_parts([models.generate_content(**request(contents))])
 
         async def ask_async(contents: list[types.Content]) -> types.Content:
             models = client.aio.models
             if streamed:
                 chunks = await models.generate_content_stream(**request(contents))
-                return whole([chunk async for chunk in chunks])
-            return whole([await models.generate_content(**request(contents))])
+                return join_parts([chunk async for chunk in chunks])
+            return join_parts([await models.generate_content(**request(contents))])
 
         async def in_thread(contents: list[types.Content]) -> types.Content:
             return await anyio.to_thread.run_sync(ask, contents)
@@ -151,7 +151,7 @@ async def test_the_vendors_client_completes_a_tool_conversation(
                 said = await ask(contents)
                 assert said.parts is not None
                 assert said.parts[-1].function_call is not None
-                contents += [said, answered(said, ids=is_async)]  # the SDK's users may leave ids out
+                contents += [said, function_results(said, ids=is_async)]  # the SDK's users may leave ids out
             said = await ask(contents)
             assert "".join(part.text or "" for part in said.parts or ()) == "Rome is warmer."
             contents += [said, types.Content(role="user", parts=[types.Part(text="Bye.")])]
@@ -171,7 +171,7 @@ async def test_vertex_rejects_its_own_call_ids_before_generation_3() -> None:
         async with asked(server, True, False, False) as ask:
             said = await ask(contents)
             with pytest.raises(errors.ClientError, match=r'Unknown name "id" at \W*contents\[1\]'):
-                await ask([*contents, said, answered(said, ids=True)])
+                await ask([*contents, said, function_results(said, ids=True)])
     assert [refusal.rule for refusal in server.refusals] == ["GEM-09"]
 
 

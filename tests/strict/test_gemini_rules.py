@@ -5,7 +5,7 @@ import pytest
 from actors.strict.rules import GeminiProfile, GeminiSettings, validate
 from actors.strict.rules.gemini_signatures import sign
 from tests.rules.gemini import GO, HOST, U, body, call, model, plain, result, signed_call, text, user
-from tests.rules.row import Json, encoded
+from tests.rules.row import Json, encode_request
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ from tests.rules.row import Json, encoded
     ],
 )
 def test_valid_requests_are_accepted(contents: tuple[Json, ...]) -> None:
-    assert validate(encoded(body(*contents)), "gemini", settings=HOST) is None
+    assert validate(encode_request(body(*contents)), "gemini", settings=HOST) is None
 
 
 def test_each_dialect_has_its_own_host() -> None:
-    bare = encoded(body(U, model(plain()), user(result())))
-    with_id = encoded(body(U, model(call(id="a")), user(result(id="a"))))
+    bare = encode_request(body(U, model(plain()), user(result())))
+    with_id = encode_request(body(U, model(call(id="a")), user(result(id="a"))))
     assert [validate(bare, name) is None for name in ("gemini", "vertex", "gemini_2")] == [False, False, True]
     assert [validate(with_id, name) is None for name in ("gemini", "vertex", "gemini_2")] == [
         True,
@@ -44,8 +44,8 @@ def test_each_dialect_has_its_own_host() -> None:
 
 def test_the_error_names_an_unknown_model() -> None:
     others = GeminiSettings(model="gemini-test", models={"gemini-3": GeminiProfile()})
-    refusal = validate(encoded(body(U)), "gemini", settings=others)
+    refusal = validate(encode_request(body(U)), "gemini", settings=others)
     assert refusal is not None
     assert (refusal.rule, refusal.status, refusal.type) == ("GEM-13", 404, "NOT_FOUND")
     assert "models/gemini-test is not found for API version v1beta" in refusal.message
-    assert validate(encoded(body(U)), "gemini", mode="hosted", settings=others) is not None
+    assert validate(encode_request(body(U)), "gemini", mode="hosted", settings=others) is not None

@@ -92,7 +92,7 @@ class Talk:
         return body
 
 
-def begun() -> Talk:
+def new_talk() -> Talk:
     return Talk([Message("user", [Text("Hello.")])])
 
 
@@ -109,7 +109,7 @@ WORDS = Turn(Redacted(), Say("That is it."))
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("stream", [True, False])
 def test_signatures_are_sent_back_on_the_same_part(host: str, stream: bool) -> None:
-    talk = begun()
+    talk = new_talk()
     for said in (STEP, STEP, WORDS, STEP):
         talk.turn(host, said, stream=stream)
     first, second, words, third = signatures(talk.send(host))
@@ -121,7 +121,7 @@ def test_signatures_are_sent_back_on_the_same_part(host: str, stream: bool) -> N
 
 @pytest.mark.parametrize("to", [host for host in HOSTS if host != "api"])
 def test_another_host_gets_sentinels_and_the_first_its_signatures(to: str) -> None:
-    talk = begun()
+    talk = new_talk()
     talk.turn("api", STEP)
     own = signatures(talk.send("api"))
     talk.turn(to, STEP)
@@ -137,15 +137,15 @@ def test_another_host_gets_sentinels_and_the_first_its_signatures(to: str) -> No
 def test_random_conversations_across_hosts_are_accepted() -> None:
     for seed in range(extent(25, 100)):
         random = Random(seed)
-        talk = begun()
+        talk = new_talk()
         for _ in range(random.randrange(2, 7)):
-            body = talk.turn(random.choice(list(HOSTS)), _said(random), stream=random.random() < 0.7)
+            body = talk.turn(random.choice(list(HOSTS)), _random_turn(random), stream=random.random() < 0.7)
             assert body["contents"][-1]["role"] == "user"
         for host in HOSTS:
             talk.send(host)
 
 
-def _said(random: Random) -> Turn:
+def _random_turn(random: Random) -> Turn:
     parts = [
         random.choice((Say("So."), Say("\n"), Think("hm"), Call("read", {"n": random.random()}), Call("a b")))
         for _ in range(random.randrange(1, 6))
@@ -155,7 +155,7 @@ def _said(random: Random) -> Turn:
 
 
 def test_a_signature_on_another_part_is_rejected() -> None:
-    talk = begun()
+    talk = new_talk()
     talk.turn("api", STEP)
     body = talk.send("api")
     _, settings = HOSTS["api"]

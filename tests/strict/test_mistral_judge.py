@@ -90,7 +90,7 @@ TABLE: dict[str, list[Json]] = {
 }
 
 
-def theirs(messages: list[Json], generation: int) -> str | None:
+def validator_error(messages: list[Json], generation: int) -> str | None:
     """Return the error of the vendor's validator, or None."""
     try:
         made = {"model": "m", "messages": messages}
@@ -115,19 +115,19 @@ def ours(messages: list[Json], generation: int) -> str | None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("transcript", TABLE)
 def test_the_vendors_validator_gives_the_same_verdict_and_message(transcript: str, generation: int) -> None:
-    assert ours(TABLE[transcript], generation) == theirs(TABLE[transcript], generation)
+    assert ours(TABLE[transcript], generation) == validator_error(TABLE[transcript], generation)
 
 
 def test_the_table_lists_the_verdict_of_each_generation() -> None:
     refused = {
-        generation: sum(theirs(messages, generation) is not None for messages in TABLE.values())
+        generation: sum(validator_error(messages, generation) is not None for messages in TABLE.values())
         for generation in GENERATIONS
     }
     assert refused[11] > refused[7] > 10
     assert refused[15] < refused[13] < refused[11]
 
 
-def made_up(seed: int) -> list[Json]:
+def random_transcript(seed: int) -> list[Json]:
     """Return a random, mostly invalid transcript without a user message after a tool message."""
     random = Random(seed)
     pieces = [USER, SAID, SYSTEM, calls(A), calls(A, B), result(A), result(B), {**SAID, "prefix": True}]
@@ -141,8 +141,8 @@ def made_up(seed: int) -> list[Json]:
 def test_a_thousand_generated_transcripts_get_the_same_verdict(generation: int) -> None:
     verdicts = []
     for seed in range(share(1000)):
-        messages = made_up(seed)
-        verdict = theirs(messages, generation)
+        messages = random_transcript(seed)
+        verdict = validator_error(messages, generation)
         assert ours(messages, generation) == verdict, messages
         verdicts.append(verdict is None)
     assert verdicts.count(True) > share(100)
@@ -154,10 +154,10 @@ def test_requests_accepted_in_strict_mode_are_accepted_by_every_generation(
     generation: int,
 ) -> None:
     taken = 0
-    for messages in [*TABLE.values(), *map(made_up, range(share(1000)))]:
+    for messages in [*TABLE.values(), *map(random_transcript, range(share(1000)))]:
         body = json.dumps({"model": "m", "messages": messages}).encode()
         if validate(body, "mistral") is None:
             taken += 1
-            why = theirs(messages, generation)
+            why = validator_error(messages, generation)
             assert why is None or (generation == 3 and "either content or tool_calls" in why)
     assert taken > share(200)

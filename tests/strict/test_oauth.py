@@ -24,7 +24,7 @@ class Clock:
         return self.now
 
 
-def said(server: LoopbackServer, path: str, body: Json, headers: dict[str, str]) -> tuple[int, str, str]:
+def send(server: LoopbackServer, path: str, body: Json, headers: dict[str, str]) -> tuple[int, str, str]:
     """Return the status, kind and message of an answer; both strings are empty without an error."""
     answer = server.answer(HttpRequest("POST", path, headers, json.dumps(body).encode(), False))
     error = json.loads(answer.parts[0]).get("error") or {"message": ""}
@@ -33,7 +33,7 @@ def said(server: LoopbackServer, path: str, body: Json, headers: dict[str, str])
 
 def anthropic(server: AnthropicServer, **headers: str) -> tuple[int, str, str]:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
-    return said(server, "/v1/messages", ASK, VERSION | given)
+    return send(server, "/v1/messages", ASK, VERSION | given)
 
 
 def test_anthropic_accepts_a_bearer_token_with_its_beta_header() -> None:
@@ -53,7 +53,7 @@ def test_anthropic_accepts_a_bearer_token_with_its_beta_header() -> None:
 
 def test_anthropic_requires_its_version_header_with_a_token_too() -> None:
     server = AnthropicServer(oauth=OAuth({"good": None}))
-    status, kind, message = said(server, "/v1/messages", ASK, {"authorization": "Bearer good", **BETA})
+    status, kind, message = send(server, "/v1/messages", ASK, {"authorization": "Bearer good", **BETA})
     assert (status, kind) == (400, "invalid_request_error")
     assert "anthropic-version" in message
 
@@ -84,16 +84,16 @@ def test_google_accepts_a_bearer_token_without_a_key(vertex: bool) -> None:
         f"{prefix}/models/m:generateContent",
         {"contents": [{"role": "user", "parts": [{"text": "u"}]}]},
     )
-    assert said(server, path, body, {"authorization": "Bearer good"}) == (200, "", "")
+    assert send(server, path, body, {"authorization": "Bearer good"}) == (200, "", "")
     for wrong in (
         {"authorization": "Bearer old"},
         {"authorization": "Bearer bad"},
         {"x-goog-api-key": "good"},
     ):
-        status, kind, message = said(server, path, body, wrong)
+        status, kind, message = send(server, path, body, wrong)
         assert (status, kind) == (401, "UNAUTHENTICATED")
         assert message.startswith("Request had invalid authentication credentials.")
-    assert said(server, path, body, {})[:2] == (403, "PERMISSION_DENIED")
+    assert send(server, path, body, {})[:2] == (403, "PERMISSION_DENIED")
     assert oauth.refusals == 4
 
 
@@ -101,7 +101,7 @@ def test_google_may_require_the_billing_project() -> None:
     server = GeminiServer(oauth=OAuth({"good": None}, project="project-1"))
     path, body = "/v1beta/models/m:generateContent", {"contents": [{"parts": [{"text": "u"}]}]}
     token = {"authorization": "Bearer good"}
-    status, kind, message = said(server, path, body, token)
+    status, kind, message = send(server, path, body, token)
     assert (status, kind) == (403, "PERMISSION_DENIED")
     assert "quota project" in message
-    assert said(server, path, body, {**token, "x-goog-user-project": "project-1"}) == (200, "", "")
+    assert send(server, path, body, {**token, "x-goog-user-project": "project-1"}) == (200, "", "")

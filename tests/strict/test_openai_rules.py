@@ -4,7 +4,7 @@ import pytest
 
 from actors.strict.rules import validate
 from tests.rules.openai_chat import ROUND, body, calls, result
-from tests.rules.row import Json, encoded
+from tests.rules.row import Json, encode_request
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from tests.rules.row import Json, encoded
     ],
 )
 def test_the_first_fault_in_the_providers_order_is_reported(wrong: Json, rule: str) -> None:
-    refusal = validate(encoded(wrong), "openai_chat")
+    refusal = validate(encode_request(wrong), "openai_chat")
     assert refusal is not None
     assert refusal.rule == rule
 
@@ -43,7 +43,7 @@ def test_an_invalid_body_is_rejected_without_an_exception(raw: bytes) -> None:
 
 
 def test_an_id_may_be_repeated_in_a_later_turn() -> None:
-    assert validate(encoded(body(*ROUND, calls(), result())), "openai_chat") is None
+    assert validate(encode_request(body(*ROUND, calls(), result())), "openai_chat") is None
 
 
 def test_an_unknown_dialect_is_an_error_of_the_caller() -> None:

@@ -41,7 +41,7 @@ def user(*blocks: Json) -> Json:
     return {"role": "user", "content": list(blocks)}
 
 
-def said(*blocks: Json) -> Json:
+def model_message(*blocks: Json) -> Json:
     return {"role": "assistant", "content": list(blocks)}
 
 
@@ -85,12 +85,14 @@ def test_a_marked_prefix_is_read_reported_and_counted() -> None:
     written = first["cache_creation_input_tokens"]
     assert written >= 2000
     assert first["cache_read_input_tokens"] == first["input_tokens"] == 0
-    more = [ASKED, said(text("answer")), user(text(words(500, "y"), MARK))]
+    more = [ASKED, model_message(text("answer")), user(text(words(500, "y"), MARK))]
     second = host.usage({"max_tokens": 9, "messages": more})
     assert second["cache_read_input_tokens"] == written
     assert second["cache_creation_input_tokens"] >= 500
     assert second["input_tokens"] == 0
-    third = host.usage({"max_tokens": 9, "messages": [*more, said(text("a")), user(text(words(300)))]})
+    third = host.usage(
+        {"max_tokens": 9, "messages": [*more, model_message(text("a")), user(text(words(300)))]}
+    )
     assert third["cache_read_input_tokens"] == written + second["cache_creation_input_tokens"]
     assert (third["input_tokens"] >= 300, third["cache_creation_input_tokens"]) == (True, 0)
     assert host.cache.read_tokens == written + third["cache_read_input_tokens"]
@@ -101,7 +103,7 @@ def test_a_marked_prefix_is_read_reported_and_counted() -> None:
 def test_without_a_mark_nothing_is_read_and_the_ideal_shows_the_miss() -> None:
     host = Host()
     assert host.read(ASKED) == 0
-    assert host.read(ASKED, said(text("a")), user(text("b"))) == 0
+    assert host.read(ASKED, model_message(text("a")), user(text("b"))) == 0
     assert (host.cache.read_tokens, host.cache.written_tokens) == (0, 0)
     assert host.cache.ideal_tokens >= 2000
 
@@ -110,21 +112,26 @@ def test_moving_a_mark_does_not_change_the_prompt() -> None:
     host = Host()
     host.read(ASK)
     plain: Json = {"role": "user", "content": LONG}
-    assert host.read(plain, said(text("a")), user(text("b", MARK))) >= 2000
+    assert host.read(plain, model_message(text("a")), user(text("b", MARK))) >= 2000
 
 
 def test_the_request_mark_is_at_the_last_block_that_may_have_one() -> None:
     host = Host()
     host.read(ASKED, cache_control=MARK)
-    assert host.read(ASKED, said(text("a")), user(text("b")), cache_control=MARK) >= 2000
-    assert host.read(ASKED, said(text("a")), user(text("b")), said(text("c")), user(text("d", MARK))) >= 2000
+    assert host.read(ASKED, model_message(text("a")), user(text("b")), cache_control=MARK) >= 2000
+    assert (
+        host.read(
+            ASKED, model_message(text("a")), user(text("b")), model_message(text("c")), user(text("d", MARK))
+        )
+        >= 2000
+    )
 
 
 def test_an_entry_is_found_up_to_20_positions_before_a_mark() -> None:
     for between, found in ((18, True), (19, True), (20, False)):
         host = Host()
         host.read(ASK)
-        answer = said(*(text(f"piece {number}") for number in range(between)))
+        answer = model_message(*(text(f"piece {number}") for number in range(between)))
         assert (host.read(ASKED, answer, user(text("next", MARK))) > 0) is found
         assert host.cache.ideal_tokens > 0
 
@@ -135,14 +142,14 @@ def test_a_run_of_calls_or_of_results_is_one_position() -> None:
     calls = [{"type": "tool_use", "id": f"t{n}", "name": "read", "input": {}} for n in range(60)]
     results = [{"type": "tool_result", "tool_use_id": call["id"], "content": "r"} for call in calls]
     pieces = [text(f"piece {number}") for number in range(17)]
-    messages = [ASKED, said(*pieces, *calls), user(*results, text("next", MARK))]
+    messages = [ASKED, model_message(*pieces, *calls), user(*results, text("next", MARK))]
     assert host.read(*messages) > 0
 
 
 def test_a_mark_at_the_end_of_the_last_request_always_finds_it() -> None:
     host = Host()
     host.read(ASK)
-    answer = said(*(text(f"piece {number}") for number in range(100)))
+    answer = model_message(*(text(f"piece {number}") for number in range(100)))
     assert host.read(ASK, answer, user(text("next", MARK))) > 0
 
 
@@ -172,7 +179,7 @@ def test_reading_through_a_later_mark_extends_the_life_of_an_entry() -> None:
     host.read(ASK)
     for answer in "ab":
         host.now += 4 * MINUTES
-        assert host.read(ASKED, said(text(answer)), user(text("next", MARK))) > 0
+        assert host.read(ASKED, model_message(text(answer)), user(text("next", MARK))) > 0
 
 
 def test_an_entry_may_be_cached_for_an_hour() -> None:
@@ -225,8 +232,8 @@ def test_changed_tools_invalidate_everything_even_for_the_ideal() -> None:
 
 def test_a_changed_prompt_is_read_up_to_the_mark_before_the_change() -> None:
     host = Host()
-    host.read(ASK, said(text("a")), user(text(words(3000, "y"), MARK)))
-    read = host.read(ASK, said(text("b")), user(text(words(3000, "y"), MARK)))
+    host.read(ASK, model_message(text("a")), user(text(words(3000, "y"), MARK)))
+    read = host.read(ASK, model_message(text("b")), user(text(words(3000, "y"), MARK)))
     assert 2000 <= read < 3000
 
 
@@ -242,8 +249,13 @@ def test_a_mark_inside_a_result_marks_the_result() -> None:
     call = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": [text(LONG, MARK)]}
     plain = {"type": "tool_result", "tool_use_id": "t", "content": [text(LONG)]}
-    host.read(user(text("u")), said(call), user(result))
-    assert host.read(user(text("u")), said(call), user(plain), said(text("a")), user(text("b", MARK))) > 2000
+    host.read(user(text("u")), model_message(call), user(result))
+    assert (
+        host.read(
+            user(text("u")), model_message(call), user(plain), model_message(text("a")), user(text("b", MARK))
+        )
+        > 2000
+    )
 
 
 def test_the_number_of_entries_is_bounded() -> None:
@@ -333,7 +345,7 @@ def test_invalid_marks_are_rejected() -> None:
     assert MOST in refusal(anthropic, path, {"messages": [user(*FIVE[1:])], "cache_control": MARK})
     assert refusal(anthropic, path, {"messages": [user(text(" ", MARK))]}).startswith("ANT-33")
     thought = {"type": "thinking", "thinking": "t", "signature": "s", "cache_control": MARK}
-    messages = [user(text("u")), said(thought, text("a")), user(text("u"))]
+    messages = [user(text("u")), model_message(thought, text("a")), user(text("u"))]
     assert refusal(anthropic, path, {"messages": messages}).startswith("ANT-34")
     assert refusal(anthropic, path, {"messages": [user(text("a", MARK), text("b", HOUR))]}).startswith(
         "ANT-34"
@@ -406,7 +418,7 @@ def cached(usage: Json) -> int:
     return int(details.get("cached_tokens") or next((usage[key] for key in flat if key in usage), 0))
 
 
-def asked(name: str, host: Host, *texts: str, key: str | None = "lane") -> int:
+def cached_tokens(name: str, host: Host, *texts: str, key: str | None = "lane") -> int:
     body = body_of(name, *texts, key=key if name not in ("gemini", "deepseek") else None)
     return cached(host.usage(body))
 
@@ -414,13 +426,13 @@ def asked(name: str, host: Host, *texts: str, key: str | None = "lane") -> int:
 @pytest.mark.parametrize("name", AUTOMATIC)
 def test_an_automatic_cache_reads_the_previous_prompt_in_fixed_steps(name: str) -> None:
     host = Host(*AUTOMATIC[name])
-    assert asked(name, host, LONG) == 0
-    assert asked(name, host, LONG, "answer", "more") == 1920
-    assert asked(name, host, words(900), "answer", "more") == 0
-    assert asked(name, host, words(1500) + words(1500, "y")) == 1408
+    assert cached_tokens(name, host, LONG) == 0
+    assert cached_tokens(name, host, LONG, "answer", "more") == 1920
+    assert cached_tokens(name, host, words(900), "answer", "more") == 0
+    assert cached_tokens(name, host, words(1500) + words(1500, "y")) == 1408
     assert host.cache.ideal_tokens == host.cache.read_tokens == 1920 + 1408
     host.now += 5 * MINUTES
-    assert asked(name, host, LONG) == 0
+    assert cached_tokens(name, host, LONG) == 0
     assert host.cache.ideal_tokens == 1920 + 1408
 
 
@@ -435,7 +447,7 @@ def test_an_automatic_cache_reads_the_previous_prompt_in_fixed_steps(name: str) 
 )
 def test_cached_tokens_are_reported_in_the_field_of_the_vendor(name: str, fields: Json) -> None:
     host = Host(*AUTOMATIC[name])
-    asked(name, host, LONG)
+    cached_tokens(name, host, LONG)
     key = None if name == "deepseek" else "lane"
     usage = host.usage(body_of(name, LONG, key=key))
     assert usage.items() >= fields.items()
@@ -444,10 +456,10 @@ def test_cached_tokens_are_reported_in_the_field_of_the_vendor(name: str, fields
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "xai", "mistral", "kimi"])
 def test_a_cache_key_routes_to_the_warm_machine(name: str) -> None:
     host = Host(*AUTOMATIC[name])
-    assert [asked(name, host, LONG, key="a") for _ in range(3)] == [0, 1920, 1920]
-    assert asked(name, host, LONG, key="b") == 0
+    assert [cached_tokens(name, host, LONG, key="a") for _ in range(3)] == [0, 1920, 1920]
+    assert cached_tokens(name, host, LONG, key="b") == 0
     assert host.cache.ideal_tokens == host.cache.read_tokens
-    keyless = [asked(name, host, LONG, key=None) for _ in range(5)]
+    keyless = [cached_tokens(name, host, LONG, key=None) for _ in range(5)]
     assert keyless == [0, 0, 0, 0, 1920]
     assert host.cache.ideal_tokens - host.cache.read_tokens == 3 * 1920
 

@@ -24,7 +24,7 @@ from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.strict.rules.reading import cached_result, clear_cache, parse, standard_of, unchecked_items
 from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
 from tests.commands.at_scale import share
-from tests.strict.test_rules_hold import SOUND, damaged
+from tests.strict.test_rules_hold import SOUND, damaged_bodies
 
 Json = Any  # a body under test may be anything
 
@@ -53,7 +53,7 @@ def taken_apart() -> Iterator[None]:
 @settings(max_examples=share(100), database=None)
 @given(data=st.data())
 def test_earlier_requests_change_no_verdict(data: st.DataObject, dialect: str) -> None:
-    sound, body = dump(BODIES[dialect]), dump(data.draw(damaged(BODIES[dialect])))
+    sound, body = dump(BODIES[dialect]), dump(data.draw(damaged_bodies(BODIES[dialect])))
     with taken_apart():
         for mode in ("hosted", "strict"):
             first = validate(body, dialect, mode=mode)
@@ -67,7 +67,7 @@ def _openai(message: Json) -> Json:
     return {"model": "m", "messages": [message, {"role": "user", "content": "u"}]}
 
 
-def _called(call_id: str) -> Json:
+def _request_with_call(call_id: str) -> Json:
     call = {"id": call_id, "type": "function", "function": {"name": "read", "arguments": "{}"}}
     asked = {"role": "assistant", "content": None, "tool_calls": [call]}
     return {"model": "m", "messages": [asked, {"role": "tool", "tool_call_id": call_id, "content": "r"}]}
@@ -91,7 +91,7 @@ WITH_IDS: Json = {
 STANDARDS: list[tuple[str, Json, ServerSettings, ServerSettings]] = [
     (
         "openai_chat",
-        _called("c" * 50),
+        _request_with_call("c" * 50),
         OpenAISettings(OpenAIProfile(id_length=None)),
         OpenAISettings(OpenAIProfile(id_length=40)),
     ),
@@ -212,10 +212,10 @@ def test_a_body_is_read_as_strictly_in_parts_as_at_once(
     body = around % (b"{%b}" % b",".join(b"%b:%b" % member for member in members))
     with taken_apart():
         for _ in range(2):
-            assert _outcome(parse, body) == _outcome(_whole, body)
+            assert _outcome(parse, body) == _outcome(_parse_body, body)
 
 
-def _whole(body: bytes) -> Json:
+def _parse_body(body: bytes) -> Json:
     return jiter.from_json(body, allow_inf_nan=False, catch_duplicate_keys=True)
 
 

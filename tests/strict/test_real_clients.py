@@ -53,17 +53,19 @@ def event(part: bytes) -> Any:
     return None if data in (b"", b"[DONE]") else json.loads(data)
 
 
-def asked(server: ResponsesServer, *items: Json, **more: Any) -> Any:  # any key of a request
+def ask_responses(server: ResponsesServer, *items: Json, **more: Any) -> Any:  # any key of a request
     return ask(server, "/v1/responses", {"model": "m", "input": list(items), **more})
 
 
-def refused(server: ResponsesServer, *items: Json, **more: Any) -> tuple[str, int]:  # any key of a request
+def rejection_of(
+    server: ResponsesServer, *items: Json, **more: Any
+) -> tuple[str, int]:  # any key of a request
     body = json.dumps({"model": "m", "input": list(items), **more}).encode()
     answer = server.answer(HttpRequest("POST", "/v1/responses", {}, body, False))
     return server.refusals[-1].rule, answer.status
 
 
-def gave(call: Json, text: str = "done") -> Json:
+def call_output(call: Json, text: str = "done") -> Json:
     kind = call["type"] + "_output"
     return {"type": kind, "call_id": call["call_id"], "output": text}
 
@@ -84,7 +86,7 @@ def test_g02_the_fields_that_codex_adds_are_accepted() -> None:
     metadata: Json = {"turn_id": "01a2", "create_time": 1.5, "content_item_kinds": ["user.text"]}
     told = {**USER, "id": "msg_01a20349-1c11-7263", "internal_chat_message_metadata_passthrough": metadata}
     added: Json = {"type": "additional_tools", "role": "developer", "tools": [PATCH]}
-    answer = asked(
+    answer = ask_responses(
         server,
         {**told, "id": "msg_01a20349-1c00-7aa0", "role": "developer"},
         added,
@@ -101,56 +103,67 @@ def test_g02_the_fields_that_codex_adds_are_accepted() -> None:
 
 def test_g02_a_trigger_produces_exactly_one_compaction() -> None:
     server = ResponsesServer([Turn(Say("never said"))])
-    answer = asked(server, USER, {"type": "compaction_trigger"}, store=False)
+    answer = ask_responses(server, USER, {"type": "compaction_trigger"}, store=False)
     assert [item["type"] for item in answer["output"]] == ["compaction"]
-    events = asked(server, USER, {"type": "compaction_trigger"}, store=False, stream=True)
+    events = ask_responses(server, USER, {"type": "compaction_trigger"}, store=False, stream=True)
     done = [event["item"]["type"] for event in events if event["type"] == "response.output_item.done"]
     assert done == ["compaction"]
-    assert asked(server, answer["output"][0], USER, store=False)["status"] == "completed"
+    assert ask_responses(server, answer["output"][0], USER, store=False)["status"] == "completed"
 
 
 @pytest.mark.parametrize("more", [{}, {"store": True}, {"store": None}])
 def test_g03_stored_items_may_be_referenced_by_id(more: Json) -> None:
     server = ResponsesServer([CALLED, Turn(Say("Done."))])
-    thought, call = asked(server, USER, tools=[TOOL], **more)["output"]
-    answer = asked(server, USER, reference(thought), reference(call), gave(call), tools=[TOOL], **more)
+    thought, call = ask_responses(server, USER, tools=[TOOL], **more)["output"]
+    answer = ask_responses(
+        server, USER, reference(thought), reference(call), call_output(call), tools=[TOOL], **more
+    )
     assert answer["output"][0]["content"][0]["text"] == "Done."
     by_id = {"type": "reasoning", "id": thought["id"], "summary": []}
-    asked(server, USER, by_id, call, gave(call), tools=[TOOL], **more)
+    ask_responses(server, USER, by_id, call, call_output(call), tools=[TOOL], **more)
 
 
 def test_g03_unstored_items_may_not_be_referenced() -> None:
     server = ResponsesServer([CALLED])
-    thought, call = asked(server, USER, store=False)["output"]
-    assert refused(server, USER, reference(thought), reference(call), gave(call)) == ("OAR-05", 404)
-    assert refused(server, reference({"id": "msg_never"}), USER) == ("OAR-05", 404)
+    thought, call = ask_responses(server, USER, store=False)["output"]
+    assert rejection_of(server, USER, reference(thought), reference(call), call_output(call)) == (
+        "OAR-05",
+        404,
+    )
+    assert rejection_of(server, reference({"id": "msg_never"}), USER) == ("OAR-05", 404)
     by_id = {"type": "reasoning", "id": thought["id"], "summary": []}
-    assert refused(server, USER, by_id, call, gave(call)) == ("OAR-05", 404)
+    assert rejection_of(server, USER, by_id, call, call_output(call)) == ("OAR-05", 404)
 
 
 @pytest.mark.parametrize("store", [False, None])
 def test_g04_all_replayed_items_have_ids_or_none(store: bool | None) -> None:
     server = ResponsesServer(lambda request: Turn(*CALLED.parts[:1], Say("So."), *CALLED.parts[1:]))
-    thought, told, call = asked(server, USER, store=store, include=ENCRYPTED)["output"]
+    thought, told, call = ask_responses(server, USER, store=store, include=ENCRYPTED)["output"]
     bare, plain, plainly = (without(item, "id") for item in (thought, told, call))
-    asked(server, USER, thought, told, call, gave(call), store=store)
-    asked(server, USER, bare, plain, plainly, gave(call), store=store)
-    assert refused(server, USER, thought, plain, plainly, gave(call), store=store) == ("OAR-03", 400)
-    assert refused(server, USER, bare, told, call, gave(call), store=store) == ("OAR-04", 400)
-    assert refused(server, USER, told, call, gave(call), store=store) == ("OAR-04", 400)
+    ask_responses(server, USER, thought, told, call, call_output(call), store=store)
+    ask_responses(server, USER, bare, plain, plainly, call_output(call), store=store)
+    assert rejection_of(server, USER, thought, plain, plainly, call_output(call), store=store) == (
+        "OAR-03",
+        400,
+    )
+    assert rejection_of(server, USER, bare, told, call, call_output(call), store=store) == ("OAR-04", 400)
+    assert rejection_of(server, USER, told, call, call_output(call), store=store) == ("OAR-04", 400)
 
 
 @pytest.mark.parametrize("store", [False, None])
 def test_g04_a_call_after_reasoning_is_recognised_by_its_call_id(store: bool | None) -> None:
     server = ResponsesServer(lambda request: CALLED)
-    thought, call = asked(server, USER, store=store, include=ENCRYPTED)["output"]
+    thought, call = ask_responses(server, USER, store=store, include=ENCRYPTED)["output"]
     plain = without(call, "id")  # as the AI SDK sends it
-    asked(server, USER, thought, plain, gave(call), store=store)
+    ask_responses(server, USER, thought, plain, call_output(call), store=store)
     if store is None:
-        asked(server, USER, reference(thought), plain, gave(call))
+        ask_responses(server, USER, reference(thought), plain, call_output(call))
     other = {**plain, "call_id": "call_other"}
-    assert refused(server, USER, thought, other, gave(other), store=store) == ("OAR-03", 400)
-    assert refused(server, USER, without(thought, "id"), call, gave(call), store=store) == ("OAR-04", 400)
+    assert rejection_of(server, USER, thought, other, call_output(other), store=store) == ("OAR-03", 400)
+    assert rejection_of(server, USER, without(thought, "id"), call, call_output(call), store=store) == (
+        "OAR-04",
+        400,
+    )
 
 
 def test_g05_a_response_chain_is_restored_and_named() -> None:
@@ -162,13 +175,13 @@ def test_g05_a_response_chain_is_restored_and_named() -> None:
         return next(turns)
 
     server = ResponsesServer(model)
-    first = asked(server, USER, tools=[TOOL])
+    first = ask_responses(server, USER, tools=[TOOL])
     call = first["output"][1]
-    second = asked(server, gave(call), previous_response_id=first["id"], tools=[TOOL])
+    second = ask_responses(server, call_output(call), previous_response_id=first["id"], tools=[TOOL])
     third = ask(server, "/v1/responses", {"model": "m", "input": "bye", "previous_response_id": second["id"]})
     assert [second["previous_response_id"], third["previous_response_id"]] == [first["id"], second["id"]]
     told: Json = {"type": "message", "role": "user", "content": "bye"}
-    whole = [USER, *first["output"], gave(call), *second["output"], told]
+    whole = [USER, *first["output"], call_output(call), *second["output"], told]
     assert seen == [whole[:1], whole[:4], whole]
     request = HttpRequest("GET", f"/v1/responses/{second['id']}", {}, b"", False)
     assert json.loads(server.answer(request).parts[0]) == second
@@ -176,38 +189,38 @@ def test_g05_a_response_chain_is_restored_and_named() -> None:
 
 def test_g05_an_expired_or_open_chain_is_rejected() -> None:
     server = ResponsesServer([CALLED, CALLED])
-    first = asked(server, USER)
-    assert refused(server, USER, previous_response_id="resp_never") == ("OAR-S12", 400)
-    assert refused(server, USER, previous_response_id=first["id"]) == ("OAR-01", 400)
-    forgotten = asked(server, USER, store=False)
-    assert refused(server, USER, previous_response_id=forgotten["id"]) == ("OAR-S12", 400)
+    first = ask_responses(server, USER)
+    assert rejection_of(server, USER, previous_response_id="resp_never") == ("OAR-S12", 400)
+    assert rejection_of(server, USER, previous_response_id=first["id"]) == ("OAR-01", 400)
+    forgotten = ask_responses(server, USER, store=False)
+    assert rejection_of(server, USER, previous_response_id=forgotten["id"]) == ("OAR-S12", 400)
 
 
 def test_g05_only_the_latest_responses_are_kept() -> None:
     server = ResponsesServer(limits=ServerLimits(recordings=2))
-    named = [asked(server, USER)["id"] for _ in range(3)]
-    assert refused(server, USER, previous_response_id=named[0]) == ("OAR-S12", 400)
+    named = [ask_responses(server, USER)["id"] for _ in range(3)]
+    assert rejection_of(server, USER, previous_response_id=named[0]) == ("OAR-S12", 400)
     for kept in named[1:]:
-        asked(server, USER, previous_response_id=kept, store=False)
+        ask_responses(server, USER, previous_response_id=kept, store=False)
 
 
 def test_g06_g07_reasoning_needs_neither_its_id_nor_its_summary() -> None:
     server = ResponsesServer(lambda request: CALLED)
-    thought, call = asked(server, USER, store=False, include=ENCRYPTED)["output"]
+    thought, call = ask_responses(server, USER, store=False, include=ENCRYPTED)["output"]
     assert thought["summary"]
     bare = {**without(thought, "id"), "summary": []}
-    asked(server, USER, bare, without(call, "id"), gave(call), store=False)
-    asked(server, USER, {**thought, "summary": []}, call, gave(call), store=False)
+    ask_responses(server, USER, bare, without(call, "id"), call_output(call), store=False)
+    ask_responses(server, USER, {**thought, "summary": []}, call, call_output(call), store=False)
 
 
 def test_g15_a_free_form_call_is_served_as_one() -> None:
     patch = "*** Begin Patch\n*** End Patch"
     server = ResponsesServer([Turn(Call("apply_patch", raw=patch)), Turn(Say("Done."))])
-    (call,) = asked(server, USER, tools=[TOOL, PATCH], store=False)["output"]
+    (call,) = ask_responses(server, USER, tools=[TOOL, PATCH], store=False)["output"]
     assert (call["type"], call["input"], call["name"]) == ("custom_tool_call", patch, "apply_patch")
-    asked(server, USER, without(call, "id"), gave(call), tools=[TOOL, PATCH], store=False)
+    ask_responses(server, USER, without(call, "id"), call_output(call), tools=[TOOL, PATCH], store=False)
     streamed = ResponsesServer([Turn(Call("apply_patch", {"input": patch}))])
-    events = asked(streamed, USER, tools=[PATCH], stream=True)
+    events = ask_responses(streamed, USER, tools=[PATCH], stream=True)
     pieces = [e["delta"] for e in events if e["type"] == "response.custom_tool_call_input.delta"]
     assert len(pieces) > 1
     assert "".join(pieces) == patch

@@ -40,7 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),
 ]
 
-Json = dict[str, Any]  # what the client's typed dictionaries are once they are plain
+Json = dict[str, Any]  # dumped objects of the client
 USER: Json = {"role": "user", "content": "Weather in Oslo and in Rome?"}
 TOOL: Json = {
     "type": "function",
@@ -90,7 +90,7 @@ async def output(client: Any, request: Json, streamed: bool) -> list[Json]:
     return [item.model_dump(exclude_none=True) for item in response.output]
 
 
-def again(items: list[Json]) -> list[Json]:
+def without_ids(items: list[Json]) -> list[Json]:
     """Return items as a stateless client sends them back: without ids."""
     return [{key: item[key] for key in item if key != "id"} for item in items]
 
@@ -105,7 +105,7 @@ async def test_the_client_completes_a_tool_conversation_with_bound_reasoning(
     request: Json = {**STATELESS, "input": [USER], "instructions": "Be brief."}
     async with client_of(server) as client:
         asked = await output(client, request, streamed)
-        request["input"] += again(asked)
+        request["input"] += without_ids(asked)
         for item in asked:
             if item["type"] == "function_call":
                 city = json.loads(item["arguments"])["city"]
@@ -200,7 +200,7 @@ def test_every_event_and_response_validates_against_the_vendors_types() -> None:
         Response.model_validate_json(wire.response(turn, STATELESS | {"input": "u"}, 0))
 
 
-# ---- our own reading and writing against it
+# ---- our decoder and encoder
 
 
 def sent(history: list[Message], **more: Any) -> Json:  # any argument of `render`

@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),
 ]
 
-Json = dict[str, Any]  # what the SDK's typed dictionaries are once they are plain
+Json = dict[str, Any]  # dumped objects of the SDK
 
 TOOL: Json = {"type": "function", "name": "read", "parameters": {"type": "object"}, "strict": False}
 CALLED = Turn(Think("Hm."), Call("read", {"path": "a"}))

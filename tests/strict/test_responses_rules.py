@@ -10,13 +10,13 @@ from actors.strict.rules.responses_reasoning import encrypt
 from actors.strict.script import Call, Say, Think, Turn
 from actors.strict.wires.responses import ResponsesWire
 from tests.rules.responses import SAID, USER, body, call, model, output, reasoning
-from tests.rules.row import Json, encoded
+from tests.rules.row import Json, encode_request
 
 TRUST = model()
 
 
 def test_only_the_official_host_accepts_outputs_anywhere() -> None:
-    apart = encoded(body(USER, call(), USER, output()))
+    apart = encode_request(body(USER, call(), USER, output()))
     assert validate(apart, "openai_responses", mode="hosted") is None
     refusal = validate(apart, "openai_responses", mode="hosted", settings=model(adjacent=True))
     assert refusal is not None
@@ -29,7 +29,7 @@ OWN = ResponsesSettings()
 BOUND = ResponsesSettings(ResponsesProfile(prefix_bound=True))
 
 
-def answered(settings: ResponsesSettings, **more: Any) -> Json:  # any key of a request
+def answered_request(settings: ResponsesSettings, **more: Any) -> Json:  # any key of a request
     """Return a request with reasoning, its call and the result, for the host that made the reasoning."""
     request = body(USER, include=["reasoning.encrypted_content"], **more)
     turn = Turn(Think("Hm."), Call("read"))
@@ -39,17 +39,17 @@ def answered(settings: ResponsesSettings, **more: Any) -> Json:  # any key of a 
 
 
 def verdict(request: Json, settings: ResponsesSettings, mode: Any = "strict") -> str | None:  # any mode
-    refusal = validate(encoded(request), "openai_responses", mode=mode, settings=settings)
+    refusal = validate(encode_request(request), "openai_responses", mode=mode, settings=settings)
     return None if refusal is None else refusal.rule
 
 
 @pytest.mark.parametrize("settings", [OWN, BOUND])
 def test_unchanged_reasoning_is_accepted(settings: ResponsesSettings) -> None:
-    assert verdict(answered(settings), settings) is None
+    assert verdict(answered_request(settings), settings) is None
 
 
 def test_reasoning_of_another_account_host_or_model_is_rejected() -> None:
-    request = answered(OWN)
+    request = answered_request(OWN)
     assert verdict(request, ResponsesSettings(account="account-2")) == "OAR-09"
     assert verdict(request, ResponsesSettings(secret=b"another")) == "OAR-09"
     assert verdict({**request, "model": "other"}, OWN) == "OAR-09"
@@ -59,14 +59,14 @@ def test_reasoning_of_another_account_host_or_model_is_rejected() -> None:
 def test_reasoning_with_another_id_or_content_is_rejected() -> None:
     changes: list[Json] = [{"id": "rs_other"}, {"encrypted_content": "gAAA"}]
     for change in changes:
-        request = answered(OWN)
+        request = answered_request(OWN)
         request["input"][2]["id"] = "fc_1"
         request["input"][1] |= change
         assert verdict(request, OWN) == "OAR-09"
 
 
 def test_reasoning_may_omit_its_summary_and_its_id_with_that_of_the_next_item() -> None:
-    request = answered(OWN)
+    request = answered_request(OWN)
     request["input"][1]["summary"] = []
     assert verdict(request, OWN) is None
     for item in request["input"][1:3]:
@@ -75,7 +75,7 @@ def test_reasoning_may_omit_its_summary_and_its_id_with_that_of_the_next_item() 
 
 
 def test_bound_reasoning_is_rejected_after_a_changed_prefix() -> None:
-    request = answered(BOUND)
+    request = answered_request(BOUND)
     assert verdict({**request, "instructions": "now"}, BOUND) == "OAR-09"
     assert verdict({**request, "instructions": "now"}, OWN) is None
     request["input"][0] = {**USER, "content": "other"}

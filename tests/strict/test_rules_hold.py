@@ -176,7 +176,7 @@ VALUES = st.recursive(
 
 
 @st.composite
-def damaged(draw: st.DrawFn, sound: Json) -> Json:
+def damaged_bodies(draw: st.DrawFn, sound: Json) -> Json:
     """Return a valid body with one to three values replaced, removed, repeated or moved."""
     body = copy.deepcopy(sound)
     for _ in range(draw(st.integers(1, 3))):
@@ -207,7 +207,7 @@ def test_the_undamaged_body_is_accepted(dialect: str) -> None:
 def test_any_damaged_body_gets_a_verdict_and_strict_mode_is_stricter(
     data: st.DataObject, dialect: str
 ) -> None:
-    body = json.dumps(data.draw(damaged(SOUND[dialect]))).encode()
+    body = json.dumps(data.draw(damaged_bodies(SOUND[dialect]))).encode()
     strict = validate(body, dialect)
     hosted = validate(body, dialect, mode="hosted")
     assert strict is not None or hosted is None

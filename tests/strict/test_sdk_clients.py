@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),
 ]
 
-Json = dict[str, Any]  # what the clients' typed dictionaries are once they are plain
+Json = dict[str, Any]  # dumped objects of the clients
 USER: Json = {"role": "user", "content": "Weather in Oslo and in Rome?"}
 TOOL: Json = {"type": "object", "properties": {"city": {"type": "string"}}}
 CALLS = Turn(Say("Looking."), Call("weather", {"city": "Oslo"}), Call("weather", {"city": "Rome"}))

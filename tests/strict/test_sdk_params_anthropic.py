@@ -17,9 +17,9 @@ from anthropic.types.message_create_params import MessageCreateParamsBase
 
 from actors.strict.rules import AnthropicSettings, validate, validate_count
 from actors.strict.rules.anthropic_shapes import SERVER_CALLS, SERVER_RESULTS
-from tests.strict.sdk_samples import assert_valid, dictionaries, fields, required, tags, variants
+from tests.strict.sdk_samples import assert_valid, dictionaries, fields, required_keys, tags, variants
 
-Json = dict[str, Any]  # what the SDK's typed dictionaries are once they are plain
+Json = dict[str, Any]  # dumped objects of the SDK
 
 SETTINGS = AnthropicSettings(
     signatures="trust",
@@ -51,7 +51,7 @@ TOOLS = [
 ]
 
 
-def refused(request: Json, *, count: bool = False) -> str | None:
+def rejection_of(request: Json, *, count: bool = False) -> str | None:
     body = json.dumps(request).encode()
     refusal = (
         validate_count(body, settings=SETTINGS) if count else validate(body, "anthropic", settings=SETTINGS)
@@ -63,7 +63,7 @@ def request(*messages: Json, **more: Any) -> Json:  # any key of a request
     return {"model": "m", "max_tokens": 4096, "messages": list(messages), **more}
 
 
-def said(*blocks: Json) -> Json:
+def model_message(*blocks: Json) -> Json:
     return {"role": "assistant", "content": list(blocks)}
 
 
@@ -71,34 +71,34 @@ def user(*blocks: Json) -> Json:
     return {"role": "user", "content": list(blocks)}
 
 
-def holding(block: Json) -> list[Json]:
+def conversations_with(block: Json) -> list[Json]:
     """Return conversations with a block in plausible positions; the host accepts at least one."""
     kind = block["type"]
     if kind == "tool_use":
-        return [request(USER, said(block), user(RESULT))]
+        return [request(USER, model_message(block), user(RESULT))]
     if kind == "tool_result":
-        return [request(USER, said(CALL), user(block))]
+        return [request(USER, model_message(CALL), user(block))]
     if kind in SERVER_CALLS:
-        return [request(USER, said({**block, "id": IDS[kind]}))]
+        return [request(USER, model_message({**block, "id": IDS[kind]}))]
     if kind in SERVER_RESULTS:
         call = OWN_CALLS[SERVER_RESULTS[kind]]
-        return [request(USER, said(call, {**block, "tool_use_id": call["id"]}, TEXT), USER)]
+        return [request(USER, model_message(call, {**block, "tool_use_id": call["id"]}, TEXT), USER)]
     in_system = request(USER, {"role": "system", "content": [block]})
-    return [request(USER, said(block, TEXT), USER), request(user(block)), in_system]
+    return [request(USER, model_message(block, TEXT), USER), request(user(block)), in_system]
 
 
 @pytest.mark.parametrize("kind", [MessageCreateParamsBase, message_create_params.MessageCreateParamsBase])
 def test_every_parameter_of_the_sdk_is_known(kind: type) -> None:
     for key, value in parameters(kind):
         more = {"tools": [TOOL]} if key == "tool_choice" else {}
-        assert refused(request(USER, **more, **{key: value})) is None, (key, value)
+        assert rejection_of(request(USER, **more, **{key: value})) is None, (key, value)
 
 
 def test_every_parameter_of_token_counting_is_known() -> None:
     for key, value in parameters(message_count_tokens_params.MessageCountTokensParams):
         more = {"tools": [TOOL]} if key == "tool_choice" else {}
         counted = {"model": "m", "messages": [USER], **more, key: value}
-        assert refused(counted, count=True) is None, (key, value)
+        assert rejection_of(counted, count=True) is None, (key, value)
 
 
 def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
@@ -106,7 +106,9 @@ def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
     samples = list(variants(kind, WORDS))
     for sample in samples:
         assert_valid(kind, sample)
-    given = [(key, value) for sample in samples for key, value in sample.items() if key not in required(kind)]
+    given = [
+        (key, value) for sample in samples for key, value in sample.items() if key not in required_keys(kind)
+    ]
     assert len(given) > 15
     return [(key, value) for key, value in given if key not in HEADERS]
 
@@ -115,7 +117,7 @@ def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
 def test_every_content_block_of_the_sdk_is_known(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
-        verdicts = [refused(conversation) for conversation in holding(sample)]
+        verdicts = [rejection_of(conversation) for conversation in conversations_with(sample)]
         assert None in verdicts, (sample, verdicts)
 
 
@@ -128,13 +130,13 @@ def test_every_block_of_a_tool_result_is_known() -> None:
         for sample in variants(kind, WORDS):
             assert_valid(kind, sample)
             result = {**RESULT, "content": [sample]}
-            assert refused(request(USER, said(CALL), user(result))) is None, sample
+            assert rejection_of(request(USER, model_message(CALL), user(result))) is None, sample
 
 
 def test_every_form_of_a_system_message_is_known() -> None:
     for sample in variants(BetaSystemMessageParam, WORDS):
         assert_valid(BetaSystemMessageParam, sample)
-        assert refused(request(USER, sample)) is None, sample
+        assert rejection_of(request(USER, sample)) is None, sample
 
 
 @pytest.mark.parametrize("kind", TOOLS, ids=lambda kind: kind.__name__)
@@ -143,19 +145,19 @@ def test_every_tool_of_the_sdk_is_known(kind: type) -> None:
         assert_valid(kind, sample)
         if "input_schema" in sample:
             sample = {**sample, "input_schema": {"type": "object", **sample["input_schema"]}}
-        assert refused(request(USER, tools=[sample])) is None, sample
-        assert refused({"model": "m", "messages": [USER], "tools": [sample]}, count=True) is None, sample
+        assert rejection_of(request(USER, tools=[sample])) is None, sample
+        assert rejection_of({"model": "m", "messages": [USER], "tools": [sample]}, count=True) is None, sample
 
 
 def test_unknown_parameter_names_are_rejected() -> None:
     unknown = {"role": "user", "content": [{"type": "container_upload", "file_id": "f", "made_up": 1}]}
-    assert refused(request(unknown)) == (
+    assert rejection_of(request(unknown)) == (
         "ANT-28: messages.0.content.0.container_upload.made_up: Extra inputs are not permitted"
     )
-    assert str(refused(request(USER, tools=[{"type": "web_serch_20250305", "name": "x"}]))).startswith(
+    assert str(rejection_of(request(USER, tools=[{"type": "web_serch_20250305", "name": "x"}]))).startswith(
         "ANT-S04"
     )
-    assert str(refused(request(USER, {"role": "assistant", "content": [{"type": "made_up"}]}))).startswith(
-        "ANT-S04"
-    )
-    assert str(refused(request(USER, contxt=1))).startswith("ANT-28")
+    assert str(
+        rejection_of(request(USER, {"role": "assistant", "content": [{"type": "made_up"}]}))
+    ).startswith("ANT-S04")
+    assert str(rejection_of(request(USER, contxt=1))).startswith("ANT-28")

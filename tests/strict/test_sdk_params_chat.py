@@ -21,9 +21,9 @@ from actors.core.check import check
 from actors.core.dialects.profiles import dialect
 from actors.strict.rules import CompatibleSettings, validate
 from actors.strict.rules.base import CompatibleProfile
-from tests.strict.sdk_samples import assert_valid, dictionaries, required, variants
+from tests.strict.sdk_samples import assert_valid, dictionaries, required_keys, variants
 
-Json = dict[str, Any]  # what the SDKs' typed dictionaries are once they are plain
+Json = dict[str, Any]  # dumped objects of the SDK
 
 WORDS = {"id": "call_a", "tool_call_id": "call_a", "arguments": "{}"}
 NINE = {"id": "call00001", "tool_call_id": "call00001", "arguments": "{}", "type": "function"}
@@ -33,7 +33,9 @@ CUSTOM: Json = {"type": "custom", "custom": {"name": "x"}}
 TRUST = CompatibleSettings(signatures="trust", profile=CompatibleProfile(generation=15))
 
 
-def refused(*messages: Json, vendor: str = "openai_chat", **more: Any) -> str | None:  # any key of a request
+def rejection_of(
+    *messages: Json, vendor: str = "openai_chat", **more: Any
+) -> str | None:  # any key of a request
     body = json.dumps({"model": "m", "messages": list(messages), **more}).encode()
     refusal = validate(body, vendor, settings=TRUST if vendor == "mistral" else None)
     return None if refusal is None else f"{refusal.rule}: {refusal.message}"
@@ -60,34 +62,34 @@ def conversation(message: Json, call_id: str) -> list[Json]:
 def test_every_message_of_openais_sdk_is_known(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
-        assert refused(*conversation(sample, "call_a")) is None, sample
+        assert rejection_of(*conversation(sample, "call_a")) is None, sample
 
 
 @pytest.mark.parametrize("kind", dictionaries(ChatCompletionContentPartParam), ids=lambda kind: kind.__name__)
 def test_every_part_of_openais_sdk_is_known(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
-        assert refused({"role": "user", "content": [sample]}) is None, sample
+        assert rejection_of({"role": "user", "content": [sample]}) is None, sample
 
 
 def test_an_image_may_be_longer_than_a_text() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 2_000_000}}
-    assert refused({"role": "user", "content": [image]}) is None
-    assert str(refused({"role": "user", "content": "A" * 2_000_000})).startswith("OAC-14")
+    assert rejection_of({"role": "user", "content": [image]}) is None
+    assert str(rejection_of({"role": "user", "content": "A" * 2_000_000})).startswith("OAC-14")
 
 
 @pytest.mark.parametrize("kind", dictionaries(ChatCompletionToolUnionParam), ids=lambda kind: kind.__name__)
 def test_every_tool_of_openais_sdk_is_known(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
-        assert refused(USER, tools=[sample]) is None, sample
+        assert rejection_of(USER, tools=[sample]) is None, sample
 
 
 def test_every_tool_choice_of_openais_sdk_is_known() -> None:
     for kind in dictionaries(ChatCompletionToolChoiceOptionParam):
         for sample in variants(kind, WORDS):
             assert_valid(kind, sample)
-            assert refused(USER, tools=[TOOL, CUSTOM], tool_choice=sample) is None, sample
+            assert rejection_of(USER, tools=[TOOL, CUSTOM], tool_choice=sample) is None, sample
 
 
 EDGES: dict[str, Json] = {
@@ -100,19 +102,19 @@ EDGES: dict[str, Json] = {
 def test_every_parameter_of_openais_sdk_is_known() -> None:
     for key, value in parameters(CompletionCreateParamsBase):
         if key != "response_format" or value.get("type") != "json_schema":  # schemas have tests of their own
-            assert refused(USER, **EDGES.get(key, {}), **{key: value}) is None, (key, value)
+            assert rejection_of(USER, **EDGES.get(key, {}), **{key: value}) is None, (key, value)
 
 
 def test_every_parameter_of_mistrals_sdk_is_known() -> None:
     for key, value in parameters(ChatCompletionRequestTypedDict):
         if key != "response_format":
             edges = {"tools": [TOOL]} if key == "tool_choice" else EDGES.get(key, {})
-            assert refused(USER, vendor="mistral", **edges, **{key: value}) is None, (key, value)
+            assert rejection_of(USER, vendor="mistral", **edges, **{key: value}) is None, (key, value)
 
 
 def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
     """Return a value of each type for each parameter except the messages and the tools."""
-    own = {"tools", *required(kind)}
+    own = {"tools", *required_keys(kind)}
     samples = [(key, value) for sample in variants(kind) for key, value in sample.items() if key not in own]
     assert len(samples) > 25
     return samples
@@ -138,7 +140,7 @@ def test_every_message_of_mistrals_sdk_is_known(kind: type) -> None:
             messages = conversation(
                 {"tool_call_id": "call00001", **sample} if sample["role"] == "tool" else sample, "call00001"
             )
-        assert refused(*messages, vendor="mistral") is None, sample
+        assert rejection_of(*messages, vendor="mistral") is None, sample
 
 
 def test_every_tool_of_mistrals_sdk_is_known() -> None:
@@ -147,17 +149,18 @@ def test_every_tool_of_mistrals_sdk_is_known() -> None:
             assert_valid(kind, sample)
             if "function" in sample:
                 sample = {**sample, "function": {"parameters": {"type": "object"}, "name": "x"}}
-            assert refused(USER, vendor="mistral", tools=[sample]) is None, sample
+            assert rejection_of(USER, vendor="mistral", tools=[sample]) is None, sample
 
 
 def test_mistral_accepts_tools_and_choices_without_a_type() -> None:
     bare = {"function": {"name": "x", "parameters": {"type": "object"}}}
     choice = {"function": {"name": "x"}}
-    assert refused(USER, vendor="mistral", tools=[bare], tool_choice=choice) is None
+    assert rejection_of(USER, vendor="mistral", tools=[bare], tool_choice=choice) is None
     assert (
-        str(refused(USER, vendor="mistral", tools=[bare], tool_choice={"function": {"name": "y"}})) != "None"
+        str(rejection_of(USER, vendor="mistral", tools=[bare], tool_choice={"function": {"name": "y"}}))
+        != "None"
     )
-    assert str(refused(USER, tools=[bare])).startswith("OAC-07")
+    assert str(rejection_of(USER, tools=[bare])).startswith("OAC-07")
     made = {"id": "call00001", "index": 0, "function": {"name": "x", "arguments": "{}"}}
     talk = [USER, {"role": "assistant", "content": "", "tool_calls": [made]}]
     talk.append({"role": "tool", "tool_call_id": "call00001", "content": "r"})
@@ -170,12 +173,12 @@ def test_openrouter_accepts_server_tools_and_cache_marks_on_tools() -> None:
     search = {"type": "openrouter:web_search", "parameters": {"max_results": 3}}
     marked = {**TOOL, "cache_control": {"type": "ephemeral"}}
     inside = {"type": "function", "function": {**TOOL["function"], "cache_control": {"type": "ephemeral"}}}
-    assert refused(USER, vendor="openrouter", tools=[search, marked]) is None
+    assert rejection_of(USER, vendor="openrouter", tools=[search, marked]) is None
     judged = json.dumps({"model": "m", "messages": [USER], "tools": [search, marked]}).encode()
     assert check(judged, dialect("openrouter")) == []
     assert {fault.rule for fault in check(judged, dialect("openai_chat"))} == {"ALL-02", "ALL-07"}
-    assert refused(USER, vendor="openrouter", tools=[inside], tool_choice="auto") is None
-    assert refused(USER, vendor="openrouter", tools=[search], tool_choice="auto") is None
+    assert rejection_of(USER, vendor="openrouter", tools=[inside], tool_choice="auto") is None
+    assert rejection_of(USER, vendor="openrouter", tools=[search], tool_choice="auto") is None
 
 
 def test_openrouter_applies_openais_schema_rules_only_to_its_models() -> None:
@@ -185,9 +188,11 @@ def test_openrouter_applies_openais_schema_rules_only_to_its_models() -> None:
     }
     form = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {"type": "object"}}}
     for model in ("anthropic/claude-sonnet-5", "google/gemini-4"):
-        assert refused(USER, vendor="openrouter", model=model, tools=[loose], response_format=form) is None
-    assert refused(USER, vendor="openrouter", model="openai/gpt-5.6", tools=[loose]) is not None
-    assert refused(USER, vendor="openrouter", model="openai/gpt-5.6", response_format=form) is not None
+        assert (
+            rejection_of(USER, vendor="openrouter", model=model, tools=[loose], response_format=form) is None
+        )
+    assert rejection_of(USER, vendor="openrouter", model="openai/gpt-5.6", tools=[loose]) is not None
+    assert rejection_of(USER, vendor="openrouter", model="openai/gpt-5.6", response_format=form) is not None
 
 
 def test_openrouter_accepts_its_own_answers_in_requests() -> None:
@@ -202,9 +207,9 @@ def test_openrouter_accepts_its_own_answers_in_requests() -> None:
         "tool_calls": [made],
     }
     result = {"role": "tool", "tool_call_id": made["id"], "content": "r"}
-    assert refused(USER, answer, result, vendor="openrouter", tools=[TOOL]) is None
+    assert rejection_of(USER, answer, result, vendor="openrouter", tools=[TOOL]) is None
     video = {"type": "video_url", "video_url": {"url": "https://a.test/a.mp4"}}
-    assert refused({"role": "user", "content": [video]}, vendor="openrouter") is None
+    assert rejection_of({"role": "user", "content": [video]}, vendor="openrouter") is None
 
 
 @pytest.mark.parametrize(
@@ -217,11 +222,11 @@ def test_openrouter_accepts_its_own_answers_in_requests() -> None:
     ],
 )
 def test_a_vendor_accepts_the_tools_that_it_runs_itself(vendor: str, tool: Json) -> None:
-    assert refused(USER, vendor=vendor, tools=[tool]) is None
-    assert refused(USER, tools=[tool]) is not None
+    assert rejection_of(USER, vendor=vendor, tools=[tool]) is None
+    assert rejection_of(USER, tools=[tool]) is not None
 
 
 def test_unknown_names_are_rejected() -> None:
-    assert str(refused(USER, vendor="mistral", tools=[{"type": "made_up"}])).startswith("MIS-")
-    assert str(refused(USER, vendor="openrouter", tools=[{"type": "made_up"}])).startswith("OAC-06")
-    assert str(refused(USER, vendor="mistral", made_up=1)).startswith("MIS-32")
+    assert str(rejection_of(USER, vendor="mistral", tools=[{"type": "made_up"}])).startswith("MIS-")
+    assert str(rejection_of(USER, vendor="openrouter", tools=[{"type": "made_up"}])).startswith("OAC-06")
+    assert str(rejection_of(USER, vendor="mistral", made_up=1)).startswith("MIS-32")

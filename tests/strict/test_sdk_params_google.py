@@ -37,13 +37,13 @@ PYTHON_ONLY = {
 PLAIN: dict[Any, Any] = {str: "x", int: 1, float: 1.0, bool: True, bytes: b"abc", Any: {"x": 1}, object: {}}
 
 
-def filled(kind: Any) -> Iterator[Any]:
+def filled_models(kind: Any) -> Iterator[Any]:
     """Yield instances of an SDK model, each with a different field set."""
     for name, field in kind.model_fields.items():
         for value in values(field.annotation):
             try:
                 yield kind(**{name: value})
-            except pydantic.ValidationError:  # the type of the field is wider than what it takes
+            except pydantic.ValidationError:  # the declared type is too wide
                 continue
 
 
@@ -73,7 +73,7 @@ def client(*, vertex: bool) -> Any:  # the SDK's own class, of whose parts the c
 CLIENTS = {"gemini": client(vertex=False), "vertex": client(vertex=True)}
 
 
-def written(contents: Any, config: Any, api: str) -> Json | None:
+def sdk_body(contents: Any, config: Any, api: str) -> Json | None:
     """Return the body that the SDK writes, or None if this API lacks one of its fields."""
     api_client = CLIENTS[api]._api_client
     convert: Any = (
@@ -91,16 +91,16 @@ def written(contents: Any, config: Any, api: str) -> Json | None:
     return {key: value for key, value in body.items() if not key.startswith("_")}
 
 
-def encoded(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return a value as the SDK encodes it in JSON."""
     if isinstance(value, bytes):
         return base64.urlsafe_b64encode(value).decode()
     if isinstance(value, pydantic.BaseModel):
-        return encoded(value.model_dump(exclude_none=True, by_alias=True))
+        return to_json(value.model_dump(exclude_none=True, by_alias=True))
     if isinstance(value, dict):
-        return {key: encoded(inner) for key, inner in value.items()}
+        return {key: to_json(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [encoded(inner) for inner in value]
+        return [to_json(inner) for inner in value]
     return value.value if isinstance(value, Enum) else value
 
 
@@ -140,13 +140,13 @@ IN_PART = ("Part", "FunctionCall", "FunctionResponse", "FunctionResponsePart")
 
 def requests() -> Iterator[tuple[str, Any, Any]]:
     """Yield contents and settings that contain each field of the SDK types once, with the type name."""
-    for config in filled(types.GenerateContentConfig):
+    for config in filled_models(types.GenerateContentConfig):
         if not config.model_fields_set & PYTHON_ONLY:
             yield "GenerateContentConfig", [USER], config
     for name in IN_CONFIG:
-        yield from ((name, [USER], config_of(name)(value)) for value in filled(getattr(types, name)))
+        yield from ((name, [USER], config_of(name)(value)) for value in filled_models(getattr(types, name)))
     for name in IN_PART:
-        for value in filled(getattr(types, name)):
+        for value in filled_models(getattr(types, name)):
             yield name, [types.Content(role="user", parts=[part_of(name)(value)])], None
 
 
@@ -154,9 +154,9 @@ def requests() -> Iterator[tuple[str, Any, Any]]:
 def test_every_field_that_the_sdk_writes_is_known(api: str) -> None:
     seen: dict[str, int] = {}
     for kind, contents, config in requests():
-        if (body := written(contents, config, api)) is None:
+        if (body := sdk_body(contents, config, api)) is None:
             continue
-        raw = json.dumps(encoded(body)).encode()
+        raw = json.dumps(to_json(body)).encode()
         refusal = validate(raw, api, settings=GeminiSettings(vertex=api == "vertex", signatures="trust"))
         assert refusal is None or refusal.rule not in SHAPES, (kind, refusal, raw)
         seen[kind] = seen.get(kind, 0) + 1
@@ -164,7 +164,7 @@ def test_every_field_that_the_sdk_writes_is_known(api: str) -> None:
     assert sum(seen.values()) > 100
 
 
-def accepted(api: str, **more: Any) -> None:  # any key of a request
+def assert_accepted(api: str, **more: Any) -> None:  # any key of a request
     """Fail unless the strict server, the host in its other mode, and the judge accept a request."""
     body = json.dumps({"contents": [{"role": "user", "parts": [{"text": "u"}]}], **more}).encode()
     settings = GeminiSettings(vertex=api == "vertex", signatures="trust")
@@ -179,15 +179,19 @@ SCHEMA = {"responseMimeType": "application/json", "responseJsonSchema": {"type":
 
 @pytest.mark.parametrize("api", ["gemini", "vertex"])
 def test_requests_accepted_in_recorded_traffic_are_accepted(api: str) -> None:
-    accepted(
+    assert_accepted(
         api, toolConfig={"includeServerSideToolInvocations": True}, tools=[{"googleSearch": {}}, FUNCTIONS]
     )
-    accepted(api, tools=[{"fileSearch": {"fileSearchStoreNames": ["fileSearchStores/a"]}}])
-    accepted(api, tools=[{"googleMaps": {}}], toolConfig={"retrievalConfig": {"latLng": {"latitude": 1}}})
-    accepted(api, tools=[{"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}])
-    accepted(api, tools=[{"googleSearch": {}}], toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}})
-    accepted(api, labels={"team": "a"}, modelArmorConfig={"promptTemplateName": "t"})
-    accepted(api, tools=[FUNCTIONS], generationConfig=SCHEMA)
+    assert_accepted(api, tools=[{"fileSearch": {"fileSearchStoreNames": ["fileSearchStores/a"]}}])
+    assert_accepted(
+        api, tools=[{"googleMaps": {}}], toolConfig={"retrievalConfig": {"latLng": {"latitude": 1}}}
+    )
+    assert_accepted(api, tools=[{"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}])
+    assert_accepted(
+        api, tools=[{"googleSearch": {}}], toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}}
+    )
+    assert_accepted(api, labels={"team": "a"}, modelArmorConfig={"promptTemplateName": "t"})
+    assert_accepted(api, tools=[FUNCTIONS], generationConfig=SCHEMA)
 
 
 @pytest.mark.parametrize("api", ["gemini", "vertex"])

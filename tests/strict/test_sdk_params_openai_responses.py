@@ -21,9 +21,9 @@ from actors.core.dialects.profiles import dialect
 from actors.strict.rules import ResponsesSettings, responses, validate
 from actors.strict.rules.base import RuleBroken
 from actors.strict.rules.responses_shapes import COMPACTED_KEYS, COUNTED_KEYS
-from tests.strict.sdk_samples import assert_valid, dictionaries, required, tags, variants
+from tests.strict.sdk_samples import assert_valid, dictionaries, required_keys, tags, variants
 
-Json = dict[str, Any]  # what the SDK's typed dictionaries are once they are plain
+Json = dict[str, Any]  # dumped objects of the SDK
 
 TRUST = ResponsesSettings(signatures="trust")
 WORDS = {"id": "msg_a", "call_id": "call_a", "arguments": "{}", "file_data": "QUJD", "max_output_tokens": 100}
@@ -53,7 +53,7 @@ def body(*items: Json, **more: Any) -> bytes:  # any key of a request
     return json.dumps({"model": "m", "input": list(items), **more}).encode()
 
 
-def refused(*items: Json, **more: Any) -> str | None:  # any key of a request
+def rejection_of(*items: Json, **more: Any) -> str | None:  # any key of a request
     refusal = validate(body(*items, **more), "openai_responses", settings=TRUST)
     return None if refusal is None else f"{refusal.rule}: {refusal.message}"
 
@@ -85,7 +85,7 @@ def test_every_item_of_the_sdk_is_known(kind: type) -> None:
             continue  # the SDK's type is wider than the API, where an output names its call
         if not _makes_sense(sample):
             continue
-        assert refused(*conversation(sample)) is None, sample
+        assert rejection_of(*conversation(sample)) is None, sample
 
 
 def _makes_sense(item: Json) -> bool:
@@ -123,17 +123,17 @@ def test_every_part_of_the_input_is_known(kind: type) -> None:
             sample = {**sample, "file_id": "file_a"}
         if sample.get("file_data"):
             sample = {**sample, "filename": "a.pdf"}
-        assert refused({"role": "user", "content": [sample]}) is None, sample
+        assert rejection_of({"role": "user", "content": [sample]}) is None, sample
         call = {"type": "function_call", **CALLS["function_call"]}
         result = {"type": "function_call_output", "call_id": "call_a", "output": [sample]}
-        assert refused(USER, call, result) is None, sample
+        assert rejection_of(USER, call, result) is None, sample
 
 
 @pytest.mark.parametrize("kind", [ResponseOutputTextParam, ResponseOutputRefusalParam])
 def test_every_part_of_an_answer_is_known(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
-        assert refused(USER, {"role": "assistant", "content": [sample]}, USER) is None, sample
+        assert rejection_of(USER, {"role": "assistant", "content": [sample]}, USER) is None, sample
 
 
 @pytest.mark.parametrize("kind", dictionaries(ToolParam), ids=lambda kind: kind.__name__)
@@ -142,10 +142,10 @@ def test_every_tool_of_the_sdk_is_known(kind: type) -> None:
         assert_valid(kind, sample)
         if isinstance(sample.get("parameters"), dict) and "function" in tags(kind):
             sample = {**sample, "parameters": {"type": "object"}, "strict": False}
-        assert refused(USER, tools=[sample]) is None, sample
+        assert rejection_of(USER, tools=[sample]) is None, sample
         found = {"type": "tool_search_output", "tools": [sample], "execution": "server"}
         added = {"type": "additional_tools", "role": "developer", "tools": [sample]}
-        assert refused(USER, added, found, USER) is None, sample
+        assert rejection_of(USER, added, found, USER) is None, sample
 
 
 EDGES: dict[str, Json] = {
@@ -158,7 +158,7 @@ def test_every_parameter_of_the_sdk_is_known() -> None:
     for key, value in parameters(ResponseCreateParamsBase):
         if key == "text" and value and "format" in value:
             continue  # its schemas have tests of their own
-        assert refused(USER, **EDGES.get(key, {}), **{key: value}) is None, (key, value)
+        assert rejection_of(USER, **EDGES.get(key, {}), **{key: value}) is None, (key, value)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
     samples = list(variants(kind, WORDS))
     for sample in samples:
         assert_valid(kind, sample)
-    own = {"input", "tools", "model", *required(kind)}
+    own = {"input", "tools", "model", *required_keys(kind)}
     given = [(key, value) for sample in samples for key, value in sample.items() if key not in own]
     assert len(given) > 5
     return given
@@ -193,13 +193,13 @@ def test_a_request_may_use_a_prompt_or_an_earlier_response() -> None:
     for more in ({"prompt": {"id": "pmpt_a"}}, {"model": "m", "previous_response_id": "resp_a"}):
         assert validate(json.dumps(more).encode(), "openai_responses", settings=TRUST) is None
     assert (
-        refused(
+        rejection_of(
             {"type": "function_call_output", "call_id": "call_z", "output": "r"},
             previous_response_id="resp_a",
         )
         is None
     )
-    assert refused({"id": "msg_a"}, USER) is None
+    assert rejection_of({"id": "msg_a"}, USER) is None
 
 
 def test_requests_accepted_in_recorded_traffic_are_accepted() -> None:
@@ -212,21 +212,23 @@ def test_requests_accepted_in_recorded_traffic_are_accepted() -> None:
     sought = {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {"query": "q"}}
     answer = {"role": "assistant", "content": "t", "phase": "commentary"}
     choice = {"type": "function", "name": "x"}
-    assert refused(USER, {**search, "id": "ws_b"}, call, search, output, USER) is None
-    assert refused(USER, call, search, output, USER) is None
-    assert refused(USER, thought, update, {**call, "id": "fc_a"}, output) is None
+    assert rejection_of(USER, {**search, "id": "ws_b"}, call, search, output, USER) is None
+    assert rejection_of(USER, call, search, output, USER) is None
+    assert rejection_of(USER, thought, update, {**call, "id": "fc_a"}, output) is None
     assert (
-        refused(USER, sought, found, call, output, tools=[{"type": "tool_search"}], tool_choice=choice)
+        rejection_of(USER, sought, found, call, output, tools=[{"type": "tool_search"}], tool_choice=choice)
         is None
     )
-    assert refused(USER, answer, call, output, update) is None
-    assert refused(USER, {"role": "assistant", "content": []}, USER) is None
+    assert rejection_of(USER, answer, call, output, update) is None
+    assert rejection_of(USER, {"role": "assistant", "content": []}, USER) is None
     assert (
-        refused(USER, {"role": "assistant", "content": [{"type": "output_text", "text": ""}]}, USER) is None
+        rejection_of(USER, {"role": "assistant", "content": [{"type": "output_text", "text": ""}]}, USER)
+        is None
     )
     container = {"type": "container_reference", "container_id": "cntr_a"}
     assert (
-        refused(USER, {"type": "shell_call", **CALLS["shell_call"], "environment": container}, USER) is None
+        rejection_of(USER, {"type": "shell_call", **CALLS["shell_call"], "environment": container}, USER)
+        is None
     )
 
 
@@ -250,8 +252,10 @@ def test_requests_accepted_in_recorded_traffic_are_accepted() -> None:
     ],
 )
 def test_structure_faults_next_to_other_items_are_rejected(rule: str, items: list[Json]) -> None:
-    assert refused(USER, *items) == rule
+    assert rejection_of(USER, *items) == rule
 
 
 def test_an_unknown_item_is_rejected() -> None:
-    assert str(refused(USER, {"type": "made_up_call"})).startswith("OAR-S04: Invalid value: 'made_up_call'.")
+    assert str(rejection_of(USER, {"type": "made_up_call"})).startswith(
+        "OAR-S04: Invalid value: 'made_up_call'."
+    )

@@ -9,8 +9,8 @@ from anthropic import transform_schema
 from openai.lib._pydantic import to_strict_json_schema
 
 from actors.strict.rules import validate
-from tests.rules.answers import answering, formed, output, schemed
-from tests.rules.row import encoded
+from tests.rules.answers import answering, in_chat, in_responses, output
+from tests.rules.row import encode_request
 
 
 class Color(Enum):
@@ -55,12 +55,12 @@ class Bounded(pydantic.BaseModel):
 @pytest.mark.parametrize("made", [Step, Plan, Node, Bounded, Sum])
 def test_schemas_generated_by_openais_sdk_are_accepted(made: type[pydantic.BaseModel]) -> None:
     schema = to_strict_json_schema(made)
-    assert validate(encoded(schemed(schema)), "openai_chat") is None
-    assert validate(encoded(formed(schema)), "openai_responses") is None
+    assert validate(encode_request(in_chat(schema)), "openai_chat") is None
+    assert validate(encode_request(in_responses(schema)), "openai_responses") is None
 
 
 @pytest.mark.parametrize("made", [Step, Plan, Bounded, Sum])
 def test_schemas_generated_by_anthropics_sdk_are_accepted(made: type[pydantic.BaseModel]) -> None:
     schema: dict[str, Any] = transform_schema(made)  # Any: JSON
-    assert validate(encoded(answering(schema)), "anthropic") is None
-    assert validate(encoded(output(schema)), "bedrock") is None
+    assert validate(encode_request(answering(schema)), "anthropic") is None
+    assert validate(encode_request(output(schema)), "bedrock") is None

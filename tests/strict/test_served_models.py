@@ -37,7 +37,7 @@ FUNCTIONS = [
 HISTORY = History([Message("user", [Text("Read it.")])])
 
 
-def compared(facts: ModelFacts, served: ServedModel) -> dict[str, tuple[object, object]]:
+def compare(facts: ModelFacts, served: ServedModel) -> dict[str, tuple[object, object]]:
     """Return the values of both tables, by field of the encoders' table."""
     pairs: dict[str, tuple[object, object]] = {
         "chat_tools": (facts.chat_tools, TOOLS[served.tools]),
@@ -72,7 +72,7 @@ def test_both_model_tables_agree_or_the_encoders_are_more_cautious(row: ModelRow
         served = served_model(name)
         assert served is not None
         assert served.maker == row.maker
-        pairs = compared(row.facts, served)
+        pairs = compare(row.facts, served)
         different = {field for field, (ours, theirs) in pairs.items() if ours != theirs}
         assert different == row.cautious & pairs.keys()
         assert all(is_cautious(field, *pairs[field]) for field in different)

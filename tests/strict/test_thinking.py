@@ -23,11 +23,11 @@ def use(call_id: str) -> Json:
     return {"type": "tool_use", "id": call_id, "name": "read", "input": {"b": 1, "a": 2}}
 
 
-def answered(call_id: str) -> Json:
+def result_message(call_id: str) -> Json:
     return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": "r"}]}
 
 
-def thought(request: Json, words: str, settings: AnthropicSettings = BOUND, *before: Json) -> Json:
+def signed_thinking(request: Json, words: str, settings: AnthropicSettings = BOUND, *before: Json) -> Json:
     signature = sign(request, before, words, settings)
     return {"type": "thinking", "thinking": words, "signature": signature}
 
@@ -44,22 +44,25 @@ def conversation(rounds: int = 3, settings: AnthropicSettings = BOUND, **more: A
     request = start(**more)
     for number in range(rounds):
         call_id = f"toolu_{number}"
-        thinking = thought(request, f"thought {number}", settings)
-        request["messages"] += [{"role": "assistant", "content": [thinking, use(call_id)]}, answered(call_id)]
+        thinking = signed_thinking(request, f"thought {number}", settings)
+        request["messages"] += [
+            {"role": "assistant", "content": [thinking, use(call_id)]},
+            result_message(call_id),
+        ]
     return request
 
 
-def judged(request: Json, settings: AnthropicSettings = BOUND, **more: Any) -> ServerRefusal | None:
+def validate_request(request: Json, settings: AnthropicSettings = BOUND, **more: Any) -> ServerRefusal | None:
     return validate(json.dumps(request).encode(), "anthropic", settings=settings, **more)
 
 
 def rule(request: Json, settings: AnthropicSettings = BOUND, **more: Any) -> str | None:
-    refusal = judged(request, settings, **more)
+    refusal = validate_request(request, settings, **more)
     return refusal.rule if refusal else None
 
 
 def test_a_conversation_sent_back_unchanged_is_accepted() -> None:
-    assert judged(conversation()) is None
+    assert validate_request(conversation()) is None
 
 
 def edit_system(request: Json) -> None:
@@ -111,7 +114,7 @@ def drop_middle(request: Json) -> None:
 def test_bound_thinking_is_rejected_after_any_change_before_it(change: Any, what: str) -> None:
     request = conversation()
     change(request)
-    refusal = judged(request)
+    refusal = validate_request(request)
     assert refusal is not None
     assert refusal.rule == "ANT-44"
     assert refusal.message.endswith(f'"drop_block". What changed: {what}.')
@@ -122,9 +125,9 @@ def test_bound_thinking_is_rejected_after_any_change_before_it(change: Any, what
 def test_a_dropped_thinking_block_may_not_be_restored() -> None:
     request = conversation(1)
     kept = request["messages"][1]["content"].pop(0)
-    second = [thought(request, "later"), use("toolu_9")]
-    request["messages"] += [{"role": "assistant", "content": second}, answered("toolu_9")]
-    assert judged(request) is None
+    second = [signed_thinking(request, "later"), use("toolu_9")]
+    request["messages"] += [{"role": "assistant", "content": second}, result_message("toolu_9")]
+    assert validate_request(request) is None
     request["messages"][1]["content"].insert(0, kept)
     assert rule(request) == "ANT-44"
 
@@ -186,7 +189,7 @@ def test_changes_outside_the_prefix_keep_bound_thinking_valid(change: Any) -> No
     change(request)
     betas = frozenset({"thinking-binding-controls-2026-08-01"})
     settings = AnthropicSettings(AnthropicProfile(prefix_bound=True), betas=betas)
-    assert judged(request, settings) is None
+    assert validate_request(request, settings) is None
 
 
 @pytest.mark.parametrize(
@@ -197,7 +200,7 @@ def test_changes_outside_the_prefix_keep_bound_thinking_valid(change: Any) -> No
     ],
 )
 def test_foreign_thinking_is_rejected(settings: AnthropicSettings) -> None:
-    refusal = judged(conversation(), settings)
+    refusal = validate_request(conversation(), settings)
     assert refusal is not None
     assert (refusal.rule, refusal.message) == ("ANT-42", f"messages.1.content.0: {INVALID}")
 
@@ -217,11 +220,14 @@ def test_a_corrupted_signature_is_rejected(signature: str) -> None:
 
 def test_thinking_without_text_needs_a_signature() -> None:
     request = start()
-    silent = thought(request, "")
-    request["messages"] += [{"role": "assistant", "content": [silent, use("toolu_0")]}, answered("toolu_0")]
-    assert judged(request) is None
+    silent = signed_thinking(request, "")
+    request["messages"] += [
+        {"role": "assistant", "content": [silent, use("toolu_0")]},
+        result_message("toolu_0"),
+    ]
+    assert validate_request(request) is None
     silent["signature"] = ""
-    refusal = judged(request)
+    refusal = validate_request(request)
     assert refusal is not None
     assert refusal.rule == "ANT-43"
     assert refusal.message == (
@@ -233,7 +239,7 @@ def test_thinking_of_the_latest_assistant_message_may_not_be_edited() -> None:
     request = conversation(2)
     edited = copy.deepcopy(request)
     edited["messages"][3]["content"][0]["thinking"] = "shorter"
-    refusal = judged(edited)
+    refusal = validate_request(edited)
     assert refusal is not None
     assert refusal.message == (
         "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message "
@@ -245,60 +251,60 @@ def test_thinking_of_the_latest_assistant_message_may_not_be_edited() -> None:
 
 def test_thinking_of_the_latest_assistant_message_may_not_be_reordered() -> None:
     request = start()
-    first = thought(request, "one")
-    second = thought(request, "two", BOUND, first)
+    first = signed_thinking(request, "one")
+    second = signed_thinking(request, "two", BOUND, first)
     content = [first, second, use("toolu_0")]
-    request["messages"] += [{"role": "assistant", "content": content}, answered("toolu_0")]
-    assert judged(request) is None
+    request["messages"] += [{"role": "assistant", "content": content}, result_message("toolu_0")]
+    assert validate_request(request) is None
     content[0], content[1] = content[1], content[0]
     assert rule(request) == "ANT-41"
 
 
 def test_thinking_must_be_first_unless_the_model_interleaves() -> None:
     request = start()
-    late = thought(request, "t", BOUND, text("say"))
+    late = signed_thinking(request, "t", BOUND, text("say"))
     request["messages"].append({"role": "assistant", "content": [text("say"), late, use("toolu_0")]})
-    request["messages"].append(answered("toolu_0"))
-    refusal = judged(request)
+    request["messages"].append(result_message("toolu_0"))
+    refusal = validate_request(request)
     assert refusal is not None
     assert refusal.message == (
         "messages.1.content.0: If an assistant message contains any thinking blocks, the first block must be "
         "`thinking` or `redacted_thinking`. Found `text`."
     )
     interleaving = AnthropicSettings(AnthropicProfile(prefix_bound=True, interleaved=True))
-    assert judged(request, interleaving) is None
-    assert judged(request, mode="hosted") is None
+    assert validate_request(request, interleaving) is None
+    assert validate_request(request, mode="hosted") is None
 
 
 def test_manual_thinking_requires_thinking_at_the_start_of_an_open_tool_loop() -> None:
     request = conversation(2, thinking=MANUAL)
-    assert judged(request) is None
+    assert validate_request(request) is None
     foreign = copy.deepcopy(request)
     del foreign["messages"][1]["content"][0]
-    refusal = judged(foreign)
+    refusal = validate_request(foreign)
     assert refusal is not None
     assert refusal.rule == "ANT-40"
     assert refusal.message.startswith(
         "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."
     )
     del foreign["thinking"]
-    assert judged(foreign) is None
+    assert validate_request(foreign) is None
     foreign["thinking"] = {"type": "adaptive"}
-    assert judged(foreign) is None
+    assert validate_request(foreign) is None
 
 
 def test_a_closed_tool_loop_requires_no_thinking() -> None:
     request = start(thinking=MANUAL)
-    request["messages"] += [{"role": "assistant", "content": [use("toolu_0")]}, answered("toolu_0")]
+    request["messages"] += [{"role": "assistant", "content": [use("toolu_0")]}, result_message("toolu_0")]
     assert rule(request) == "ANT-40"
     request["messages"] += [
         {"role": "assistant", "content": [text("t")]},
         {"role": "user", "content": [text("u")]},
     ]
-    assert judged(request) is None
+    assert validate_request(request) is None
 
 
 def test_a_judge_of_unanswered_bodies_may_trust_signatures() -> None:
     request = conversation(1)
     request["messages"][1]["content"][0]["signature"] = "from elsewhere"
-    assert judged(request, AnthropicSettings(signatures="trust")) is None
+    assert validate_request(request, AnthropicSettings(signatures="trust")) is None

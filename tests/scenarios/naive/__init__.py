@@ -1,13 +1,13 @@
 """Render scripts naively in each provider's format, without pairing, ordering or repair.
 
-This is what a client without a ledger sends. The renderers are written from the providers' documentation alone and
-share no code with the project, so what they get refused for is a fact about the provider's rules.
+A client without a ledger sends such requests. The renderers are written from the providers' documentation alone and
+share no code with the project, so their rejections depend only on the provider's rules.
 """
 
 from collections.abc import Callable, Sequence
 
 from tests.scenarios.naive import anthropic, converse, gemini, openai_chat, responses
-from tests.scenarios.naive.request import Asked, written
+from tests.scenarios.naive.request import Asked, encode_request
 from tests.scenarios.script import Said
 
 __all__ = ["Asked", "naive"]
@@ -26,4 +26,4 @@ _FAMILIES: dict[str, Callable[[Sequence[Said], Asked], dict[str, object]]] = {
 
 def naive(said: Sequence[Said], asked: Asked) -> bytes:
     """Return the naive request for a provider, valid or not."""
-    return written(_FAMILIES.get(asked.dialect, openai_chat.request)(said, asked))
+    return encode_request(_FAMILIES.get(asked.dialect, openai_chat.request)(said, asked))

@@ -16,7 +16,7 @@ from tests.scenarios.script import (
     Said,
     Thought,
     Words,
-    real,
+    real_result,
 )
 
 _Object = dict[str, object]
@@ -68,7 +68,9 @@ def _block(part: Part, with_picture: bool, asked: Asked) -> _Object:
             held = as_value(asked.arguments(part))
             return {"type": "tool_use", "id": asked.id(part), "name": asked.details(part).name, "input": held}
         case Result(number=number):
-            content: list[_Object] = [{"type": "text", "text": real(number) if part.real else SYNTHETIC}]
+            content: list[_Object] = [
+                {"type": "text", "text": real_result(number) if part.real else SYNTHETIC}
+            ]
             content += [_PICTURE] if with_picture else []
             block: _Object = {"type": "tool_result", "tool_use_id": asked.id(part), "content": content}
             return block if part.real else {**block, "is_error": True}

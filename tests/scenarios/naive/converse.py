@@ -16,7 +16,7 @@ from tests.scenarios.script import (
     Said,
     Thought,
     Words,
-    real,
+    real_result,
 )
 
 _Object = dict[str, object]
@@ -55,7 +55,7 @@ def _block(part: Part, with_picture: bool, asked: Asked) -> _Object:
             call = {"toolUseId": asked.id(part), "name": asked.details(part).name}
             return {"toolUse": {**call, "input": as_value(asked.arguments(part))}}
         case Result(number=number):
-            content: list[_Object] = [{"text": real(number) if part.real else SYNTHETIC}]
+            content: list[_Object] = [{"text": real_result(number) if part.real else SYNTHETIC}]
             content += [_PICTURE] if with_picture else []
             status = "success" if part.real else "error"
             return {"toolResult": {"toolUseId": asked.id(part), "content": content, "status": status}}

@@ -15,7 +15,7 @@ from tests.scenarios.script import (
     Said,
     Thought,
     Words,
-    real,
+    real_result,
 )
 
 _Object = dict[str, object]
@@ -52,18 +52,18 @@ def _part(part: Words | Call | Result | Picture, asked: Asked) -> _Object:
             return {"text": text}
         case Call():
             call: _Object = {"name": asked.details(part).name, "args": as_value(asked.arguments(part))}
-            return {"functionCall": _identified(call, part, asked)}
+            return {"functionCall": _with_id(call, part, asked)}
         case Result(number=number):
-            response = {"output": real(number)} if part.real else {"error": SYNTHETIC}
+            response = {"output": real_result(number)} if part.real else {"error": SYNTHETIC}
             answer: _Object = {"name": asked.details(part).name, "response": response}
-            return {"functionResponse": _identified(answer, part, asked)}
+            return {"functionResponse": _with_id(answer, part, asked)}
         case Picture():
             return {"inlineData": {"mimeType": "image/png", "data": PICTURE}}
         case _:
             assert_never(part)
 
 
-def _identified(value: _Object, part: Call | Result, asked: Asked) -> _Object:
+def _with_id(value: _Object, part: Call | Result, asked: Asked) -> _Object:
     """Return a call or a response with its id, if it has one."""
     call_id = asked.id(part)
     return {"id": call_id, **value} if call_id else value

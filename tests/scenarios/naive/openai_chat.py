@@ -16,7 +16,7 @@ from tests.scenarios.script import (
     Said,
     Thought,
     Words,
-    real,
+    real_result,
 )
 
 _Object = dict[str, object]
@@ -42,7 +42,7 @@ def _messages(said: Said, asked: Asked) -> Iterator[_Object]:
         message["content"] = content
     for part in said.parts:
         if isinstance(part, Thought):
-            message.update(_thought(part, asked))
+            message.update(_reasoning_fields(part, asked))
     if calls := [_call(part, asked) for part in said.parts if isinstance(part, Call)]:
         message["tool_calls"] = calls
     yield message
@@ -52,7 +52,7 @@ def _results(parts: Sequence[Part], asked: Asked) -> Iterator[_Object]:
     for at, part in enumerate(parts):
         if not isinstance(part, Result):
             continue
-        text = real(part.number) if part.real else SYNTHETIC
+        text = real_result(part.number) if part.real else SYNTHETIC
         content: object = text
         if isinstance(next(iter(parts[at + 1 :]), None), Picture):
             content = [{"type": "text", "text": text}, _PICTURE]
@@ -72,14 +72,14 @@ def _content(part: Words | Result | Picture, asked: Asked) -> _Object:
         case Words(text=text):
             return {"type": "text", "text": text}
         case Result(number=number):
-            return {"type": "tool_result", "tool_call_id": asked.id(part), "content": real(number)}
+            return {"type": "tool_result", "tool_call_id": asked.id(part), "content": real_result(number)}
         case Picture():
             return _PICTURE
         case _:
             assert_never(part)
 
 
-def _thought(part: Thought, asked: Asked) -> _Object:
+def _reasoning_fields(part: Thought, asked: Asked) -> _Object:
     if asked.dialect != "openrouter":
         return {"reasoning_content": THOUGHT}
     detail = {"type": "reasoning.text", "text": THOUGHT, "signature": SIGNATURE if part.sealed else ""}

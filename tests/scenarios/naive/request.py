@@ -15,9 +15,9 @@ class Asked:
 
     Args:
         dialect: The provider.
-        calls: What each call is like, by number, where it is not the plainest one.
+        calls: Details of calls by number, where they differ from the defaults.
         tools: Whether tools are declared.
-        manual: Whether the model is told to think, with a budget.
+        manual: Whether thinking with a budget is requested.
     """
 
     dialect: str
@@ -48,6 +48,6 @@ def as_value(arguments: str) -> object:
         return arguments
 
 
-def written(request: dict[str, object]) -> bytes:
+def encode_request(request: dict[str, object]) -> bytes:
     """Return the encoded request; lone surrogates become escapes."""
     return json.dumps(request).encode()

@@ -15,7 +15,7 @@ from tests.scenarios.script import (
     Said,
     Thought,
     Words,
-    real,
+    real_result,
 )
 
 _Object = dict[str, object]
@@ -51,7 +51,7 @@ def _item(part: Part, role: str, with_picture: bool, asked: Asked) -> _Object:
             item = asked.details(part).item
             return call if item is None else {**call, "id": item}
         case Result(number=number):
-            text = real(number) if part.real else SYNTHETIC
+            text = real_result(number) if part.real else SYNTHETIC
             output = [{"type": "input_text", "text": text}, _PICTURE] if with_picture else text
             return {"type": "function_call_output", "call_id": asked.id(part), "output": output}
         case Thought(sealed=sealed):
