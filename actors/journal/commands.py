@@ -15,7 +15,7 @@ from actors.kernel import Query
 R = TypeVar("R")
 
 OnDurable: TypeAlias = Callable[[int], None]
-"""Called with an event's number when it is durable."""
+"""Called with the number of an event when the event is durable."""
 
 
 class Append(Query[int], frozen=True):
@@ -39,7 +39,7 @@ class Append(Query[int], frozen=True):
 
     @property
     def entry(self) -> Entry:
-        """The events as the storage takes them."""
+        """The events as an entry for the storage."""
         return Entry(self.session, self.fence, self.events)
 
     def finish(self, last: int) -> None:
@@ -65,12 +65,12 @@ class Append(Query[int], frozen=True):
 
 
 class LogQuery(Query[R], frozen=True):
-    """Any other operation of the journal, executed after all appends that were sent before.
+    """A journal operation other than `Append`. It runs after all appends that were sent earlier.
 
-    `deed`: the participle of the operation, for messages.
+    `participle`: for the error message "its log could not be ...".
     """
 
-    deed: ClassVar[str]
+    participle: ClassVar[str]
     session: str
 
     def answer(self, answer: R) -> None:
@@ -82,7 +82,7 @@ class LogQuery(Query[R], frozen=True):
         if isinstance(error, JournalError | SessionLeased):
             self.reply.fail(error)
             return
-        why = f"Session {self.session!r}: its log could not be {self.deed}: {type(error).__name__}: {error}"
+        why = f"Session {self.session!r}: its log could not be {self.participle}: {type(error).__name__}: {error}"
         self.reply.fail(JournalError(why[:500]))
 
 
@@ -92,7 +92,7 @@ class ReadLog(LogQuery[LogPage], frozen=True):
     `anew`: the writer of the log continues from its end. `urgent`: the read is accepted even if the queue is full.
     """
 
-    deed = "read"
+    participle = "read"
     after: int = 0
     anew: bool = False
     most: int = PAGE
@@ -105,7 +105,7 @@ class ClaimSession(LogQuery[Claim], frozen=True):
     `on_claim`: called with the claim, even if the asker no longer waits.
     """
 
-    deed = "claimed"
+    participle = "claimed"
     existing: bool = False
     on_claim: Callable[[Claim], None] | None = None
 
@@ -119,14 +119,14 @@ class ClaimSession(LogQuery[Claim], frozen=True):
 class ReleaseSession(LogQuery[None], frozen=True):
     """Release a session that was claimed with `fence`, so that others can claim it."""
 
-    deed = "released"
+    participle = "released"
     fence: int
 
 
 class ListSessions(LogQuery[list[StoredSession]], frozen=True):
     """Return the sessions that have a log, as `Storage.sessions` does."""
 
-    deed = "listed"
+    participle = "listed"
     which: SessionFilter = EVERY
     limit: int = 100
     page: Page | None = None
@@ -135,28 +135,28 @@ class ListSessions(LogQuery[list[StoredSession]], frozen=True):
 class FindSession(LogQuery[StoredSession | None], frozen=True):
     """Return the directory's entry of a session; None if it has no log."""
 
-    deed = "found"
+    participle = "found"
 
 
 class DeleteLog(LogQuery[None], frozen=True):
     """Delete a session's log and those of `others`, all of them or none."""
 
-    deed = "deleted"
+    participle = "deleted"
     others: tuple[str, ...] = ()
 
 
 class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
     """Remove every byte of deleted logs from the storage's own files. The answer lists remaining data."""
 
-    deed = "vacuumed"
+    participle = "vacuumed"
     session: str = ""
     most: int | None = None
 
 
 class ObserveClock(LogQuery[ObservedClock], frozen=True):
-    """Record the wall clock. The answer says how far it is trusted, as in `Storage.look_at_clock`."""
+    """Record the wall clock. The answer says how far the clock is trusted, as in `Storage.look_at_clock`."""
 
-    deed = "looked at"
+    participle = "looked at"
     session: str = ""
     now: int = 0
     elapsed: int = 0
@@ -165,7 +165,7 @@ class ObserveClock(LogQuery[ObservedClock], frozen=True):
 class RenewLease(LogQuery[None], frozen=True):
     """Renew the lease of this host."""
 
-    deed = "kept"
+    participle = "kept"
     session: str = ""
 
 

@@ -107,7 +107,7 @@ class SessionLifecycle:
         pending: PendingAsks | None = None,
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
-        self.record: AskRecord = SessionAskTracker(spec.name, host.backends.meters.asks, host.advise)
+        self.record: SessionAskTracker = SessionAskTracker(spec.name, host.backends.meters.asks, host.advise)
         self.holding: MemoryUse = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: ParentCall | None = None

@@ -30,7 +30,7 @@ class HandoverSteps:
         self._ask = ask
         self._change: Change | None = None
 
-    async def requested_handover(self) -> turns.HandedOver | None:
+    async def requested_handover(self) -> steps.HandedOver | None:
         """Return the first successful handover among the calls of the last batch, or None."""
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:

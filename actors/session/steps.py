@@ -135,7 +135,7 @@ class TurnSteps:
             closed = await self._refs.scheduler.ask(CloseCalls(ids, reason))
             self._ask.ledger.note(closed.snapshot)
 
-    async def _render(self, step: turns.RenderStep) -> Outcome:
+    async def _render(self, step: steps.RenderStep) -> Outcome:
         """Render the request, have it judged, and log it."""
         binding, tally, asked = self.backend.binding, self._ask.tally, self._log.state.asked
         self._round = step.round
@@ -158,7 +158,7 @@ class TurnSteps:
             fault = rendered.report.faults[0]
             return self._record_refusal("judge", str(fault), rendered.report, fault.rule)
         if self._declined is not None and self._is_declined(rendered):
-            return turns.TranscriptRefused(self._declined[1])  # the same transcript would be refused again
+            return steps.TranscriptRefused(self._declined[1])  # the same transcript would be refused again
         self._rendered = rendered
         if step.tools_off and not self._was_limited:
             self._was_limited = True
@@ -168,7 +168,7 @@ class TurnSteps:
     def _is_declined(self, rendered: Rendered) -> bool:
         return self._declined is not None and b"".join(rendered._segments) == self._declined[0]
 
-    async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
+    async def _rewrite(self, step: steps.RewriteStep) -> Outcome:
         """Begin an epoch: with notes in place of attachments, without old reasoning, or with tool groups as text."""
         binding = self.backend.binding
         epoch = 1 + await self._epoch()
@@ -288,7 +288,7 @@ class TurnSteps:
         request = self._requests.build(self._plan, self._rendered)
         return replace(failure, message=refused_tool(failure.message, request))
 
-    def _left_out(self, broken: BrokenAnswer) -> turns.ParameterRefused | turns.MediaRefused | None:
+    def _left_out(self, broken: BrokenAnswer) -> steps.ParameterRefused | steps.MediaRefused | None:
         """Return the rejected parts that the next request omits; None if it cannot omit them."""
         failure, state, rendered = broken.failure, self._log.state, self._rendered
         assert rendered is not None

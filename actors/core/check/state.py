@@ -179,7 +179,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         """Record that a rule is broken.
 
         Args:
-            rule: The rule's id, and optionally a word for the case (`cited`).
+            rule: The rule's id, and optionally a word for the case (`rule_id`).
             where: A path in the request. An empty path, or one that begins with a dot, is relative to `at`.
             what: The description of the fault.
             call_ids: The ids of the affected calls, on the wire.

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from actors.core.log.events import Omission, TurnStatus
+from actors.core.log.events import OmittedParameter, TurnStatus
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.progress import Cause, TurnProgress
@@ -28,7 +28,7 @@ class RenderStep(Struct, frozen=True):
     round: int
     tools_off: bool = False
     again: str = ""
-    omitted: tuple[Omission, ...] = ()
+    omitted: tuple[OmittedParameter, ...] = ()
     follows_batch: bool = False
 
 
@@ -156,7 +156,7 @@ class ParameterRefused(Struct, frozen=True):
     `forced`: the refused tool choice, which an instruction replaces.
     """
 
-    omitted: tuple[Omission, ...]
+    omitted: tuple[OmittedParameter, ...]
     forced: ToolChoiceSetting | None = None
 
 

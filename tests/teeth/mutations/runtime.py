@@ -307,7 +307,7 @@ except BaseException:
     Mutation(
         "runtime: leaving stops the actors of a running turn",
         "actors/runtime/session_host.py:SessionHost.settle",
-        "tasks.start_soon(session.settle)",
+        "tasks.start_soon(session.interrupt_asks)",
         "pass",
         (f"{HOST}::test_leaving_the_runtime_ends_running_turns_in_the_log",),
     ),

@@ -105,7 +105,7 @@ MUTATIONS = (
     Mutation(
         "logging: a refused ask is neither logged nor counted",
         "actors/runtime/delivery.py:SessionCaller._deliver",
-        "self._lifecycle.record.refuse(error)",
+        "self._lifecycle.record.record_refusal(error)",
         "pass",
         (f"{LOGS}::test_refused_and_dropped_asks_are_events",),
     ),
