@@ -23,7 +23,8 @@ class LogPages:
         after: The number of the event before the first page.
         anew: Whether the caller is the writer of the log and continues from its end. Implies `urgent`.
         urgent: Whether a session waits for the pages. Such a page is read even if too many reads wait.
-        throttle: Makes the pages shorter while writes are pending. None for a reader that a session waits for.
+        throttle: While writes are pending, pauses between two pages and makes the pages shorter. None for a reader that
+            a session waits for.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class LogPages:
         if self.last is not None and self._end >= self.last:
             raise StopAsyncIteration
         anew = self._anew and is_first
+        if self._throttle is not None and not is_first:
+            await self._throttle.pause()
         most = PAGE if self._throttle is None else self._throttle.page_size(PAGE)
         page = await self._journal.ask(
             ReadLog(self._session, self._end, anew=anew, most=most, urgent=self._urgent)
@@ -73,9 +76,15 @@ class LogPages:
         return page
 
 
-async def read_log(journal: Ref[JournalCommand], session: str, *, anew: bool = False) -> list[LogEvent]:
-    """Return all events of a log, or an empty list if it does not exist. Raises `JournalError` if it cannot be read."""
+async def read_log(
+    journal: Ref[JournalCommand], session: str, *, anew: bool = False, throttle: ReadThrottle | None = None
+) -> list[LogEvent]:
+    """Return all events of a log, or an empty list if it does not exist. The arguments are those of `LogPages`.
+
+    Raises:
+        JournalError: The log cannot be read.
+    """
     events = list[LogEvent]()
-    async for page in LogPages(journal, session, anew=anew):
+    async for page in LogPages(journal, session, anew=anew, throttle=throttle):
         events += page.events
     return events

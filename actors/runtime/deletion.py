@@ -39,7 +39,7 @@ async def was_used_before(journal: Ref[JournalCommand], session: str, time: floa
     return entry is None or entry.used < time
 
 
-async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
+async def delete_logs(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[str]:
     """Delete the logs of a session and all its subagents; return their ids.
 
     The session is claimed first, so nothing is deleted if another host has it. Subagents are deleted before their
@@ -49,6 +49,7 @@ async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
     Args:
         journal: The journal actor.
         session: Id of the session.
+        throttle: Makes the search for subagents pause while writes are pending.
 
     Raises:
         SessionLeased: Another host has the session or one of its subagents.
@@ -56,7 +57,7 @@ async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
     """
     claim: Claim = await journal.ask(ClaimSession(session, existing=True))
     try:
-        names = [branch.name for branch in reversed(await with_subagents(journal, session))]
+        names = [branch.name for branch in reversed(await with_subagents(journal, session, throttle))]
         for name in names:
             await journal.ask(DeleteLog(name))
     except BaseException:
@@ -68,7 +69,10 @@ async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
 
 
 async def delete_unused(
-    journal: Ref[JournalCommand], sessions: Mapping[str, int], reserve: Callable[[Sequence[str]], bool]
+    journal: Ref[JournalCommand],
+    sessions: Mapping[str, int],
+    reserve: Callable[[Sequence[str]], bool],
+    throttle: ReadThrottle,
 ) -> list[str]:
     """Delete the logs of many sessions, with their subagents, in one transaction; return the deleted ids.
 
@@ -79,6 +83,7 @@ async def delete_unused(
         journal: The journal actor.
         sessions: By id, the number of the session's last event when it was listed.
         reserve: Keeps sessions from being opened here; returns False if one of them is open, or is being opened.
+        throttle: Makes the search for subagents pause while writes are pending.
 
     Raises:
         JournalUnavailable: The journal cannot be written.
@@ -86,7 +91,10 @@ async def delete_unused(
     """
     claims, deleted = await _claim_unused(journal, sessions), list[str]()
     try:
-        found = [[branch.name for branch in reversed(await with_subagents(journal, each))] for each in claims]
+        found = [
+            [branch.name for branch in reversed(await with_subagents(journal, each, throttle))]
+            for each in claims
+        ]
         below = [names for names in found if reserve(names)]
         if not below:
             return deleted
@@ -150,12 +158,12 @@ def _logging_failure() -> Generator[None]:
         logger.retention_failed(error)
 
 
-async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
+async def existing_logs(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[str]:
     """Return the ids of a session and all its subagents, or nothing if the session has no log."""
     with suppress(JournalDamaged):  # such a log is deleted too
         if await journal.ask(FindSession(session)) is None:
             return []
-    return [branch.name for branch in await with_subagents(journal, session)]
+    return [branch.name for branch in await with_subagents(journal, session, throttle)]
 
 
 async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
@@ -189,8 +197,8 @@ class Branch(Struct, frozen=True):
 async def with_subagents(
     journal: Ref[JournalCommand],
     session: str,
+    throttle: ReadThrottle,
     take: Take | None = None,
-    throttle: ReadThrottle | None = None,
 ) -> list[Branch]:
     """Return a session and all its subagents, each before its own subagents.
 
@@ -202,7 +210,7 @@ async def with_subagents(
     """
     found, waiting = list[Branch](), [session]
     while waiting:
-        found.append(branch := await _branch(journal, waiting.pop(), take, throttle))
+        found.append(branch := await _branch(journal, waiting.pop(), throttle, take))
         waiting += reversed(await _subagent_ids(journal, branch))
     return found
 
@@ -220,7 +228,7 @@ async def _subagent_ids(journal: Ref[JournalCommand], branch: Branch) -> list[st
 
 
 async def _branch(
-    journal: Ref[JournalCommand], session: str, take: Take | None, throttle: ReadThrottle | None
+    journal: Ref[JournalCommand], session: str, throttle: ReadThrottle, take: Take | None
 ) -> Branch:
     last, key, calls = 0, "", dict[CallId, None]()
     try:

@@ -118,11 +118,11 @@ class JournalAdmin:
             size = 0
             for number, event in enumerate(events, 1):
                 size += file.add(session, event)
-                if not number % SLICE or size >= SLICE_BYTES or number == len(events):
+                if not number % SLICE or size >= SLICE_BYTES:
                     size = 0
                     await throttle.pause()
 
-        if not (await with_subagents(host.journal, name, take, throttle))[0].last:
+        if not (await with_subagents(host.journal, name, throttle, take))[0].last:
             raise unknown(name)
         return file.content()
 
@@ -227,7 +227,8 @@ class JournalAdmin:
         names = [session_id(each) for each in ids]
         before = await self._time_of(older_than)
         if dry_run:
-            return Deletion(tuple(await select_sessions(host.journal, names, tenant, before)))
+            throttle = host.readers.throttle
+            return Deletion(tuple(await select_sessions(host.journal, names, tenant, before, throttle)))
         return await delete_all(host.journal, self._removal(host).delete, names, tenant, before)
 
     async def vacuum(self) -> tuple[RemainingData, ...]:

@@ -144,7 +144,7 @@ class SessionOpener:
 
     async def fork(self, source: str, at: int | None, given: str | None) -> str:
         """Copy a log up to event `at` to a new session; return its id. See `JournalAdmin.fork`."""
-        events = await read_events(self._host.journal, source)
+        events = await read_events(self._host.journal, source, self._host.readers.throttle)
         last = len(events) if at is None else at
         if not 0 < last <= len(events):
             raise UnknownSeq(

@@ -52,7 +52,7 @@ class SessionRemoval:
                     return
                 if (session := registry.open.get(name)) is not None:
                     await session._lifecycle.close()
-                deleted.extend(await delete_logs(host.journal, name))
+                deleted.extend(await delete_logs(host.journal, name, host.readers.throttle))
                 self._on_deleted(deleted)
             finally:
                 registry.free(name)
@@ -80,7 +80,7 @@ class SessionRemoval:
 
         async def delete() -> None:
             try:
-                deleted.extend(await delete_unused(host.journal, names, reserve))
+                deleted.extend(await delete_unused(host.journal, names, reserve, host.readers.throttle))
                 self._on_deleted(deleted)
             finally:
                 registry.free(*held)

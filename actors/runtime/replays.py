@@ -16,6 +16,7 @@ from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionUnk
 from actors.journal.commands import JournalCommand
 from actors.journal.log import Replay, read_replay
 from actors.journal.pages import read_log
+from actors.journal.read_throttle import ReadThrottle
 from actors.kernel import Ref
 from actors.runtime.session_host import SessionHost
 from actors.session.output import Output, output_of
@@ -30,14 +31,14 @@ def unknown(session: str) -> SessionUnknown:
     )
 
 
-async def read_events(journal: Ref[JournalCommand], session: str) -> list[LogEvent]:
-    """Return the events of a session's log.
+async def read_events(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[LogEvent]:
+    """Return the events of a session's log, read with pauses while writes are pending.
 
     Raises:
         SessionUnknown: The session has no log.
         JournalError: The log cannot be read.
     """
-    events = await read_log(journal, session)
+    events = await read_log(journal, session, throttle=throttle)
     if not events:
         raise unknown(session)
     return events

@@ -24,6 +24,7 @@ from actors.errors import (
     ShuttingDown,
 )
 from actors.journal.commands import FindSession, JournalCommand, ListSessions, ObserveClock, Vacuum
+from actors.journal.read_throttle import ReadThrottle
 from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import SessionFilter, StoredSession
@@ -69,14 +70,18 @@ async def list_sessions(
 
 
 async def select_sessions(
-    journal: Ref[JournalCommand], names: Sequence[str], tenant: str | None, before: float | None
+    journal: Ref[JournalCommand],
+    names: Sequence[str],
+    tenant: str | None,
+    before: float | None,
+    throttle: ReadThrottle,
 ) -> list[str]:
     """Return the sessions that `delete_all` would delete, including subagent sessions."""
     found = dict[str, None]()
     async with aclosing(_matching(journal, names, tenant, before)) as sessions:
         async for name in sessions:
             if name not in found:
-                found |= dict.fromkeys(await existing_logs(journal, name))
+                found |= dict.fromkeys(await existing_logs(journal, name, throttle))
     return list(found)
 
 

@@ -19,10 +19,11 @@ from actors.errors import SessionClosed
 from actors.journal import read_throttle
 from actors.journal.commands import Append, ReadLog
 from actors.journal.journal_actor import JournalActor
+from actors.journal.pages import LogPages
 from actors.journal.read_throttle import SLICE, SLICE_BYTES, ReadThrottle
 from actors.journal.readers import Readers
 from actors.journal.session_events import SessionEvents
-from actors.journal.storage import Entry
+from actors.journal.storage import Entry, LogPage
 from actors.journal.storage.memory import MemoryStorage
 from tests.journal.storages import begin, open_storage, to
 from tests.journal.test_readers import Blocking, journal_of, write_long
@@ -124,6 +125,46 @@ async def test_successive_writes_overtake_a_client_of_a_long_log(
                 assert await runtime._opening_host().journal.ask(append) == number
             assert len(handled_events) <= SLICE + 1
         assert len(handled_events) == len(log)
+
+
+@pytest.fixture
+def read_events(monkeypatch: pytest.MonkeyPatch) -> list[LogEvent]:
+    """The events of all pages that were read."""
+    events, next_page = list[LogEvent](), LogPages.__anext__
+
+    async def record_page(pages: LogPages) -> LogPage:
+        page = await next_page(pages)
+        events.extend(page.events)
+        return page
+
+    monkeypatch.setattr(LogPages, "__anext__", record_page)
+    return events
+
+
+ADMINISTRATION: dict[str, Client] = {
+    "delete": lambda runtime: runtime.journal.delete("long"),
+    "delete dry_run": lambda runtime: runtime.journal.delete("long", dry_run=True),
+    "fork": lambda runtime: runtime.journal.fork("long"),
+    "sweep": lambda runtime: runtime.journal.delete(tenant=""),
+}
+"""Calls that read a whole log for a caller."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("call", ADMINISTRATION.values(), ids=ADMINISTRATION)
+@pytest.mark.requirement("PROMISE-8")
+async def test_calls_that_read_a_log_pause_after_one_page_while_a_write_is_pending(
+    call: Client, read_events: list[LogEvent], endless_pauses: None
+) -> None:
+    storage = MemoryStorage()
+    log = write_long(storage)
+    async with runtime_with(storage=storage, a=openai()) as runtime, anyio.create_task_group() as tasks:
+        throttle_of(runtime).begin_write()
+        tasks.start_soon(call, runtime)
+        await run_loop()
+        assert 0 < len(read_events) <= SLICE + throttle_of(runtime).pending
+        throttle_of(runtime).end_writes(1)
+    assert read_events == log
 
 
 @pytest.mark.anyio

@@ -414,15 +414,17 @@ async def test_a_session_with_an_active_subagent_is_not_deleted(clock: Clock) ->
         await mine.ask("Go.")
         await mine.close()
         journal, asked = runtime._running_host().journal, list[list[str]]()
+        throttle = runtime._running_host().readers.throttle
         (entry,) = [each for each in await runtime.journal.list() if each.id == "mine"]
+        unused = {"mine": entry.events}
 
         def reserve(names: Sequence[str]) -> bool:
             asked.append(sorted(names))
             return len(asked) > 1
 
-        assert await delete_unused(journal, {"mine": entry.events}, reserve) == []
+        assert await delete_unused(journal, unused, reserve, throttle) == []
         assert stored_ids(runtime._storage) == ["mine", "mine-c1"]
-        assert sorted(await delete_unused(journal, {"mine": entry.events}, reserve)) == ["mine", "mine-c1"]
+        assert sorted(await delete_unused(journal, unused, reserve, throttle)) == ["mine", "mine-c1"]
         assert asked == [["mine", "mine-c1"]] * 2
 
 

@@ -13,6 +13,7 @@ from actors import Runtime
 from actors.config import Config, FileSettings
 from actors.errors import ActorsError, JournalUnavailable, ShuttingDown
 from actors.journal.commands import JournalCommand
+from actors.journal.read_throttle import ReadThrottle
 from actors.journal.storage import Storage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.kernel import Ref
@@ -51,7 +52,7 @@ def bare_runtime(storage: Storage | None = None) -> Runtime:
 async def test_an_unexpected_error_of_a_deletion_reaches_its_caller(
     monkeypatch: pytest.MonkeyPatch, crashes: list[str]
 ) -> None:
-    async def fail(journal: Ref[JournalCommand], session: str) -> list[str]:
+    async def fail(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[str]:
         raise Bug(session)
 
     async with runtime_with(a=openai()) as runtime:

@@ -33,8 +33,8 @@ MUTATIONS = (
     Mutation(
         "behind: a fork reads the log with the rights of its writer",
         "actors/runtime/replays.py:read_events",
-        "read_log(journal, session)",
-        "read_log(journal, session, anew=True)",
+        "read_log(journal, session, throttle=throttle)",
+        "read_log(journal, session, anew=True, throttle=throttle)",
         (f"{FAILOVER}::test_a_fork_after_a_rollback_does_not_record_the_loss_itself",),
     ),
     Mutation(

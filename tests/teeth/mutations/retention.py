@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 RETENTION, DELETION = "actors/runtime/retention.py", "actors/runtime/deletion.py"
 TESTS, CLI = "tests/journal/test_retention.py", "tests/cli/test_sessions.py"
+THROTTLE = "tests/journal/test_read_throttle.py"
 CARRIED = "tests/runtime/test_carried_sessions.py"
 
 MUTATIONS = (
@@ -104,5 +105,19 @@ MUTATIONS = (
         "claim_session(host, session, existing=True)",
         "claim_session(host, session)",
         ("tests/runtime/test_resume.py::test_a_session_that_cannot_be_resumed_raises_a_short_error",),
+    ),
+    Mutation(
+        "delete: the pages of a long log are read without pauses",
+        "actors/journal/pages.py:LogPages.__anext__",
+        "await self._throttle.pause()",
+        "pass",
+        (f"{THROTTLE}::test_calls_that_read_a_log_pause_after_one_page_while_a_write_is_pending",),
+    ),
+    Mutation(
+        "fork: the pages of a long log are read without pauses",
+        "actors/runtime/replays.py:read_events",
+        "read_log(journal, session, throttle=throttle)",
+        "read_log(journal, session)",
+        (f"{THROTTLE}::test_calls_that_read_a_log_pause_after_one_page_while_a_write_is_pending",),
     ),
 )

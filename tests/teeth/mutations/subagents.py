@@ -139,8 +139,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "delete: the parent's log is deleted first, so the children cannot be found",
         "actors/runtime/deletion.py:delete_logs",
-        "reversed(await with_subagents(journal, session))",
-        "await with_subagents(journal, session)",
+        "reversed(await with_subagents(journal, session, throttle))",
+        "await with_subagents(journal, session, throttle)",
         (DELETION,),
     ),
     Mutation(
