@@ -33,7 +33,7 @@ def variable_name(name: str) -> str:
 
 def duration_text(text: object) -> int:
     if not isinstance(text, str):
-        raise ValueError("takes a text, as '90 days'")
+        raise ValueError("takes a string, such as '90 days'")
     return duration(text)
 
 

@@ -98,13 +98,13 @@ DIGESTS = """
 import sys
 from hashlib import sha256
 from tests.generated.histories import history
-from tests.core.session_log import BINDINGS, cold, simulated, text
+from tests.core.session_log import BINDINGS, render_at_once, simulate, text
 digest = sha256()
 for seed in range(int(sys.argv[1])):
     messages, ledger = history(seed)
     for binding in BINDINGS:
-        digest.update(text(cold(messages, ledger, binding)))
-    for _, _, rendered in simulated(messages, ledger, seed).sent:
+        digest.update(text(render_at_once(messages, ledger, binding)))
+    for _, _, rendered in simulate(messages, ledger, seed).sent:
         digest.update(text(rendered))
 print(digest.hexdigest())
 """

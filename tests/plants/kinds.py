@@ -195,7 +195,7 @@ PLANTS = (
             "actors/core/rulebook/__init__.py:PREFIXES",
             "actors/adapters/codec.py:codec",
             "actors/cli/lint.py:_body",
-            "tests/core/answers.py:told",
+            "tests/core/answers.py:parse_results",
             "tests/scenarios/shape.py:READERS",
         ),
     ),

@@ -69,7 +69,7 @@ async def test_two_runtimes_in_one_process_are_independent() -> None:
 async def test_session_ids_are_validated_generated_and_never_reused() -> None:
     async with runtime_with(a=openai()) as runtime:
         for bad in ("", "../x", "a b", "x" * 65, "-x"):
-            with pytest.raises(ConfigError, match="not usable"):
+            with pytest.raises(ConfigError, match="is invalid"):
                 await runtime.open("a", id=bad)
         with pytest.raises(UnknownTarget):
             await runtime.open("nowhere")

@@ -41,7 +41,7 @@ def events_of(events: list[LogEvent], *kinds: type[LogEvent]) -> list[LogEvent]:
     ("options", "says"),
     [
         ({"target": None}, "target= takes the name of a target, not NoneType"),
-        ({"target": "b", "system": 5}, "system= takes a text, not int"),
+        ({"target": "b", "system": 5}, "system= takes a string, not int"),
         ({"target": "b", "tools": "files"}, "tools= of a handoff must be a list, not str"),
         ({"target": "b", "tools": iter(())}, "tools= of a handoff must be a list, not tuple_iterator"),
     ],
