@@ -21,6 +21,7 @@
     ├── AskFailed                   an ask was accepted and then failed
     ├── TooManySessions             the limits of open sessions or of their memory are reached
     ├── SessionError                a session rejects a command
+    │   ├── KeyReused               the key of an ask belongs to another message
     │   ├── QueueFull               its queue of waiting asks is full
     │   ├── CompactionFailed        its history could not be compacted
     │   ├── OverBudget              its budget is used up
@@ -80,6 +81,7 @@ __all__ = [  # `ActorsError` and `AskFailed` are names of `actors`
     "JournalError",
     "JournalUnavailable",
     "KernelError",
+    "KeyReused",
     "MediaError",
     "MissingKey",
     "NotAwaited",
@@ -256,6 +258,10 @@ class SessionError(ActorsError):
 
 class QueueFull(SessionError):
     """The session's queue of waiting asks is full. Wait for one to end, or cancel."""
+
+
+class KeyReused(SessionError):
+    """The key of an ask belongs to an earlier ask with another message or another `output`."""
 
 
 class CompactionFailed(SessionError):

@@ -254,12 +254,24 @@ class BlockingSession:
 
     @overload
     def ask(
-        self, message: UserInput, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
+        self,
+        message: UserInput,
+        *,
+        key: str | None = None,
+        output: type[T],
+        check: bool = True,
+        **settings: Unpack[AskSettings],
     ) -> AskResult[T]: ...
 
     @overload
     def ask(
-        self, message: UserInput, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+        self,
+        message: UserInput,
+        *,
+        key: str | None = None,
+        output: Any = None,
+        check: bool = True,
+        **settings: Unpack[AskSettings],
     ) -> AskResult: ...
 
     @overload
@@ -278,13 +290,14 @@ class BlockingSession:
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
+        key: str | None = None,
         output: Any = None,
         check: bool = True,
         **settings: Unpack[AskSettings],
     ) -> AskResult:
         """Ask, and return how it came out, as `actors.Session.ask` does."""
         ask = InterruptibleAsk(self._session)
-        prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output)
+        prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output, key)
         result = self._runtime._wait(partial(ask.outcome, prepare), ask)
         return self._check(result) if check else result
 
@@ -294,12 +307,13 @@ class BlockingSession:
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
+        key: str | None = None,
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> Steps[SessionEvent]:
         """Ask with the first step, and give the events, as `actors.Session.stream` does."""
         ask = InterruptibleAsk(self._session)
-        prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output)
+        prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output, key)
         return Steps(self._runtime, _AskEvents(partial(ask.begin, prepare)).next, ask)
 
     def stream_text(
@@ -308,11 +322,14 @@ class BlockingSession:
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
+        key: str | None = None,
         **settings: Unpack[AskSettings],
     ) -> Steps[str]:
         """Ask with the first step, and give the text as it arrives, as `actors.Session.stream_text` does."""
         ask = InterruptibleAsk(self._session)
-        given = partial(self._session.stream_text, message, results=results, approvals=approvals, **settings)
+        given = partial(
+            self._session.stream_text, message, results=results, approvals=approvals, key=key, **settings
+        )
         text = self._on_loop(given)
         ask.watch(text._events)
         return Steps(self._runtime, partial(anext, text, None), ask)

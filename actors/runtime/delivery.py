@@ -39,6 +39,7 @@ from actors.session.pending import (
     Submit,
     copy_error,
 )
+from actors.session.repeats import ask_key
 from actors.session.resolutions import check_choice, resolutions
 from actors.session.streams import AnswerSink, AskStream
 from actors.session.user_input import UserInput, pack_user_input
@@ -107,10 +108,11 @@ class SessionCaller:
         approvals: Approvals | None,
         settings: AskSettings,
         output: Any = None,  # Any: a type, or a JSON Schema
+        key: str | None = None,
     ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
         """Return the stream of an ask, and the function from `_prepare`."""
         sink = AskStream(self._ended_error, self._lifecycle.host.check)
-        return sink, self._prepare(sink, message, results, approvals, settings, output)
+        return sink, self._prepare(sink, message, results, approvals, settings, output, key)
 
     def _prepare(
         self,
@@ -120,20 +122,27 @@ class SessionCaller:
         approvals: Approvals | None,
         settings: AskSettings,
         output: Any = None,  # Any: as above
+        key: str | None = None,
     ) -> Callable[[], Awaitable[None]]:
         """Return a function that submits an ask, or results and decisions, with the current context variables.
 
         Raises:
             ConfigError, NotAwaited, DecisionRefused: As `check_choice` and `resolutions`.
         """
-        check_choice(message, results, approvals, settings, output)
+        check_choice(message, results, approvals, settings, output, key)
         if message is not None:
-            return partial(self._submit, message, sink, output, settings, copy_context())
+            return partial(self._submit, message, sink, output, settings, copy_context(), key)
         given = resolutions(results, approvals, self._lifecycle.host.limits.result)
         return partial(self._resolve, given, sink, copy_context())
 
     async def _submit(
-        self, message: UserInput, sink: Sink, output: Any, settings: AskSettings, variables: Context
+        self,
+        message: UserInput,
+        own: Sink,
+        output: Any,
+        settings: AskSettings,
+        variables: Context,
+        key: str | None,
     ) -> None:
         """Submit an ask, and return when the session has accepted it."""
         with self._lifecycle.submitting():
@@ -143,8 +152,9 @@ class SessionCaller:
                 said := parse_settings(settings, None if form is None else form.schema)
             )
             packed = pack_user_input(message)
-            sink = self._lifecycle.audience(sink, variables)
-            await self._deliver(Submit(packed, sink, variables, asked=said, output=form))
+            named = None if key is None else ask_key(key, packed, said)
+            sink = self._lifecycle.audience(own, variables)
+            await self._deliver(Submit(packed, sink, variables, asked=said, output=form, key=named, own=own))
 
     async def _resolve(self, given: Resolutions, sink: Sink, variables: Context) -> None:
         """Deliver results and decisions for a turn that waits, and return when they are recorded."""

@@ -64,12 +64,24 @@ class Session(SessionCaller):
 
     @overload
     async def ask(
-        self, message: UserInput, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
+        self,
+        message: UserInput,
+        *,
+        key: str | None = None,
+        output: type[T],
+        check: bool = True,
+        **settings: Unpack[AskSettings],
     ) -> AskResult[T]: ...
 
     @overload
     async def ask(
-        self, message: UserInput, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+        self,
+        message: UserInput,
+        *,
+        key: str | None = None,
+        output: Any = None,
+        check: bool = True,
+        **settings: Unpack[AskSettings],
     ) -> AskResult: ...
 
     @overload
@@ -88,6 +100,7 @@ class Session(SessionCaller):
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
+        key: str | None = None,
         output: Any = None,
         check: bool = True,
         **settings: Unpack[AskSettings],
@@ -105,6 +118,11 @@ class Session(SessionCaller):
             results: Results of external calls, by call id: the value that the tool would return, or the exception with
                 which the call failed.
             approvals: Decisions about calls that wait for approval, by call id.
+            key: An idempotency key of 1 to 200 characters, for callers that repeat an ask after a lost connection or
+                host. An ask with the key and message of an earlier ask of the session, on any host, starts nothing new:
+                it joins the earlier one while that is queued or runs, and otherwise returns its result. If the host of
+                the earlier ask ended before the answer, the ask continues in a further turn. A session remembers its
+                last 256 keys.
             output: The type of the answer (a pydantic model, a dataclass, a `TypedDict`, any annotation) or its JSON
                 Schema. The value is `AskResult.output`. The model may correct an invalid answer a limited number of
                 times; then the ask fails.
@@ -116,6 +134,7 @@ class Session(SessionCaller):
             ConfigError: A setting is unknown, has an invalid value, or forces a tool that the session does not have;
                 `output` has no JSON Schema; both a message and `results` or `approvals` were passed, or none of the
                 three; or settings were passed to an ask that waits.
+            KeyReused: The key belongs to an ask with another message or another `output`.
             NotAwaited: A call in `results` is not an external call of this session, or waits for approval; or a call
                 in `approvals` does not wait for a decision. Nothing is recorded.
             DecisionRefused: The digest of a decision differs from that of its call, or its arguments are invalid.
@@ -131,7 +150,7 @@ class Session(SessionCaller):
         """
         self._check()
         sink = AnswerSink(self._ended_error)
-        await self._prepare(sink, message, results, approvals, settings, output)()
+        await self._prepare(sink, message, results, approvals, settings, output, key)()
         return self._check_result(await sink.outcome(), check)
 
     @asynccontextmanager
@@ -141,6 +160,7 @@ class Session(SessionCaller):
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
+        key: str | None = None,
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> AsyncGenerator[AsyncIterator[SessionEvent]]:
@@ -149,9 +169,12 @@ class Session(SessionCaller):
         The stream ends with exactly one `complete` or `error` event. A slow reader misses deltas; if it misses other
         events too, it receives a `status` event `resync`. Entering the block and reading the events raise the errors of
         `ask`, except `AskFailed`: a failed ask ends with an `error` event.
+
+        The stream of a repeated ask (`key`) contains the durable events of the first ask, from the log; or, if that ask
+        is in flight, its events from then on.
         """
         self._check()
-        sink, submit = self._prepare_stream(message, results, approvals, settings, output)
+        sink, submit = self._prepare_stream(message, results, approvals, settings, output, key)
         await submit()
         try:
             yield sink
@@ -164,6 +187,7 @@ class Session(SessionCaller):
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
+        key: str | None = None,
         **settings: Unpack[AskSettings],
     ) -> TextStream:
         """Ask as `ask` does, and stream the text of the answer: `async for text in session.stream_text("...")`.
@@ -178,7 +202,7 @@ class Session(SessionCaller):
         """
         self._check()
         self._lifecycle.configuration.check(parse_settings(settings))
-        prepared = self._prepare_stream(message, results, approvals, settings)
+        prepared = self._prepare_stream(message, results, approvals, settings, key=key)
         return TextStream(*prepared, partial(self._check_result, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:

@@ -165,7 +165,7 @@ class SessionActors:
         self.pending.drop_waiting()
         if self.pending.current is not None:
             with suppress(ActorStopped, ShuttingDown):
-                await self.session.ask(Cancel())
+                await self.session.ask(Cancel(is_leaving=True))
 
     def passivate(self) -> Replay | None:
         """End the actors if they are idle, and return their state; return None if they are not.

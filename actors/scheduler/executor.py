@@ -143,9 +143,9 @@ class Executor:
         self.open_below = open_below
         self._measures = ToolMeasures() if measures is None else measures
         self.session, self.limits, self.deps, self.key, self.tenant = session, limits, deps, key, tenant
-        self.order = ResourceOrder()
+        self.order: ResourceOrder = ResourceOrder()
         """Orders the calls that write to the same resource."""
-        self.running = 0
+        self.running: int = 0
         """Number of tools that have not ended, including those whose calls were closed."""
 
     def enter(self, context: Context) -> Inside:

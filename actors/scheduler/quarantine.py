@@ -24,7 +24,7 @@ class Quarantine:
     def __init__(self, most: int) -> None:
         self._most = most
         self._held: Counter[tuple[str, int]] = Counter()
-        self.entered = 0
+        self.entered: int = 0
         """Number of calls that have ever entered quarantine."""
 
     @property

@@ -29,9 +29,14 @@ class Configure(Query[SwitchOutcome], frozen=True):
 
 
 class Cancel(Query[bool], frozen=True):
-    """Cancel the ask in flight. The reply follows when its calls are closed: False if it had already ended."""
+    """Cancel the ask in flight. The reply follows when its calls are closed: False if it had already ended.
+
+    Args:
+        is_leaving: Whether the session leaves this host, so that an ask with a key can be continued on another one.
+    """
 
     control: ClassVar[bool] = True
+    is_leaving: bool = False
 
 
 class GetState(Query[SessionState], frozen=True):

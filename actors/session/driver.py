@@ -7,6 +7,7 @@ follows. The binding, settings and tools of a turn are frozen when it begins.
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
+from typing import Final
 
 import anyio
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from actors.adapters.failure import TOO_LONG
 from actors.core.history.compaction import AFTER, CompactionResult
 from actors.core.log.events import (
     ApprovalAsked,
+    AskKey,
     AskStarted,
     RoundEnded,
     SwitchApplied,
@@ -26,6 +28,7 @@ from actors.core.log.events import (
 )
 from actors.core.policy.routing import Pool, resolve_switch
 from actors.core.session.awaiting import digest, paused_result, pending_calls
+from actors.core.session.publishing import AskFold
 from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.turn import steps
@@ -54,6 +57,9 @@ from actors.session.steps import TurnSteps
 from actors.session.tool_changes import ToolChanges
 from actors.telemetry import logger
 
+AGAIN: Final = "Your last answer was interrupted. Give the complete answer again."
+"""The instruction to a model whose interrupted answer is in the history."""
+
 
 @dataclass(slots=True)
 class TurnDriver:
@@ -78,7 +84,7 @@ class TurnDriver:
     def __post_init__(self) -> None:
         self._handing, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
 
-    async def run(self, message: Packed, asked: Asked | None) -> None:
+    async def run(self, message: Packed, asked: Asked | None, key: AskKey | None = None) -> None:
         """Drive the ask to its end, or until its turn waits."""
         log = self.ask.log
         number = log.state.asks + 1
@@ -86,7 +92,29 @@ class TurnDriver:
         choice = self._choice(number)
         member = await choice.first(pool)
         message = self._with_form(member, message, asked)
-        log.hold(AskStarted(number, message, asked))
+        log.hold(AskStarted(number, message, asked, key))
+        await self._run_turns(pool, choice, member)
+
+    async def continue_ask(self, totals: AskFold) -> None:
+        """Drive the last ask, which was interrupted, to its end in further turns.
+
+        The user's message is in the history, and all calls are closed. If the history ends with a part of the answer,
+        the model is asked for the whole answer, which is the result of the ask.
+
+        Args:
+            totals: The totals of the ask so far.
+        """
+        state = self.ask.log.state
+        self.ask.tally = Tally.from_log(totals, self.ask.resolver)
+        self.ask.has_answered = any(message.calls for message in state.history.since(state.asked_at))
+        last = state.history[-1]
+        if last.role == "assistant" and not last.calls:
+            self.ask.instruct(AGAIN)
+        pool, choice = self._pool(state.target), self._choice(state.asks)
+        await self._run_turns(pool, choice, await choice.first(pool))
+
+    async def _run_turns(self, pool: Pool, choice: MemberSelector, member: str) -> None:
+        """Drive the turns of the ask, the first one on this member of the pool."""
         await self._make_room(member)
         with self._handing:
             await self._until_last(pool, choice, [member], await self._serve(member))
@@ -128,6 +156,7 @@ class TurnDriver:
         assert pause is not None
         assert binding is not None
         self.ask.tally = Tally.from_pause(pause.awaited, state.history[-1].text)
+        self.ask.has_answered = True
         self._began = anyio.current_time()
         resumed = TurnResumed(state.turns)
         # Before a call runs, the log must show that the turn resumed. Otherwise a crash could run the call twice.
@@ -215,9 +244,12 @@ class TurnDriver:
     async def _compact(
         self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, last: bool
     ) -> CompactionResult:
-        """Drive a turn that compacts the history, on the backend that writes the summary."""
+        """Drive a turn that compacts the history, on the backend that writes the summary.
+
+        `last`: whether the program requested the compaction, so that the turn belongs to no ask.
+        """
         ask, state = self.ask, self.ask.log.state
-        number, result = state.turns + 1, CompactionResult()
+        number, result, asks = state.turns + 1, CompactionResult(), 0 if last else state.asks
         ask.tally.wait = 0.0
         ask.tally.retried.clear()
         try:
@@ -225,10 +257,10 @@ class TurnDriver:
             backend = ask.resolver.backend(writer)
             provider = ask.resolver.provider(writer, backend.binding)
         except ConfigError as error:
-            self._bind(TurnStarted(number, state.asks, Binding(member, "")))
+            self._bind(TurnStarted(number, asks, Binding(member, "")))
             await self._end(Binding(member, ""), CloseStep("failed", str(error)), last=last)
             return CompactionResult(error=str(error))
-        self._bind(TurnStarted(number, state.asks, backend.binding))
+        self._bind(TurnStarted(number, asks, backend.binding))
         compactor = Compactor(TurnRequests(ask, backend, provider, number))
         with self.ask.sharing():
             result = await how(compactor)
@@ -385,7 +417,8 @@ class TurnDriver:
             return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
         self._bind(TurnStarted(number, ask, served.binding))
         self._instruct(served.backend)
-        bounds = replace(self._turn_bounds(), forced=self._force_in_words(served.backend))
+        forced = None if self.ask.has_answered else self._force_in_words(served.backend)
+        bounds = replace(self._turn_bounds(), forced=forced)
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._turn(served, conversation, next(conversation))
         return ServedTurn(served.binding, step, served.rendered_size)

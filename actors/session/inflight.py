@@ -12,6 +12,7 @@ from actors.adapters.request import Request
 from actors.core.log.events import FormatRequested, TurnPaused
 from actors.core.policy.routing import Pool, SkippedMember
 from actors.core.schemas.repair import Repair, RepairMode
+from actors.core.session.publishing import AskFold
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import total
@@ -25,7 +26,7 @@ from actors.core.turn.steps import Checked, CloseStep, Outcome
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
-from actors.core.values.progress import AskProgress, Attempt, Cause, RefusedRequest
+from actors.core.values.progress import LEAVING, AskProgress, Attempt, Cause, RefusedRequest
 from actors.core.values.stream import Cut, Usage
 from actors.journal.commands import JournalCommand
 from actors.journal.log import Generation, LogWriter
@@ -154,6 +155,21 @@ class Tally(Struct):
             refusals=list(progress.refusals),
         )
 
+    @staticmethod
+    def from_log(totals: AskFold, resolver: Resolver) -> "Tally":
+        """Return the totals of an interrupted ask, as far as the log has them, to continue it."""
+        cost = total([resolver.cost(binding, usage) for binding, usage in totals.spent.items()])
+        used = totals.usage
+        return Tally(
+            list(totals.attempts),
+            used,
+            totals.rounds,
+            totals.text,
+            left_out=dict(totals.left_out),
+            cost=cost,
+            tokens=used.input_tokens + used.output_tokens,
+        )
+
     def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> AskResult:
         """Return the result of the ask, whose last turn has ended."""
         status = ended.status
@@ -195,9 +211,11 @@ class AskInFlight(Struct):
         variables: Context variables that the ask's tools see.
         halted: The reason if a deadline or a limit stopped the ask; empty after a cancel.
         bound: The kind of that limit, as the cause of the failure.
+        is_leaving: Whether the ask was cancelled because the session leaves the host.
         output: The type of the answer.
         is_instructed: Whether the history contains an instruction with the output schema.
         is_forced: Whether the history contains an instruction to call the forced tool.
+        has_answered: Whether the model has answered in this ask, so that a forced tool choice holds no longer.
         pending_calls: The calls that the turn waits for, set when the pause is in the log.
         share: The turn's part of the shared budgets, for the current turn.
     """
@@ -213,9 +231,11 @@ class AskInFlight(Struct):
     cancelled: bool = False
     halted: str = ""
     bound: Cause | None = None
+    is_leaving: bool = False
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
     is_forced: bool = False
+    has_answered: bool = False
     pending_calls: tuple[PendingCall, ...] = ()
     share: Share | None = None
     _stop: Stop | None = None
@@ -284,9 +304,12 @@ class AskInFlight(Struct):
         self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(words),), state.turns))))
 
     def with_halt_reason(self, step: CloseStep) -> CloseStep:
-        """Return the end of a turn, as a failure if a deadline or the host stopped the turn without a cancel."""
-        stopped = self.halted and step.status == "cancelled"
-        return replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step
+        """Return the end of a turn with its reason if a deadline, a limit or the end of the host stopped the turn."""
+        if step.status != "cancelled":
+            return step
+        if self.halted:
+            return replace(step, status="failed", why=self.halted, cause=self.bound)
+        return replace(step, cause=LEAVING) if self.is_leaving else step
 
     def stoppable(self, stop: Stop) -> None:
         """Call `stop` if the ask is cancelled from now on."""

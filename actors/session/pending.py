@@ -1,17 +1,18 @@
 """The asks that a session has accepted and not ended: the ask in flight and the queue."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context as Variables
 from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from actors.core.data.jsonio import JsonObject
 from actors.core.history.compaction import CompactionResult
 from actors.core.log.call_events import Failed, Returned
-from actors.core.log.events import Verdict
+from actors.core.log.events import AskKey, Verdict
 from actors.core.session.publishing import terminal_event
 from actors.core.settings.asking import Asked
 from actors.core.stream_events.events import SessionEvent, TerminalEvent
@@ -97,6 +98,8 @@ class Submit(Query[None], frozen=True):
         call: An operation that runs in place of a model's turn.
         asked: Settings of this ask alone.
         output: The type of the answer; `asked` has its schema.
+        key: The idempotency key of the ask; None without one.
+        own: The caller's own sink, which `sink` wraps. A repeated ask bypasses the other readers and the tracing.
     """
 
     message: Packed
@@ -105,6 +108,22 @@ class Submit(Query[None], frozen=True):
     call: HostCall | HostCompaction | HostRewind | None = None
     asked: Asked | None = None
     output: Output[Any] | None = None  # Any: its values
+    key: AskKey | None = None
+    own: Sink | None = None
+
+    def pass_on(self, event: SessionEvent) -> None:
+        """Pass an event of the first ask to the caller of a repeated one."""
+        if self.own is not None:
+            self.own.put(event)
+
+    def answer(self, event: TerminalEvent) -> None:
+        """End the stream of a repeated ask with the result of the first one."""
+        result = event.result
+        if self.output is not None and result.status == "complete":
+            read = self.output.parse(result.text, "unambiguous")
+            result = replace(result, output=read[0] if isinstance(read, tuple) else None)
+        self.pass_on(terminal_event(result, event.seq))
+        self.sink.close()
 
 
 class Decision(Struct, frozen=True):
@@ -170,6 +189,8 @@ class PendingAsks(Struct):
         resolutions: The commands with results and decisions that are not yet recorded.
         terminal: The event that ends the stream of the ask in flight, set when the ask's last event is in the log.
         form: The output type of the last ask.
+        key: The key of the ask in flight; empty without one.
+        joined: By key, the repeated asks that wait for the result of the first one.
         rested: Called when an ask has ended, or its turn begins to wait.
         record: Counts and logs the asks.
     """
@@ -180,6 +201,8 @@ class PendingAsks(Struct):
     resolutions: list[Resolve] = []
     terminal: TerminalEvent | None = None
     form: Output[Any] | None = None  # Any: its values
+    key: str = ""
+    joined: dict[str, list[Submit]] = {}
     rested: Callable[[], None] = lambda: None
     record: SessionAskTracker = field(default_factory=SessionAskTracker)
 
@@ -191,6 +214,7 @@ class PendingAsks(Struct):
     def take(self) -> Submit:
         """Make the oldest queued ask the ask in flight, and return it."""
         submit = self.current = self.waiting.pop(0)
+        self.key = "" if submit.key is None else submit.key.name
         self.record.queue(-1)
         return submit
 
@@ -211,6 +235,22 @@ class PendingAsks(Struct):
             f"Session {session!r} has {len(self.resolutions)} results waiting; pass these later."
         )
 
+    def asks_with_key(self, name: str) -> list[Submit]:
+        """Return the asks with this key that are in flight or queued."""
+        return [
+            each
+            for each in (self.current, *self.waiting)
+            if isinstance(each, Submit) and each.key is not None and each.key.name == name
+        ]
+
+    def join(self, submit: Submit, name: str) -> None:
+        """Answer a repeated ask when the first one with its key, which is in flight or queued, has ended."""
+        self.joined.setdefault(name, []).append(submit)
+
+    def sink_for(self, first: Sink) -> Sink:
+        """Return the sink for the ask in flight: that of its caller, and those of the callers that join."""
+        return JoinedSink(first, self.joined.setdefault(self.key, [])) if self.key else first
+
     def settle(self, result: AskResult, seq: int) -> None:
         """Keep the result of the ask in flight: its last event is in the log, with the number `seq`.
 
@@ -221,7 +261,8 @@ class PendingAsks(Struct):
     def conclude(self) -> AskResult | None:
         """Deliver the result of the ask in flight and end its stream; return the result, if there is one."""
         self._deliver()
-        event, self.current, self.terminal = self.terminal, None, None
+        self._end_joined(self.key)
+        event, self.current, self.terminal, self.key = self.terminal, None, None, ""
         self.rested()
         return None if event is None else event.result
 
@@ -230,6 +271,14 @@ class PendingAsks(Struct):
             if is_ask(self.current):  # log in the caller's context, which may bind variables for logging
                 self.current.variables.copy().run(self.record.end, self.terminal.result)
             self.current.sink.put(self.terminal)
+        if self.terminal is not None:
+            for repeated in self.joined.pop(self.key, ()):
+                repeated.answer(self.terminal)
+
+    def _end_joined(self, key: str, error: Exception | None = None) -> None:
+        """End the streams of the asks that joined the ask with this key."""
+        for repeated in self.joined.pop(key, ()):
+            repeated.sink.close(copy_error(error))
 
     def drop_rewinds(self, why: SessionError) -> None:
         """Remove queued rewinds and end their streams."""
@@ -243,9 +292,16 @@ class PendingAsks(Struct):
         self.record.queue(-1)
 
     def refuse(self, submit: Submit, error: QueueFull) -> None:
-        """Remove and count an ask that has waited too long. The caller ends its stream."""
+        """Remove and count an ask that has waited too long, and end its stream."""
         self.remove(submit)
         submit.variables.copy().run(self.record.record_refusal, error)
+        self._close(submit, error)
+
+    def _close(self, submit: Submit, error: Exception | None) -> None:
+        """End the stream of a queued ask, and those of the asks that joined it."""
+        submit.sink.close(copy_error(error))
+        if submit.key is not None:
+            self._end_joined(submit.key.name, error)
 
     def drop_waiting(self, why: JournalError | None = None) -> None:
         """Remove the queued asks and end their streams."""
@@ -253,7 +309,7 @@ class PendingAsks(Struct):
         self.record.queue(-len(waiting))
         self.record.drop(sum(map(is_ask, waiting)))
         for submit in waiting:
-            submit.sink.close(copy_error(why))
+            self._close(submit, why)
 
     def clear(self, why: JournalError | None = None) -> None:
         """End every stream: the session has ended, or the error `why` has ended its actors."""
@@ -266,7 +322,33 @@ class PendingAsks(Struct):
                 self.record.drop(is_ask(self.current))
             self._deliver()
             self.current.sink.close(copy_error(why))
-        self.current = self.terminal = None
+        for key in list(self.joined):
+            self._end_joined(key, why)
+        self.current, self.terminal, self.key = None, None, ""
+
+
+class JoinedSink:
+    """The sink of an ask with a key: it passes events to the first caller, and to the callers that joined the ask.
+
+    Args:
+        first: The sink of the first caller.
+        joined: The repeated asks, which may grow.
+    """
+
+    is_watched = True  # a reader may join at any time
+
+    def __init__(self, first: Sink, joined: Sequence[Submit]) -> None:
+        self._first, self._joined = first, joined
+
+    def put(self, event: SessionEvent) -> None:
+        """Pass an event to all callers."""
+        self._first.put(event)
+        for each in self._joined:
+            each.pass_on(event)
+
+    def close(self, error: Exception | None = None) -> None:
+        """End the stream of the first caller. `PendingAsks` ends those of the others."""
+        self._first.close(error)
 
 
 class NoSink:

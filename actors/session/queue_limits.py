@@ -39,9 +39,7 @@ class QueueLimits:
         if (child := current_child()) is not None:
             self._children.discard(child)
         if any(each is ask for each in self._pending.waiting):
-            error = self._too_long(seconds)
-            self._pending.refuse(ask, error)
-            ask.sink.close(error)
+            self._pending.refuse(ask, self._too_long(seconds))
             self._pending.rested()
 
     def _too_long(self, seconds: float) -> QueueFull:

@@ -41,7 +41,12 @@ _CHOICE: Final = "An ask takes a message, or results= and approvals= for the ask
 
 
 def check_choice(
-    message: object, results: object, approvals: object, settings: Collection[str] = (), output: object = None
+    message: object,
+    results: object,
+    approvals: object,
+    settings: Collection[str] = (),
+    output: object = None,
+    key: object = None,
 ) -> None:
     """Check that an ask has either a message, or results and decisions without settings.
 
@@ -53,7 +58,9 @@ def check_choice(
         raise ConfigError(f"{_CHOICE}; this has neither")
     if message is not None and resolves:
         raise ConfigError(f"{_CHOICE}; this has both")
-    if resolves and (extra := [*settings, *(["output"] if output is not None else [])]):
+    others = {"output": output, "key": key}
+    extra = [*settings, *(name for name, value in others.items() if value is not None)]
+    if resolves and extra:
         named = ", ".join(f"{name}=" for name in extra)
         raise ConfigError(f"A waiting ask keeps its settings, so results= and approvals= allow no {named}")
 

@@ -21,7 +21,8 @@ from actors.core.stream_events.results import PendingCall
 from actors.core.stream_events.sink import Sink
 from actors.core.turn.bounds import Bounds
 from actors.core.values.content import ToolCall
-from actors.errors import ActorsError, OverBudget, SessionClosed
+from actors.errors import ActorsError, OverBudget, SessionClosed, SessionError
+from actors.journal.ask_log import read_ask
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
 from actors.ledger.ledger_actor import StopRecording
@@ -45,6 +46,7 @@ from actors.session.inflight import AskInFlight, SessionRefs
 from actors.session.pending import HostCall, HostRewind, NoSink, PendingAsks, Resolve, Submit
 from actors.session.queue_limits import QueueLimits
 from actors.session.recovery import Recovery
+from actors.session.repeats import RepeatedAsks
 from actors.session.resolutions import record
 from actors.session.rewinding import open_turn, rewind
 from actors.session.session_ledger import SessionLedger
@@ -83,6 +85,7 @@ class SessionActor(Actor[SessionCommand]):
         self._recovery: Recovery | None = None
         self._deadline = Deadline()
         self._queue_limits = QueueLimits(pending, state.session)
+        self._repeats = RepeatedAsks(refs.journal, pending)
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
         self.affinity = affinity
@@ -169,7 +172,7 @@ class SessionActor(Actor[SessionCommand]):
             case Switch() | Configure():
                 self._change_configuration(command)
             case Cancel():
-                self._cancel_ask(command.reply)
+                self._cancel_ask(command)
             case GetState():
                 command.reply.send(self._log.state)
             case Resolve():
@@ -211,6 +214,15 @@ class SessionActor(Actor[SessionCommand]):
         return SessionClosed(f"Session {self._log.state.session!r} is ending; open another")
 
     def _submit(self, command: Submit) -> None:
+        try:
+            is_answered = self._repeats.answer(command, self._log.state, self._phase, self._live_context)
+        except SessionError as error:
+            self._refuse(command, error)
+        else:
+            command.reply.send(None) if is_answered else self._accept(command)
+
+    def _accept(self, command: Submit) -> None:
+        """Start an ask or queue it, unless the session is ending, its queue is full or its budget is used up."""
         waiting, reply, is_rewind = self._pending.waiting, command.reply, isinstance(command.call, HostRewind)
         if self._phase == "awaiting" and is_rewind:
             self._refuse(command, open_turn(self._log.state))
@@ -245,15 +257,21 @@ class SessionActor(Actor[SessionCommand]):
     def _begin(self) -> None:
         """Start a child that drives the oldest queued ask."""
         submit = self._pending.take()
-        self._generation.live.begin(submit.sink, Publisher(turn=self._log.state.turns))
+        sink, state = self._pending.sink_for(submit.sink), self._log.state
+        continues = self._repeats.can_continue(submit, state)
+        self._generation.live.begin(sink, Publisher(turn=state.turns))
         # A rewind may write no event, and then a held configuration event would not be written either.
         if not isinstance(submit.call, HostRewind):
             self._equipment.refresh()
             self._held.compare(self._live_context)
-        driver = self._driver(submit.sink, submit.variables)
+        driver = self._driver(sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output
-        self._live_context.start(self._drive, driver, submit, name="ask")
-        self._deadline.begin(self._live_context, driver.ask, self._log.state, submit.asked)
+        if continues:
+            self._live_context.start(self._continue, driver, name="ask")
+        else:
+            self._live_context.start(self._drive, driver, submit, name="ask")
+        asked = state.asked if continues else submit.asked
+        self._deadline.begin(self._live_context, driver.ask, self._log.state, asked)
 
     def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
         """Return the driver of an ask that begins or continues."""
@@ -264,13 +282,20 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
         if submit.call is None:
-            await driver.run(submit.message, submit.asked)
+            await driver.run(submit.message, submit.asked, submit.key)
         elif isinstance(submit.call, HostCall):
             await driver.run_call(submit.message, submit.call)
         elif isinstance(submit.call, HostRewind):
             await rewind(driver.ask, submit.call, self._pending)
         else:
             await driver.run_compaction(submit.call)
+        await self._settle()
+
+    async def _continue(self, driver: TurnDriver) -> None:
+        """Continue the last ask, which was interrupted."""
+        state = self._log.state
+        log = await read_ask(self._refs.journal, state.session, state.asks)
+        await driver.continue_ask(log.totals)
         await self._settle()
 
     async def _settle(self) -> None:
@@ -330,6 +355,8 @@ class SessionActor(Actor[SessionCommand]):
         closes = self._step(happening) == "close"
         calls = (*(each.call for each in self.pending_calls), *self._runs)
         self.pending_calls, self._runs = (), ()
+        self._pending.key = self._log.state.last_key
+        sink = self._pending.sink_for(sink)
         self._generation.live.redirect(sink)
         self._held.compare(self._live_context)
         driver, asked = self._driver(sink, variables), self._log.state.asked
@@ -352,7 +379,8 @@ class SessionActor(Actor[SessionCommand]):
         else:
             self._held.configure(command, self._live_context, at_once=action == "apply")
 
-    def _cancel_ask(self, reply: Reply[bool]) -> None:
+    def _cancel_ask(self, command: Cancel) -> None:
+        reply = command.reply
         if self._phase == "awaiting":
             self._cancels.append(reply)
             self._go_on_with("cancel", NoSink(), copy_context())
@@ -362,6 +390,8 @@ class SessionActor(Actor[SessionCommand]):
             reply.send(False)
             return
         self._cancels.append(reply)
+        if self._ask is not None and not self._ask.cancelled:
+            self._ask.is_leaving = command.is_leaving
         if action == "stop":
             self._stop()
 

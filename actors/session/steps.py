@@ -62,7 +62,7 @@ class TurnSteps:
         self._rendered: Rendered | None = None
         self._declined: tuple[bytes, str] | None = None  # the last refused transcript, and the reason
         self._round = 0
-        self._was_limited = self._has_answered = False
+        self._was_limited = False
         self._refusals = 0  # of this round's request
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as of the start of the turn
         self._bounds, self._known = bounds, NO_VIEW.ledger
@@ -84,7 +84,7 @@ class TurnSteps:
 
     async def resume(self, number: int) -> None:
         """Restore the round and the history of a turn that waited."""
-        history, self._round, self._has_answered = self._history, number, True
+        history, self._round = self._history, number
         length = history.length
         while length and history[length - 1].turn == self._number:
             length -= 1
@@ -195,7 +195,7 @@ class TurnSteps:
         if tools_off:
             return "none"
         asked = self._log.state.asked
-        return asked.tool_choice if asked is not None and not self._has_answered else None
+        return asked.tool_choice if asked is not None and not self._ask.has_answered else None
 
     async def _generate(self, number: int) -> Outcome:
         """Send the request, and log the answer."""
@@ -232,7 +232,7 @@ class TurnSteps:
         if self._ask.tally.cut is None:
             self._ask.tally.cut = content_cut(message, has_tools=bool(self.backend.settings.tools))
         is_empty = self._ask.tally.cut == "empty"
-        self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
+        self._ask.has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
         return Message(message.role, (), message.turn, message.origin) if is_empty else message
 
     async def _shrink(self, again: bool) -> Outcome:

@@ -32,6 +32,7 @@ class Subagent(Protocol):
         self,
         message: str | Message,
         *,
+        key: str | None = None,
         output: Any = None,
         check: bool = True,
         **settings: Unpack[AskSettings],
@@ -45,6 +46,7 @@ class Subagent(Protocol):
         *,
         results: CallResults | None = None,
         approvals: Approvals | None = None,
+        key: str | None = None,
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> AbstractAsyncContextManager[AsyncIterator[SessionEvent]]:

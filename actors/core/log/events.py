@@ -35,7 +35,7 @@ from actors.core.settings.spending import Budget, Used
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.intake import ImportReport
 from actors.core.values.packed import Packed
-from actors.core.values.progress import AskProgress, Attempt, Cause, TurnProgress
+from actors.core.values.progress import LEAVING, AskProgress, Attempt, Cause, TurnProgress
 from actors.core.values.stream import Cut, LeftOut, Usage
 
 VERSION: Final = 1
@@ -53,6 +53,18 @@ Verdict: TypeAlias = Literal["allow", "deny"]
 """The decision on a call that needed approval."""
 
 
+class AskKey(StoredRecord, frozen=True):
+    """The idempotency key of an ask.
+
+    Args:
+        name: The key that the caller passed.
+        digest: A digest of the message and of the schema of the answer.
+    """
+
+    name: str
+    digest: str
+
+
 class AskStarted(EventBase, frozen=True):
     """A user message started an ask.
 
@@ -60,15 +72,23 @@ class AskStarted(EventBase, frozen=True):
         ask: Number of the ask, from 1.
         message: The user message.
         asked: Settings of this ask alone.
+        key: The idempotency key; None if the caller passed none.
     """
 
     ask: int
     message: Packed
     asked: Asked | None = None
+    key: AskKey | None = None
 
 
 class TurnStarted(EventBase, frozen=True):
-    """A turn began on this binding. Further turns of the same ask are failovers."""
+    """A turn began on this binding. A further turn of an ask is a failover, or continues an interrupted ask.
+
+    Args:
+        turn: Number of the turn.
+        ask: Number of the ask; 0 for a turn that compacts the history at the program's request.
+        binding: The binding of the turn.
+    """
 
     turn: int
     ask: int
@@ -317,6 +337,11 @@ class TurnEnded(EventBase, frozen=True):
     wait: float = 0.0
     seconds: float = 0.0
     repaired: tuple[Repair, ...] = ()
+
+    @property
+    def ends_ask(self) -> bool:
+        """True if no further turn continues the ask: the turn was not handed over, and its host did not end."""
+        return self.status not in ("handed_over", "interrupted") and self.cause != LEAVING
 
 
 class EventsLost(EventBase, frozen=True):

@@ -111,7 +111,11 @@ def interrupted_result(bound: Binding | None, why: str, turn: int) -> AskResult:
 
 
 class AskFold(Struct):
-    """The part of an ask's result that the log determines."""
+    """The part of an ask's result that the log determines.
+
+    Args:
+        spent: The usage by binding; `usage` is the sum.
+    """
 
     binding: Binding = NOBODY
     attempts: list[Attempt] = []
@@ -122,6 +126,12 @@ class AskFold(Struct):
     cut: Cut | None = None
     left_out: dict[str, int] = {}
     request: tuple[int, int] = (0, 0)  # turn and round of the last request
+    spent: dict[Binding, Usage] = {}
+
+    @property
+    def is_handed_over(self) -> bool:
+        """True if the last turn was handed over to another binding."""
+        return bool(self.attempts) and self.attempts[-1].status == "handed_over"
 
     def record_request(self, turn: int, number: int) -> None:
         self.finish = self.cut = None
@@ -131,6 +141,7 @@ class AskFold(Struct):
     def record_answer(self, event: RoundEnded, message: Message) -> None:
         self.finish, self.cut = event.finish, event.cut
         self.usage += event.usage
+        self.spent[self.binding] = self.spent.get(self.binding, Usage()) + event.usage
         for kind, count in event.left_out:
             self.left_out[kind] = self.left_out.get(kind, 0) + count
         if event.round and (event.message is not None or event.fault is None):
@@ -155,6 +166,7 @@ class AskFold(Struct):
     def end_turn(self, event: TurnEnded) -> AskResult | None:
         """Record the end of a turn; return the ask's result, or None if another turn follows."""
         if event.status == "interrupted":
+            self.attempts.append(Attempt(self.binding, "interrupted", event.why))
             return interrupted_result(self.binding, event.why, event.turn)
         ended = Attempt(self.binding, event.status, event.why, event.cause, event.wait)
         self.attempts += (*event.retried, ended)
@@ -234,7 +246,18 @@ class Publisher:
     ) -> None:
         self.seq, self._turn, self._round = seq, turn, number
         self._ask = ask or AskFold()
+        self._suspended: AskFold | None = None
         self._batch = batch or OpenBatch()
+
+    @property
+    def totals(self) -> AskFold:
+        """The totals of the open ask. Empty if the last ask has a result."""
+        return self._ask
+
+    @property
+    def is_aside(self) -> bool:
+        """True if the open turn belongs to no ask: it only compacts the history."""
+        return self._suspended is not None
 
     def publish(self, event: LogEvent) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
         """Return the stream events of the log's next event."""
@@ -245,7 +268,8 @@ class Publisher:
                 return (SessionOpenedEvent(seq, event.target),)
             case events.AskStarted():
                 self._ask = AskFold()
-                return (AskStartedEvent(seq, turn + 1, unpack(event.message)),)
+                key = "" if event.key is None else event.key.name
+                return (AskStartedEvent(seq, turn + 1, unpack(event.message), key),)
             case events.FormatRequested():
                 return (FormatRequestedEvent(seq, turn, unpack(event.message)),)
             case events.TurnStarted():
@@ -303,9 +327,11 @@ class Publisher:
                 assert_never(event)
 
     def _publish_turn_start(self, event: events.TurnStarted) -> tuple[SessionEvent, ...]:
+        if not event.ask:
+            self._ask, self._suspended = AskFold(), self._ask
         self._turn, self._ask.binding = event.turn, event.binding
         started = TurnStartedEvent(self.seq, event.turn, event.binding)
-        if not self._ask.attempts:
+        if not self._ask.is_handed_over:
             return (started,)
         return (FailoverEvent(self.seq, event.turn, event.binding.backend), started)
 
@@ -355,5 +381,8 @@ class Publisher:
         place = seq, event.turn, event.status, event.cause, event.repaired
         if result is None:
             return (TurnEndedEvent(*place),)
-        self._ask = AskFold()
+        if self._suspended is not None:
+            self._ask, self._suspended = self._suspended, None
+        elif event.ends_ask:
+            self._ask = AskFold()
         return (TurnEndedEvent(*place, more=True), terminal_event(result, seq))

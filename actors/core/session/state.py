@@ -46,6 +46,24 @@ class Pause(StoredRecord, frozen=True):
         return replace(self, decisions=(*self.decisions, decision))
 
 
+KEYS = 256
+"""Keys of asks that a session remembers, the latest."""
+
+
+class KeyedAsk(StoredRecord, frozen=True):
+    """An ask with a key.
+
+    Args:
+        ask: Number of the ask.
+        key: The key.
+        is_ended: Whether the log has the result of the ask. False while it runs or waits, and after an interruption.
+    """
+
+    ask: int
+    key: events.AskKey
+    is_ended: bool = False
+
+
 class SessionState(StoredRecord, frozen=True):
     """The state of a session, as its log defines it.
 
@@ -59,6 +77,7 @@ class SessionState(StoredRecord, frozen=True):
         asks: The number of the last ask.
         asked: The settings of the last ask.
         turns: The number of the last turn.
+        turn_ask: The number of the ask of the last turn; 0 if the turn belongs to no ask.
         bound: The binding of the turn in flight; None between turns.
         pause: The calls that the turn in flight waits for, and the decisions about them.
         closed: Whether the log contains `Closed`.
@@ -70,6 +89,7 @@ class SessionState(StoredRecord, frozen=True):
         size: The size of the history's messages, in bytes.
         measured: The input tokens that the last answer reported, and the history they cover.
         ends: The ends of turns, to which the history can be rewound.
+        keys: The last `KEYS` asks with a key, oldest first.
     """
 
     session: str = ""
@@ -92,6 +112,21 @@ class SessionState(StoredRecord, frozen=True):
     size: int = 0
     measured: ReportedRequest | None = None
     ends: TurnEnds = NO_TURN_ENDS
+    turn_ask: int = 0
+    keys: tuple[KeyedAsk, ...] = ()
+
+    def ask_with_key(self, name: str) -> KeyedAsk | None:
+        """Return the latest ask with this key, or None."""
+        return next((each for each in reversed(self.keys) if each.key.name == name), None)
+
+    @property
+    def last_key(self) -> str:
+        """The key of the last ask; empty if it has none."""
+        return self.keys[-1].key.name if self.keys and self.keys[-1].ask == self.asks else ""
+
+    def can_continue(self, ask: KeyedAsk) -> bool:
+        """Return True if a further turn can complete this ask: it is the last one, not ended and not rewound."""
+        return not ask.is_ended and ask.ask == self.asks and self.asked_at < self.history.length
 
     @property
     def turn_before(self) -> int | None:
@@ -129,16 +164,14 @@ class SessionState(StoredRecord, frozen=True):
         match event:
             case RequestSent():
                 return replace(self, ledger=self.ledger.apply(event))
-            case events.AskStarted(ask=ask, message=message, asked=asked):
-                at = self.history.length
-                return replace(self._with_messages(message), asks=ask, asked=asked, asked_at=at)
-            case events.TurnStarted(turn=turn, binding=binding):
-                return replace(self, turns=turn, bound=binding)
+            case events.AskStarted():
+                return self._start_ask(event)
+            case events.TurnStarted(turn=turn, ask=ask, binding=binding):
+                return replace(self, turns=turn, turn_ask=ask, bound=binding)
             case events.RoundEnded():
                 return self._end_round(event)
-            case events.TurnEnded(turn=turn, seconds=seconds):
-                ends, used = self._with_turn_end(turn), _add_seconds(self.used, seconds)
-                return replace(self, bound=None, pause=None, used=used, ends=ends)
+            case events.TurnEnded():
+                return self._end_turn(event)
             case events.FormatRequested(message=message):
                 return self._with_messages(message)
             case events.SubagentUsage(used=child):
@@ -151,6 +184,19 @@ class SessionState(StoredRecord, frozen=True):
                 return replace(self, pause=None)
             case EpochBegan() | events.ApprovalAsked():
                 return self
+
+    def _start_ask(self, event: events.AskStarted) -> "SessionState":
+        keys = self.keys if event.key is None else (*self.keys, KeyedAsk(event.ask, event.key))[-KEYS:]
+        at = self.history.length
+        state = self._with_messages(event.message)
+        return replace(state, asks=event.ask, asked=event.asked, asked_at=at, keys=keys)
+
+    def _end_turn(self, event: events.TurnEnded) -> "SessionState":
+        keys, ends = self.keys, self._with_turn_end(event.turn)
+        if keys and keys[-1].ask == self.turn_ask and event.ends_ask:
+            keys = (*keys[:-1], replace(keys[-1], is_ended=True))
+        used = _add_seconds(self.used, event.seconds)
+        return replace(self, bound=None, pause=None, used=used, ends=ends, keys=keys)
 
     def _end_round(self, event: events.RoundEnded) -> "SessionState":
         messages, used = () if event.message is None else (event.message,), self.used

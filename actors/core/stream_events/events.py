@@ -82,10 +82,11 @@ class SessionClosedEvent(_TurnEvent, frozen=True):
 
 
 class AskStartedEvent(_TurnEvent, frozen=True):
-    """An ask began with the user's message. `turn` is the number of its first turn."""
+    """An ask began with the user's message. `turn` is the number of its first turn. `key` is empty without a key."""
 
     type: ClassVar[Literal["ask_started"]] = "ask_started"
     message: Message
+    key: str = ""
 
 
 class TurnStartedEvent(_TurnEvent, frozen=True):

@@ -3,7 +3,7 @@
 A turn that waits for its caller resumes from these values after passivation, a crash or a restart.
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from actors.core.data.record import StoredRecord
 from actors.core.values.identity import Binding
@@ -15,12 +15,16 @@ class Cause(StoredRecord, frozen=True):
 
     Args:
         kind: A kind from `actors.adapters.failure`, or one of: `limit` (a budget or a token limit was reached), `time`
-            (a timeout of the runtime expired).
+            (a timeout of the runtime expired), `leaving` (the session left its host, so the ask was cancelled).
         status: HTTP status; None if no complete response arrived.
     """
 
     kind: str
     status: int | None = None
+
+
+LEAVING: Final = Cause("leaving")
+"""The cause of a turn that was cancelled because its session left the host. An ask with a key can be continued."""
 
 
 class Attempt(StoredRecord, frozen=True):

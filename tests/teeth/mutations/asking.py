@@ -25,14 +25,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: settings of an ask are not in the log",
         "actors/session/driver.py:TurnDriver.run",
-        "AskStarted(*..., asked)",
-        "AskStarted(*...)",
+        "AskStarted(*..., asked, key)",
+        "AskStarted(*..., None, key)",
         (SETTINGS,),
     ),
     Mutation(
         "asking: a forced tool is forced in every request",
         "actors/session/steps.py:TurnSteps._choice",
-        "asked is not None and not self._has_answered",
+        "asked is not None and not self._ask.has_answered",
         "asked is not None",
         (SETTINGS,),
     ),
@@ -46,7 +46,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: a deadline is reported as a cancel",
         "actors/session/inflight.py:AskInFlight.with_halt_reason",
-        'replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step',
+        'replace(step, status="failed", why=self.halted, cause=self.bound)',
         "step",
         (SETTINGS,),
     ),
@@ -171,7 +171,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spending: a session without remaining budget accepts asks",
-        "actors/session/session_actor.py:SessionActor._submit",
+        "actors/session/session_actor.py:SessionActor._accept",
         'self._phase == "idle"',
         'self._phase == "ended"',
         (SPENDING,),

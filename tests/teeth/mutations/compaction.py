@@ -179,8 +179,8 @@ MUTATIONS = (
     Mutation(
         "compaction: an ask is assumed to begin with its turn",
         f"{STATE}:SessionState._go_on",
-        "replace(self, turns=turn, bound=binding)",
-        "replace(self, turns=turn, bound=binding, asked_at=self.history.length)",
+        "replace(self, turns=turn, turn_ask=ask, bound=binding)",
+        "replace(self, turns=turn, turn_ask=ask, bound=binding, asked_at=self.history.length)",
         ("tests/core/test_state.py",),
     ),
     Mutation(

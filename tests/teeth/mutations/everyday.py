@@ -34,8 +34,8 @@ MUTATIONS = (
     Mutation(
         "everyday: a text is requested in its reader's context",
         "actors/runtime/delivery.py:SessionCaller._submit",
-        "Submit(packed, sink, variables, asked=said, output=form)",
-        "Submit(packed, sink, copy_context(), asked=said, output=form)",
+        "Submit(packed, sink, variables, asked=said, output=form, key=named, own=own)",
+        "Submit(packed, sink, copy_context(), asked=said, output=form, key=named, own=own)",
         (f"{TEXTS}::test_tools_see_the_context_variables_of_the_caller",),
     ),
     Mutation(
@@ -131,7 +131,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: an ask waits forever behind a turn that waits for an approval",
-        "actors/session/session_actor.py:SessionActor._submit",
+        "actors/session/session_actor.py:SessionActor._accept",
         "self._queue_limits.begin(self._live_context, (command,))",
         "pass",
         (f"{QUEUE}::test_an_ask_behind_a_pending_approval_is_bounded_by_its_timeout",),

@@ -172,8 +172,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: the callers of waiting asks do not receive the outage",
         "actors/session/pending.py:PendingAsks.drop_waiting",
-        "submit.sink.close(copy_error(why))",
-        "submit.sink.close()",
+        "self._close(submit, why)",
+        "self._close(submit, None)",
         (_WAITING,),
     ),
     Mutation(

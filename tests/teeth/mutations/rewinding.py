@@ -114,7 +114,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: an exhausted budget blocks a rewind",
-        f"{SESSION}:SessionActor._submit",
+        f"{SESSION}:SessionActor._accept",
         "self._phase == 'idle' and not is_rewind and ...",
         "self._phase == 'idle' and ...",
         (f"{SESSIONS}::test_a_rewind_works_when_the_budget_is_used_up",),

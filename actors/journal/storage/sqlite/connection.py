@@ -61,14 +61,14 @@ class Connections:
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
         self._files: tuple[FileId | None, ...] = ()  # the files that the writer has open
-        self.pages = 0
+        self.pages: int = 0
         """Approximate number of pages written since the last checkpoint."""
-        self.deleted = False
+        self.deleted: bool = False
         """True if the write-ahead log may still hold deleted data."""
         self._unmoved = 0  # pages that the last checkpoint left in the log
-        self.sizes = StorageSizes()
+        self.sizes: StorageSizes = StorageSizes()
         """The sizes of the files after the last transaction."""
-        self.changed = True
+        self.changed: bool = True
         """True if another process may have written since the caches of the file were last validated."""
 
     @contextmanager
