@@ -158,7 +158,7 @@ class Tally(Struct):
     @staticmethod
     def from_log(totals: AskFold, resolver: Resolver) -> "Tally":
         """Return the totals of an interrupted ask, as far as the log has them, to continue it."""
-        cost = total([resolver.cost(binding, usage) for binding, usage in totals.spent.items()])
+        cost = total([resolver.cost(binding, usage) for binding, usage in totals.usage_by_binding.items()])
         used = totals.usage
         return Tally(
             list(totals.attempts),

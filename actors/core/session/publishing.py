@@ -114,7 +114,7 @@ class AskFold(Struct):
     """The part of an ask's result that the log determines.
 
     Args:
-        spent: The usage by binding; `usage` is the sum.
+        usage_by_binding: The usage by binding; `usage` is the sum.
     """
 
     binding: Binding = NOBODY
@@ -126,7 +126,7 @@ class AskFold(Struct):
     cut: Cut | None = None
     left_out: dict[str, int] = {}
     request: tuple[int, int] = (0, 0)  # turn and round of the last request
-    spent: dict[Binding, Usage] = {}
+    usage_by_binding: dict[Binding, Usage] = {}
 
     @property
     def is_handed_over(self) -> bool:
@@ -141,7 +141,7 @@ class AskFold(Struct):
     def record_answer(self, event: RoundEnded, message: Message) -> None:
         self.finish, self.cut = event.finish, event.cut
         self.usage += event.usage
-        self.spent[self.binding] = self.spent.get(self.binding, Usage()) + event.usage
+        self.usage_by_binding[self.binding] = self.usage_by_binding.get(self.binding, Usage()) + event.usage
         for kind, count in event.left_out:
             self.left_out[kind] = self.left_out.get(kind, 0) + count
         if event.round and (event.message is not None or event.fault is None):
