@@ -190,14 +190,14 @@ def actors(runtime: Runtime) -> list[str]:
 async def wait_for_toolsets(runtime: Runtime) -> None:
     """Wait until every unused toolset is closed."""
     toolsets = runtime._running_host().toolsets
-    await toolsets._changes.until(lambda: all(owner.users for owner in toolsets._owners))
+    await toolsets._changes.wait_until(lambda: all(owner.users for owner in toolsets._owners))
 
 
 def advance_deadlines(runtime: Runtime, seconds: float) -> None:
     """Move all deadlines of a runtime forward by this many seconds."""
     deadlines = runtime._system.deadlines
     deadlines._heap = [(when - seconds, number, timer) for when, number, timer in deadlines._heap]
-    deadlines._sooner.tell()
+    deadlines._sooner.notify()
 
 
 def restarted_actors(runtime: Runtime) -> list[str]:

@@ -21,7 +21,11 @@ from actors.provider import advice
 
 def failure_reason(result: AskResult, config: Config) -> str:
     """Return one line about why an ask failed, and what to try."""
-    return pending_calls(result.pending_calls) if result.pending_calls else advice.no_answer(result, config)
+    return (
+        pending_calls(result.pending_calls)
+        if result.pending_calls
+        else advice.no_answer_message(result, config)
+    )
 
 
 def pending_calls(calls: Iterable[ToolCall]) -> str:

@@ -150,7 +150,7 @@ async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[Sess
     folding = LogFold(rules)
     for first in range(0, len(events), SLICE):
         if first:
-            await turnstile().give_way()
+            await turnstile().yield_turn()
         folding.add(events[first : first + SLICE])
     return folding.end()
 

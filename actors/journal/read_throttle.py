@@ -40,7 +40,7 @@ class ReadThrottle:
         self.pending -= count
         self._answered += count
         if not self.pending and self._changes is not None:
-            self._changes.tell()
+            self._changes.notify()
 
     def page_size(self, most: int) -> int:
         """Return how many events to read at once, where `most` are wanted.
@@ -52,16 +52,16 @@ class ReadThrottle:
     async def pause(self) -> None:
         """Return when the event loop has come round and no write is pending, but after `PATIENCE` in any case."""
         answered = self._answered
-        await turnstile().give_way()
+        await turnstile().yield_turn()
         if self._is_idle_since(answered):
             return
         here = event_loop()
         changes = self._changes = self._changes or Changes(here)
         with here.scope(deadline=here.now() + PATIENCE):
             while not self._is_idle_since(answered):
-                await changes.until(lambda: not self.pending)
+                await changes.wait_until(lambda: not self.pending)
                 answered = self._answered
-                await turnstile().give_way()
+                await turnstile().yield_turn()
 
     def _is_idle_since(self, answered: int) -> bool:
         """Return whether no write is pending, or was answered since then: its writer may send the next one now."""

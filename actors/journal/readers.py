@@ -48,7 +48,7 @@ class Subscriber:
     def record_growth(self, last: int) -> None:
         """Record that the log has `last` events now."""
         self.last = last
-        self._changes.tell()
+        self._changes.notify()
 
     def roll_back(self, last: int) -> None:
         """Record that the log went back to event `last`: later events were lost, and other events follow."""
@@ -64,12 +64,12 @@ class Subscriber:
             self.lost += BUFFER
             self._deltas.clear()
         self._deltas.append((self.last, event))
-        self._changes.tell()
+        self._changes.notify()
 
     def end(self) -> None:
         """Record that the session has ended."""
         self.is_over = True
-        self._changes.tell()
+        self._changes.notify()
 
     @property
     def place(self) -> int:
@@ -82,7 +82,7 @@ class Subscriber:
 
     async def wait_for_news(self, seen: int) -> None:
         """Wait until there is news after event `seen`, or the session has ended."""
-        await self._changes.until(
+        await self._changes.wait_until(
             lambda: (
                 self._deltas
                 or self.lost
@@ -94,7 +94,7 @@ class Subscriber:
 
     async def cut_or_ended(self) -> None:
         """Wait until the writer of the log reports that the log went back, or the session has ended."""
-        await self._changes.until(lambda: self.is_over or self.cut_to is not None)
+        await self._changes.wait_until(lambda: self.is_over or self.cut_to is not None)
 
 
 class Readers:

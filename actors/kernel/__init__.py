@@ -1,7 +1,7 @@
-"""Actors on anyio: cells without tasks of their own, bounded mailboxes, handlers that are plain functions,
-supervision.
+"""Run actors on anyio, with bounded mailboxes, synchronous handlers and supervised restarts.
 
-This package knows nothing about language models. `docs/reference/semantics.md` states its guarantees.
+Sessions are built on this package, which knows nothing about language models. An actor has no task of its own: its
+handler is a plain function, often called by the sender. `docs/reference/semantics.md` states the guarantees.
 """
 
 from actors.kernel.actor import Actor, Context

@@ -1,7 +1,7 @@
-"""Account for every message of a system: counters and dead letters.
+"""Count every message of a system, and record the unhandled messages as dead letters.
 
-The invariant: sent = handled + dead + queued + running. Every message offered to an actor is counted in exactly one
-of these, a rejected one as dead; every ask ends exactly once.
+The invariant is sent = handled + dead + queued + running. Every message sent to an actor is counted in exactly one of
+the four; a rejected message counts as dead. Every ask is counted once when it ends.
 """
 
 from collections import Counter, deque
@@ -10,21 +10,24 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 State: TypeAlias = Literal["running", "restarting", "stopping", "stopped", "faulted"]
-"""The state of an actor. `faulted`: it crashed too often and is not restarted."""
+"""The state of an actor. A `faulted` actor crashed too often and is not restarted."""
 
 Reason: TypeAlias = Literal["stopped", "expired", "overflow", "unhandled", "poison", "draining"]
-"""Why a message was not handled.
+"""The reason why a message was not handled.
 
-`stopped`: the receiver had ended, or ended before it handled the message. `expired`: the deadline of its ask passed.
+`stopped`: the receiver had ended, or ended before it handled the message. `expired`: the query's deadline passed.
 `overflow`: the mailbox was full and the sender did not wait. `unhandled`: the receiver crashed too often. `poison`:
 the handler raised. `draining`: the system was shutting down.
 """
 
-RING = 256  # individual dead letters that are kept
+RECENT_LETTERS = 256  # number of latest dead letters that are kept
 
 
 class DeadLetter(Struct, frozen=True):
-    """One unhandled message: its receiver and its type. The message itself is dropped: it may be large, or private."""
+    """A record of one unhandled message: the receiver's name, the message's type, and the reason.
+
+    The message itself is dropped, because it may be large or private.
+    """
 
     actor: str
     message: str
@@ -32,14 +35,13 @@ class DeadLetter(Struct, frozen=True):
 
 
 class Account(Struct):
-    """The counters of a system, with its latest dead letters and their number by reason.
+    """The counters of a system, its latest dead letters, and the number of dead letters by reason.
 
-    Only `System.counts` fills in `queued` and `running`. `running` counts messages in a handler: at most one, and
-    only visible from inside it. An ask is answered, or unanswered if it failed, timed out or was abandoned; the
-    others are pending.
+    Only `System.counts` sets `queued` and `running`. `running` counts messages in a handler: at most one, and visible
+    only inside that handler. `unanswered` counts asks that failed, timed out or were cancelled.
     """
 
-    recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RING))
+    recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RECENT_LETTERS))
     dead: Counter[Reason] = field(default_factory=Counter[Reason])
     sent: int = 0
     handled: int = 0
@@ -49,23 +51,23 @@ class Account(Struct):
     answered: int = 0
     unanswered: int = 0
 
-    def dead_letter(self, actor: str, message: object, reason: Reason) -> None:
-        """Record `message` as a dead letter of `actor`."""
+    def record_dead_letter(self, actor: str, message: object, reason: Reason) -> None:
+        """Record `message` as a dead letter of the actor with the name `actor`."""
         self.dead[reason] += 1
         self.recent.append(DeadLetter(actor, type(message).__name__, reason))
 
-    def refuse(self, actor: str, message: object, reason: Reason) -> None:
-        """Record a message that was offered and rejected."""
+    def record_rejection(self, actor: str, message: object, reason: Reason) -> None:
+        """Record a message that an actor rejected. It counts as sent and as dead."""
         self.sent += 1
-        self.dead_letter(actor, message, reason)
+        self.record_dead_letter(actor, message, reason)
 
     @property
     def pending(self) -> int:
-        """Asks that have not ended."""
+        """Number of asks that have not ended."""
         return self.asked - self.answered - self.unanswered
 
     @property
     def is_balanced(self) -> bool:
-        """True if the invariant of this module holds."""
+        """True if the counters satisfy the invariant of this module."""
         known = self.handled + self.dead.total() + self.queued + self.running
         return self.sent == known and self.pending >= 0

@@ -1,8 +1,8 @@
-"""The interface for authors of actors: `Actor`, and the `Context` that it receives when it starts.
+"""Define the interface for authors of actors: `Actor`, and the `Context` that an actor receives when it starts.
 
-A context lasts for the life of one object of an actor, from its factory to its end or crash. It owns the object's
-children, unanswered questions and holds, which end with it. After a crash, the actor gets a new context, and
-leftovers of the old one cannot affect it.
+A context lasts for the life of one actor object, from its creation by the factory to its stop or crash. The context
+owns the object's children, unanswered queries and holds, which end with the object. After a crash, the new object gets
+a new context, so tasks and replies of the old object cannot affect the new one.
 """
 
 import weakref
@@ -26,9 +26,10 @@ D = TypeVar("D", bound=Command)
 
 
 class Actor(Generic[C]):
-    """State that changes by one message at a time. Its methods are plain functions, so they cannot wait.
+    """An object that handles one message at a time. Its methods are plain functions, so they cannot wait.
 
-    `level` orders asks: an actor's children ask only actors of greater (depth, level). `System.spawn` sets the depth.
+    `level` prevents circular asks: an actor's children may ask only actors with a greater (depth, level).
+    `System.spawn` sets the depth.
     """
 
     __slots__ = ()
@@ -36,20 +37,21 @@ class Actor(Generic[C]):
 
     @property
     def idle(self) -> bool:
-        """True if the actor may be passivated while it has no mail, no child and no unanswered question.
+        """True unless the actor waits for an event of which the kernel does not know. `System.passivate` reads this.
 
-        False if it waits for something unknown to the kernel. See `System.passivate`.
+        The kernel itself checks for queued messages, children and unanswered queries.
         """
         return True
 
     def on_start(self, context: "Context[C]") -> None:
-        """Prepare the actor before its first message. After a restart, this runs on the new object."""
+        """Prepare the actor object before its first message. After a restart, this is called on the new object."""
 
     def receive(self, command: C) -> None:
         """Handle one message. No other handler of this actor runs at the same time.
 
-        It often runs on the sender's stack, so it must be short. For longer work, start a child that reports its end
-        by a message. An exception is a crash: the asker gets `ActorFailed`, and the factory rebuilds the actor.
+        The handler often runs on the sender's stack, so it must be short. Longer work belongs in a child task, which
+        reports its result by a message. If the handler raises, the actor crashes: the caller of a query gets
+        `ActorFailed`, and the factory creates a new object.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not implement `receive`, so it cannot handle {type(command).__name__}."
@@ -57,10 +59,14 @@ class Actor(Generic[C]):
 
 
 class Context(Struct, Generic[C], eq=False):
-    """The link of an actor to its system, for the life of one object. Passed to `on_start`, which stores it.
+    """The connection between one actor object and its system. `Actor.on_start` receives and stores it.
 
-    `fresh`: `on_start` has not been called. `is_over`: the object was stopped or lost. `holds`: number of reasons to
-    handle nothing for now. `deferred`: questions whose handlers returned without an answer.
+    Args:
+        fresh: True until `on_start` is called.
+        is_over: True once the object was stopped or has crashed.
+        holds: Number of calls of `hold` without `release`. The actor handles messages only while it is 0.
+        deferred: Queries whose handlers returned without an answer, by waiter.
+        outbox: Commands that wait for space in a receiver's mailbox.
     """
 
     receiver: Receiver[C]
@@ -69,13 +75,14 @@ class Context(Struct, Generic[C], eq=False):
     is_over: bool = False
     holds: int = 0
     children: set[Child] | None = None
-    deferred: dict[Waiter, weakref.ref[Reply[Any]]] | None = None  # Any: replies of every type
+    deferred: dict[Waiter, weakref.ref[Reply[Any]]] | None = None  # Any: each query has its own answer type
     outbox: deque[tuple[Ref[Any], Command]] | None = None  # Any: each receiver has its own commands
 
     @property
     def ref(self) -> Ref[C]:
-        """A new address of the actor. Each access returns another clone, so that closing one does not affect the
-        others."""
+        """A new address of the actor. Each access returns another clone, so closing one clone does not affect the
+        others.
+        """
         return Ref(self.receiver)
 
     @property
@@ -85,16 +92,16 @@ class Context(Struct, Generic[C], eq=False):
 
     def start(
         self,
-        function: Callable[[*Args], Coroutine[Any, Any, object]],  # Any: the traps of the event loop
+        function: Callable[[*Args], Coroutine[Any, Any, object]],  # Any: objects for the event loop
         *args: *Args,
         name: str | None = None,
         holds: bool = False,
     ) -> Child:
-        """Start a child task that runs `function(*args)`; debuggers show it as `name`.
+        """Start a child task that runs `function(*args)`. Debuggers show the task as `name`.
 
-        The child may ask actors downhill; its asks inherit the deadline of the ask that is being handled. Its failure
-        crashes the actor. It is cancelled, and awaited, before the actor stops or restarts. If it `holds` the actor,
-        no message is handled until the child has ended.
+        The child may ask actors with a greater (depth, level); its queries inherit the deadline of the query that is
+        being handled. If the child fails, the actor crashes. Before the actor stops or restarts, the child is cancelled
+        and awaited. With `holds`, the actor handles no message until the child has ended.
 
         Raises:
             ActorStopped: The actor is stopping or restarting.
@@ -102,11 +109,11 @@ class Context(Struct, Generic[C], eq=False):
         receiver, system = self.receiver, self.system
         if self.is_over:
             raise ActorStopped(
-                f"Actor {receiver.name!r} is ending and starts no child; send it less, or earlier."
+                f"Actor {receiver.name!r} is stopping or restarting and cannot start a child task; start it earlier."
             )
         if holds:
             self.hold()
-        child = _ChildOf(self, holds=holds)
+        child = _ContextChild(self, holds=holds)
         self.children = self.children or set()
         self.children.add(child)
         system.active += 1
@@ -117,10 +124,11 @@ class Context(Struct, Generic[C], eq=False):
         return child
 
     def send(self, ref: Ref[D], command: D) -> None:
-        """Send from a handler, which cannot wait. If there is no room, the actor handles nothing until there is.
+        """Send a command from a handler, which cannot wait. If the mailbox is full, the actor handles nothing until it
+        has space.
 
         Raises:
-            MailboxFull: There is no room, and the receiver is not below this actor.
+            MailboxFull: The mailbox is full, and the receiver's (depth, level) is not greater than this actor's.
             ActorStopped: The receiver has ended.
         """
         if ref.receiver.rank <= self.receiver.rank and ref.receiver.system is self.system:
@@ -129,9 +137,9 @@ class Context(Struct, Generic[C], eq=False):
             self.outbox = self.outbox or deque()
             self.outbox.append((ref.clone(), command))  # the owner may close its clone in the meantime
             if len(self.outbox) == 1:
-                self.start(self._send, self.outbox, name="outbox", holds=True)
+                self.start(self._send_outbox, self.outbox, name="outbox", holds=True)
 
-    async def _send(self, outbox: deque[tuple[Ref[Any], Command]]) -> None:  # Any: as above
+    async def _send_outbox(self, outbox: deque[tuple[Ref[Any], Command]]) -> None:  # Any: every command type
         while outbox:
             ref, command = outbox[0]
             await ref.send(command)
@@ -139,46 +147,53 @@ class Context(Struct, Generic[C], eq=False):
         self.outbox = None
 
     def hold(self) -> None:
-        """Handle nothing after the current message, until `release`."""
+        """Handle no messages after the current one, until `release` is called. Calls may be nested."""
         self.holds += 1
         if not self.is_over:
-            self.receiver.occupy()
+            self.receiver.mark_busy()
 
     def release(self) -> None:
+        """Undo one call of `hold`. After the last one, the actor handles its queued messages again."""
         self.holds -= 1
         if not self.holds and not self.is_over:
             self.receiver.resume()
 
     def fail(self, error: BaseException) -> None:
-        """Crash with `error`: at once, or after the running handler."""
+        """Crash the actor with `error`: now, or when the running handler has returned."""
         if not self.is_over:
             self.receiver.crash(error)
 
-    def defer(self, reply: Reply[Any]) -> None:  # Any: replies of every type
-        """Register a question that its handler left unanswered, to fail it if its reply is garbage-collected."""
+    def defer(self, reply: Reply[Any]) -> None:  # Any: each query has its own answer type
+        """Watch the reply of a query that its handler left unanswered. If the reply is garbage-collected, the query
+        fails.
+        """
         waiter = reply.waiter = reply.waiter or self.system.loop.waiter()
         self.deferred = self.deferred or {}
-        self.deferred[waiter] = weakref.ref(reply, partial(self._fail_forgotten, waiter))
+        self.deferred[waiter] = weakref.ref(reply, partial(self._fail_dropped_query, waiter))
 
-    def _fail_forgotten(self, waiter: Waiter, _reply: object) -> None:
-        """Fail a question whose reply was garbage-collected. Called by a finalizer, in any thread at any time."""
+    def _fail_dropped_query(self, waiter: Waiter, _reply: object) -> None:
+        """Fail a query whose reply was garbage-collected. Called by a finalizer, in any thread at any time."""
         if self.deferred is not None:
             self.deferred.pop(waiter, None)
         if waiter.done():
             return
-        why = f"Actor {self.receiver.name!r} dropped a question without an answer; keep its reply, or answer it."
-        with suppress(RuntimeError):  # the loop has ended, and with it the asker
+        why = (
+            f"Actor {self.receiver.name!r} dropped a query without answering it; "
+            "answer the query, or keep a reference to its reply."
+        )
+        with suppress(RuntimeError):  # the loop has ended, so no caller waits for the answer
             self.system.loop.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Cancel the children and start no more. Wait for them at most for the system's `patience`.
+        """Cancel the children and accept no new ones. Wait for the children for at most the system's `patience`, in
+        seconds.
 
-        With `error`, the object is lost, and its unanswered questions fail.
+        If `error` is given, the object is lost, and its unanswered queries fail with that error.
         """
         self.is_over = True
         if self.children:
             system = self.system
-            system.deadlines.at(system.now() + system.patience, self._disown)
+            system.deadlines.call_at(system.now() + system.patience, self._abandon_children)
             for child in tuple(self.children):
                 child.cancel()
         if error is not None:
@@ -186,15 +201,15 @@ class Context(Struct, Generic[C], eq=False):
             for waiter in deferred or ():
                 wake(waiter, ErrorReply(error))
 
-    def _disown(self) -> None:
-        """Stop waiting for children that do not end."""
+    def _abandon_children(self) -> None:
+        """Stop waiting for children that ignored their cancellation, so that the stop or restart continues."""
         if self.children:
             self.children = None
-            self.receiver.childless()
+            self.receiver.on_childless()
 
 
-class _ChildOf(Child):
-    """A child of one context, which reacts to its end."""
+class _ContextChild(Child):
+    """A child task that reports its end to the context that started it."""
 
     __slots__ = ("_context", "_holds")
 
@@ -208,10 +223,10 @@ class _ChildOf(Child):
         if error is not None and not system.is_crash(error):
             system.fatal(error)
         elif error is not None and not (self.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
-            # a cancelled child may see the actors it works with stop; any other error is unexpected
+            # a cancelled child may find that an actor it asks has stopped; any other error is unexpected
             if not context.is_over:
                 owner.crash(error)
-            elif not owner.is_end(error):
+            elif not owner.is_regular_end(error):
                 system.crashed(owner.name, error)
         if self._holds:
             context.release()
@@ -219,5 +234,5 @@ class _ChildOf(Child):
             context.children.discard(self)
             if not context.children:
                 context.children = None
-                owner.childless()
-        system.rest()
+                owner.on_childless()
+        system.decrement_active()

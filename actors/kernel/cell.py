@@ -1,13 +1,16 @@
-"""A cell: the passive body of an actor, without a task of its own. It handles messages, crashes, restarts and ends.
+"""Run an actor in a cell, without a task of its own: handle its messages, crashes, restarts and end.
 
-A crash has three steps. *Down*, at once: no further message is handled, unanswered questions fail, children are
-cancelled and awaited. *Wait*: a backoff that doubles with each recent crash, with seeded jitter. *Up*: the factory
-creates a new object; the mailbox is kept, and the message that crashed is not retried. The members of a `Group` go
-down and up together; a single actor has a group of its own. A group that crashes more often than its restart
-intensity allows is faulted: its mail becomes dead letters, and its watchers are notified.
+A crash has three steps:
 
-Some errors are not crashes: no code is at fault, and a restart would not help. They end the group after the first
-step, and its askers get the error itself.
+- *Down*, at once: no further message is handled, unanswered queries fail, and children are cancelled and awaited.
+- *Wait*: a backoff that doubles with each recent crash, with seeded jitter.
+- *Up*: the factory creates a new object. The mailbox is kept, but the message that caused the crash is not retried.
+
+The members of a `Group` go down and up together; a single actor has a group of its own. A group that crashes more often
+than its `Restart` policy allows is faulted: its queued messages become dead letters, and its watchers are notified.
+
+Some errors (`Restart.ends`) are not crashes, because no code is at fault and a restart would not help. They end the
+group after the first step, and the callers of its queries get the error itself.
 """
 
 from collections.abc import Callable
@@ -31,10 +34,10 @@ class Restart(Struct, frozen=True):
     """The policy for restarts after crashes.
 
     Args:
-        intensity: Restarts allowed within `period`. One more crash faults the actor; with 0, the first does.
-        period: Seconds.
-        backoff: Seconds before the first restart, and the maximum; doubles with each crash within `period`.
-        ends: Errors that are not crashes: they are not reported or counted, and end the actor.
+        intensity: Restarts allowed within `period`. One more crash faults the actor; with 0, the first crash does.
+        period: Length of that period, in seconds.
+        backoff: Seconds before the first restart, and the maximum. The wait doubles with each crash within `period`.
+        ends: Errors that are not crashes: they end the actor, and are neither reported nor counted.
     """
 
     intensity: int = 3
@@ -47,29 +50,29 @@ RESTART = Restart()
 
 
 class Group(Struct, eq=False):
-    """Actors that restart together, in the order they were started. Passed to `System.spawn`.
+    """Actors that restart together, in the order in which they were started. Passed to `System.spawn`.
 
-    `error`: the crash that is being handled; further crashes on the way down and up count as the same one. `ended`:
-    the error that ended the group, if it was no crash.
+    `error` is the crash that is being handled; until it is None again, further crashes count as the same crash. `ended`
+    is the error that ended the group, if the error was not a crash.
     """
 
     system: SystemState
     restart: Restart = RESTART
     members: "list[AnyCell]" = []
     crashes: list[float] = []
-    is_backing_off: bool = False  # whether the backoff is running
+    is_backing_off: bool = False  # True during the wait before a restart
     error: BaseException | None = None
     ended: BaseException | None = None
 
     def join(self, cell: "AnyCell") -> None:
-        """Make `cell` a member. If the group is going down, so does the cell."""
+        """Make `cell` a member. If the group is handling a crash, the cell goes down too."""
         cell.group = self
         self.members.append(cell)
         if self.error is not None:
             cell.go_down(self.error)
 
     def take_down(self, error: BaseException) -> None:
-        """Take all members down, at once."""
+        """Take all members down at once, because a member raised `error`."""
         now = self.system.now()
         self.error = error
         if isinstance(error, self.restart.ends):
@@ -78,10 +81,10 @@ class Group(Struct, eq=False):
             self.crashes = [*(when for when in self.crashes if when >= now - self.restart.period), now]
         for member in self.members:
             member.go_down(error)
-        self.settle()
+        self.continue_when_down()
 
-    def settle(self) -> None:
-        """Restart, fault or end the members, after all of them are down."""
+    def continue_when_down(self) -> None:
+        """Restart, fault or end the members, once all of them are down and their children have ended."""
         if (
             self.error is None
             or self.is_backing_off
@@ -94,15 +97,17 @@ class Group(Struct, eq=False):
                 member.finish("faulted" if self.ended is None else "stopped", self.ended)
             return
         self.is_backing_off = True
-        self.system.deadlines.at(self.system.now() + self.delay(len(self.crashes)), self._come_up)
+        self.system.deadlines.call_at(
+            self.system.now() + self.backoff_seconds(len(self.crashes)), self._restart_members
+        )
 
-    def delay(self, crashes: int) -> float:
-        """Return the seconds before the restart after this number of crashes."""
-        first, most = self.restart.backoff
-        doubled = min(most, first * 2.0 ** (crashes - 1))
+    def backoff_seconds(self, crashes: int) -> float:
+        """Return the seconds to wait before the restart that follows this number of recent crashes."""
+        first, maximum = self.restart.backoff
+        doubled = min(maximum, first * 2.0 ** (crashes - 1))
         return doubled * self.system.random.uniform(0.5, 1.0)
 
-    def _come_up(self) -> None:
+    def _restart_members(self) -> None:
         self.is_backing_off = False
         self.error = None
         waiting = [cell for cell in self.members if cell.state == "restarting"]
@@ -114,7 +119,9 @@ class Group(Struct, eq=False):
 
 
 class Cell(Receiver[C], eq=False, kw_only=True):
-    """One actor. Other code refers to it by a `Ref`."""
+    """One actor: its mailbox, its restart policy and its current object (`life`). Other code refers to a cell by a
+    `Ref`.
+    """
 
     factory: Callable[[], Actor[C]]
     restart: Restart
@@ -129,12 +136,12 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         dispatcher = system.dispatcher
         dispatcher.acting, dispatcher.command = self, command
         dispatcher.stretch += 1
-        message: Any = command  # Any: refs have checked that it is one of this actor's
+        message: Any = command  # Any: `Ref` has checked that the actor accepts commands of this type
         began = system.clock()
         try:
             life.actor.receive(message)
         except BaseException as error:
-            self._dead_letter(command, "poison", self._failure(error))
+            self._fail_message(command, "poison", self._caller_error(error))
             self._handle_error(error)
         else:
             self.handled += 1
@@ -145,34 +152,36 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         if took > system.slow:
             system.lagged(self.name, type(command).__name__, took)
         dispatcher.acting = dispatcher.command = None
-        if dispatcher.late:
-            dispatcher.catch_up()
+        if dispatcher.late:  # for example, a crash is handled before the sender continues
+            dispatcher.run_late()
 
-    def visit(self, most: int) -> bool:
+    def handle_queued(self, limit: int) -> bool:
         if self.state != "running":
             return False
         life = self.life
         if life is None or life.fresh:
-            life = self._begin()
+            life = self._start_object()
         while self.busy and not (life is None or life.holds or life.is_over):
-            queue = self.control or self.mail
+            queue = self.control or self.mail  # an empty control queue is false
             if not queue:
-                self._rest()
+                self._become_inactive()
                 return False
-            if not most:
+            if not limit:
                 return True
-            most -= 1
+            limit -= 1
             command = queue.popleft()
             if queue.waiting:
-                queue.grant()
+                queue.grant_place()
             if command.reply.is_expired:
-                self.system.account.dead_letter(self.name, command, "expired")
+                self.system.account.record_dead_letter(self.name, command, "expired")
             else:
                 self.handle(command)
         return False
 
-    def _begin(self) -> Context[C] | None:
-        """Create the actor's object if a crash has lost it, and run its `on_start` hook. Return None after a crash."""
+    def _start_object(self) -> Context[C] | None:
+        """Create the actor's object if a crash has lost it, and call `on_start`. Return its context; None after a
+        failure.
+        """
         dispatcher = self.system.dispatcher
         dispatcher.acting = self
         try:
@@ -182,7 +191,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         except BaseException as error:
             self._handle_error(error)
         dispatcher.acting = None
-        dispatcher.catch_up()
+        dispatcher.run_late()
         return self.life
 
     def _handle_error(self, error: BaseException) -> None:
@@ -191,10 +200,10 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         else:
             self.system.fatal(error)
 
-    def _rest(self) -> None:
-        """Become inactive, and drop unused queues."""
+    def _become_inactive(self) -> None:
+        """Count the actor as inactive, and drop its unused queues to save memory."""
         self.busy = False
-        self.system.rest()
+        self.system.decrement_active()
         if self.mail is not None and self.mail.is_unused:
             self.mail = None
         if self.control is not None and self.control.is_unused:
@@ -202,26 +211,26 @@ class Cell(Receiver[C], eq=False, kw_only=True):
 
     @property
     def idle(self) -> bool:
-        """True if the actor has no work, no expected message, and nothing that it waits for."""
+        """True if the actor can be passivated: it has no message, running handler, child or unanswered query."""
         life = self.life
         if self.state != "running" or self.busy or life is None:
             return False
         if any(queue is not None and not queue.is_unused for queue in (self.mail, self.control)):
             return False
         is_acting = self.system.dispatcher.acting is self
-        owes = any(not waiter.done() for waiter in life.deferred or ())  # an abandoned ask needs no answer
+        owes = any(not waiter.done() for waiter in life.deferred or ())  # a cancelled caller needs no answer
         return not (is_acting or life.children or owes) and life.actor.idle
 
-    # Crashing and ending
+    # Crash and end
 
     def crash(self, error: BaseException) -> None:
-        self.system.dispatcher.afterwards(partial(self._take_down, error))
+        self.system.dispatcher.run_after_handler(partial(self._take_down, error))
 
-    def is_end(self, error: BaseException) -> bool:
+    def is_regular_end(self, error: BaseException) -> bool:
         return isinstance(error, (self.group or self).restart.ends)
 
     def _take_down(self, error: BaseException) -> None:
-        if not self.is_end(error):
+        if not self.is_regular_end(error):
             self.system.crashed(self.name, error)
         if self.state == "running":
             group = self.group or Group(self.system, self.restart)
@@ -230,26 +239,26 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             group.take_down(error)
 
     def go_down(self, error: BaseException) -> None:
-        """Handle nothing more, because the group has crashed with `error`."""
+        """Stop handling messages, because the group has crashed with `error`."""
         if self.state == "running":
             self.state = "restarting"
-            self.occupy()
+            self.mark_busy()
             if self.life is not None:
-                self.life.end(self._failure(error))
+                self.life.end(self._caller_error(error))
 
-    def childless(self) -> None:
+    def on_childless(self) -> None:
         if self.state == "stopping":
             self.finish("stopped")
         elif self.state == "restarting" and self.group is not None:
-            self.group.settle()
+            self.group.continue_when_down()
 
     def stop(self) -> None:
-        """End the actor: handle nothing further, and cancel its children."""
+        """End the actor: handle no more messages, and cancel its children."""
         if self.state not in ("running", "restarting"):
             return
         self.state: State = "stopping"
         self.closed: bool = True
-        self.occupy()
+        self.mark_busy()
         life = self.life
         if life is None or not life.children:
             self.finish("stopped")
@@ -257,63 +266,66 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             life.end()
 
     def finish(self, state: State, why: BaseException | None = None) -> None:
-        """End for good: turn the mail into dead letters, fail the questions (with `why` if given), notify the
-        watchers."""
+        """End for good: turn queued messages into dead letters, fail unanswered queries, and notify the watchers.
+
+        `why` is the error of the queries; by default, `ActorStopped`.
+        """
         if self.state in ("stopped", "faulted"):
             return
         self.state, self.closed = state, True
         system, life, self.life = self.system, self.life, None
         if life is not None:
             life.end(why or self.stopped_error())
-            del life.actor  # they refer to each other, which would leave them to the garbage collector
-        del self.factory  # likewise: it may belong to an owner of this cell
-        self._bury_all("unhandled" if state == "faulted" else "stopped", why or self.stopped_error())
+            del life.actor  # breaks a reference cycle, which only the garbage collector would free
+        del self.factory  # breaks another possible cycle, through an owner of this cell
+        self._drop_queues("unhandled" if state == "faulted" else "stopped", why or self.stopped_error())
         if self.busy:
-            system.rest()
+            system.decrement_active()
         self.busy: bool = True  # so that the cell is never scheduled again
         system.account.sent += self.sent
         system.account.handled += self.handled
         del system.cells[self.name]
         if self.group is not None:
             self.group.members.remove(self)
-            self.group.settle()
+            self.group.continue_when_down()
         watchers, self.watchers = self.watchers, None
         for watcher in watchers or ():
-            self.notify(watcher)
+            self.call_watcher(watcher)
 
     def watch(self, watcher: Callable[[], object]) -> None:
-        """Call `watcher` when the actor has ended; at once if it already has."""
+        """Call `watcher` when the actor has ended; call it now if the actor already has."""
         if self.state in ("stopped", "faulted"):
-            self.notify(watcher)
+            self.call_watcher(watcher)
         else:
             self.watchers = [*(self.watchers or ()), watcher]
 
-    def notify(self, watcher: Callable[[], object]) -> None:
-        """Call `watcher`. Its errors are reported, so that the other watchers still run."""
+    def call_watcher(self, watcher: Callable[[], object]) -> None:
+        """Call `watcher`, and report its error instead of raising it, so that the other watchers still run."""
         try:
             watcher()
         except Exception as error:
             self.system.crashed(self.name, error)
 
-    def _dead_letter(self, command: Command, reason: Reason, error: BaseException) -> None:
-        """Record `command`, taken from its queue but not handled, as a dead letter. Its asker gets `error`."""
-        self.system.account.dead_letter(self.name, command, reason)
+    def _fail_message(self, command: Command, reason: Reason, error: BaseException) -> None:
+        """Record `command`, which left its queue unhandled, as a dead letter, and fail its query with `error`."""
+        self.system.account.record_dead_letter(self.name, command, reason)
         command.reply.fail(error)
 
-    def _bury_all(self, reason: Reason, error: BaseException) -> None:
+    def _drop_queues(self, reason: Reason, error: BaseException) -> None:
+        """Turn all queued messages into dead letters, and drop the queues."""
         for queue in (self.control, self.mail):
             if queue is not None:
                 while queue:
-                    self._dead_letter(queue.popleft(), reason, error)
-                queue.dismiss()
+                    self._fail_message(queue.popleft(), reason, error)
+                queue.dismiss_senders()
         self.control: BoundedQueue[Command] | None = None
         self.mail: BoundedQueue[Command] | None = None
 
-    def _failure(self, cause: BaseException) -> BaseException:
-        """Return the error for the askers."""
-        if self.is_end(cause):
+    def _caller_error(self, cause: BaseException) -> BaseException:
+        """Return the error for callers of this actor's queries: `cause` if it is not a crash, else `ActorFailed`."""
+        if self.is_regular_end(cause):
             return cause
         kind = type(cause).__name__
-        error = ActorFailed(f"Actor {self.name!r} crashed with {kind}; the message is not tried again.")
+        error = ActorFailed(f"Actor {self.name!r} crashed with {kind}; the message is not retried.")
         error.__cause__ = cause
         return error

@@ -1,7 +1,7 @@
 """Manage all deadlines of a system with one heap and one task, without a cancel scope per message.
 
-Most deadlines are withdrawn long before they pass, because the answer arrives. A withdrawn timer stays in the heap;
-when withdrawn timers outnumber the pending ones, the heap is rebuilt, so its size stays within a constant factor.
+Most deadlines are withdrawn long before they pass, because the answer arrives. A withdrawn timer stays in the heap.
+When most timers in the heap are withdrawn, the heap is rebuilt, so its size stays within a constant factor.
 """
 
 import heapq
@@ -13,17 +13,20 @@ from msgspec import Struct
 
 from actors.kernel.event_loop import Changes, EventLoop
 
-_SMALL = 64  # withdrawn timers that do not justify a rebuild
+_SMALL = 64  # number of withdrawn timers that does not justify a rebuild of the heap
 
 
 class Timer(Struct, eq=False):
-    """One pending action; None after it ran or was withdrawn."""
+    """A scheduled action. `action` becomes None when the action runs or is withdrawn."""
 
     action: Callable[[], None] | None
 
 
 class Deadlines:
-    """Calls actions at their times, ordered by time and then by arrival. `pending`: the number of pending actions."""
+    """A queue of actions that are called at their times, in order of time and then of arrival.
+
+    `pending` is the number of actions that were neither called nor withdrawn.
+    """
 
     def __init__(self, loop: EventLoop) -> None:
         self._now, self._scope = loop.now, loop.scope
@@ -32,17 +35,17 @@ class Deadlines:
         self._count = itertools.count()
         self.pending: int = 0
 
-    def at(self, when: float, action: Callable[[], None]) -> Timer:
-        """Call `action` at `when` (loop time, seconds), from the task of `run`. The action must not raise."""
+    def call_at(self, when: float, action: Callable[[], None]) -> Timer:
+        """Call `action` at `when` (loop time, seconds), in the task of `run`. The action must not raise."""
         timer = Timer(action)
         heapq.heappush(self._heap, (when, next(self._count), timer))
         self.pending += 1
         if self._heap[0][2] is timer:
-            self._sooner.tell()
+            self._sooner.notify()
         return timer
 
     def withdraw(self, timer: Timer) -> None:
-        """Withdraw `timer`; no effect if its time has come already."""
+        """Withdraw the action of `timer`. No effect if the action has already run."""
         if timer.action is None:
             return
         timer.action = None
@@ -52,7 +55,7 @@ class Deadlines:
             heapq.heapify(self._heap)
 
     async def run(self) -> None:
-        """Call actions at their times until cancelled."""
+        """Call each action at its time, until this task is cancelled."""
         while True:
             while self._heap and self._heap[0][0] <= self._now():
                 timer = heapq.heappop(self._heap)[2]

@@ -1,11 +1,11 @@
-"""Schedule handlers: at once and on the sender's stack, unless another handler is running.
+"""Schedule the handlers of actors: a handler runs at once, on the sender's stack, unless another handler is running.
 
-A handler is a plain function, so running it is a call. An idle actor handles a message before `tell` returns.
-Messages sent by its handler are queued, and the outermost call handles them in turn: no handler runs inside another,
-so nothing recurses, and the messages of a sender stay in order.
+A handler is a plain function, so running it is a call. An idle actor handles a message before `Ref.send` returns.
+Messages that a handler sends are queued, and the outermost call handles them afterwards. So no handler runs inside
+another, nothing recurses, and the messages of each sender stay in order.
 
-After `STRETCH` messages, the rest is left to the event loop's next turn. So a task that asks in a loop yields now and
-then, and actors that send to each other endlessly do not starve other tasks.
+After `STRETCH` messages, the remaining messages wait for the event loop's next turn. So a task that asks in a loop
+yields regularly, and actors that send to each other endlessly do not starve other tasks.
 """
 
 from collections import deque
@@ -16,19 +16,20 @@ from typing import Any, TypeAlias
 from actors.kernel.event_loop import EventLoop
 from actors.kernel.message import Command
 
-Visit: TypeAlias = Callable[[int], bool]
-"""Handles up to this number of an actor's messages, and returns True if more remain. It never raises."""
+QueueHandler: TypeAlias = Callable[[int], bool]
+"""A function that handles up to this number of an actor's messages, and returns True if messages remain. It never
+raises."""
 
 BATCH = 32  # messages of one actor to handle before the next actor runs
 STRETCH = 64  # messages handled before the event loop gets control
 
 
 class Dispatcher:
-    """Runs the handlers of one system, one at a time, in the context variables of the system instead of the sender's.
+    """The scheduler of one system's handlers. It runs one handler at a time, in the context variables of the system.
 
-    `busy`: handlers are running. `acting`: the actor of the running handler, and `command` its message. `stretch`:
-    messages handled since the event loop's last turn. `late`: work to do directly after the running handler. A
-    message is handled at once unless `busy` is set or `stretch` is used up.
+    `busy` means that handlers are running. `acting` is the actor of the running handler, and `command` its message.
+    `stretch` counts the messages handled since the event loop's last turn. `late` contains functions to call directly
+    after the running handler. A message is handled at once unless `busy` is set or `stretch` has reached `STRETCH`.
     """
 
     __slots__ = ("_called", "_loop", "acting", "busy", "command", "late", "ready", "run", "stretch")
@@ -36,59 +37,58 @@ class Dispatcher:
     def __init__(self, loop: EventLoop, variables: Variables) -> None:
         self._loop = loop
         self._called = False
-        self.run: Callable[..., Any] = variables.run  # Any: the result of what it runs
+        self.run: Callable[..., Any] = variables.run  # Any: runs functions of any type
         self.late: list[Callable[[], object]] = []
-        self.ready: deque[Visit] = deque()
+        self.ready: deque[QueueHandler] = deque()
         self.acting: object = None
         self.command: Command | None = None
         self.busy: bool = False
         self.stretch: int = 0
 
     @property
-    def is_behind(self) -> bool:
-        """True if messages wait for the event loop's next turn."""
+    def has_ready_actors(self) -> bool:
+        """True if actors with queued messages wait for the event loop's next turn."""
         return bool(self.ready)
 
-    def add(self, visit: Visit) -> None:
-        """Schedule a visit of an actor: now, or after the running handler and earlier visits."""
-        self.ready.append(visit)
+    def schedule(self, handler: QueueHandler) -> None:
+        """Schedule an actor with queued messages: now if no handler is running, else after the running handlers."""
+        self.ready.append(handler)
         if not self.busy:
-            self.serve()
+            self.run_ready()
 
-    def afterwards(self, work: Callable[[], object]) -> None:
-        """Call `work` now, or directly after the running handler: before other handlers, and before its sender
-        continues."""
+    def run_after_handler(self, work: Callable[[], object]) -> None:
+        """Call `work` now, or directly after the running handler, before other handlers run or its sender continues."""
         if self.acting is None:
             work()
         else:
             self.late.append(work)
 
-    def catch_up(self) -> None:
-        """Do the work that was deferred to the end of the running handler."""
+    def run_late(self) -> None:
+        """Call the functions that were deferred to the end of the running handler."""
         while self.late:
             self.late.pop(0)()
 
-    def serve(self) -> None:
-        """Visit the ready actors, as many as `STRETCH` allows, and leave the rest to the event loop's next turn."""
+    def run_ready(self) -> None:
+        """Let the ready actors handle up to `STRETCH` messages. The rest waits for the event loop's next turn."""
         if self.stretch < STRETCH:
             self.busy = True
             try:
-                self.run(self._visit_ready)
+                self.run(self._handle_ready)
             finally:
                 self.busy = False
         if self.ready and not self._called:
             self._called = True
-            self._loop.next(self._turn)
+            self._loop.next(self._on_next_turn)
 
-    def _visit_ready(self) -> None:
+    def _handle_ready(self) -> None:
         ready = self.ready
         while ready and self.stretch < STRETCH:
-            visit = ready.popleft()
-            if visit(min(BATCH, STRETCH - self.stretch)):
-                ready.append(visit)
+            handler = ready.popleft()
+            if handler(min(BATCH, STRETCH - self.stretch)):
+                ready.append(handler)
 
-    def _turn(self) -> None:
+    def _on_next_turn(self) -> None:
         """Continue with the ready actors. Called by the event loop, after other tasks had their turn."""
         self._called = False
         self.stretch = 0
-        self.serve()
+        self.run_ready()

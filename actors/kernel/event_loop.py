@@ -1,11 +1,11 @@
 """Suspend and wake tasks, with one interface over the primitives of asyncio and trio.
 
 A `Waiter` is woken once and has one waiting task. On asyncio it is a future of the loop, on trio a task parked with
-`wait_task_rescheduled`. anyio's events and streams cost several times as much, and its streams lose items under
-native cancellation, so frequent waits are implemented here.
+`wait_task_rescheduled`. anyio's events and streams cost several times as much, and its streams lose items under native
+cancellation, so frequent waits are implemented here.
 
-The rule that makes it safe under every kind of cancellation: a wake-up carries no item. A woken task takes the item
-itself when it runs, and a task that is cancelled after it was woken leaves the item to the next.
+One rule makes this safe under every form of cancellation: a wake-up carries no item. A woken task takes the item itself
+when it runs, and a task that is cancelled after it was woken leaves the item to the next task.
 """
 
 import sys
@@ -31,11 +31,11 @@ class Waiter(Protocol):
 
     def done(self) -> bool: ...
     def cancelled(self) -> bool: ...
-    def set_result(self, value: Any, /) -> None:  # Any: it carries whatever its owner wakes it with
-        """Wake the task with `value`. Must not be called when `done`."""
+    def set_result(self, value: Any, /) -> None:  # Any: a task is woken with a value of any type
+        """Wake the task with `value`. Must not be called on a waiter that is done."""
 
-    def result(self) -> Any: ...  # Any: as above; `Reply` and `BoundedQueue` are typed
-    def __await__(self) -> Generator[Any, None, Any]: ...  # Any: the traps of the event loop, and as above
+    def result(self) -> Any: ...  # Any: a value of any type; `Reply` and `BoundedQueue` are typed
+    def __await__(self) -> Generator[Any, None, Any]: ...  # Any: objects for the event loop, and the result
 
 
 class TrioWaiter:
@@ -47,7 +47,7 @@ class TrioWaiter:
         self._task: trio.lowlevel.Task | None = None
         self._done = False
         self._cancelled = False
-        self._value: Any = None  # Any: it carries whatever its owner wakes it with
+        self._value: Any = None  # Any: a task is woken with a value of any type
 
     def done(self) -> bool:
         return self._done
@@ -55,18 +55,18 @@ class TrioWaiter:
     def cancelled(self) -> bool:
         return self._cancelled
 
-    def set_result(self, value: Any, /) -> None:  # Any: as above
-        """Wake the task with `value`. Must not be called when `done`."""
+    def set_result(self, value: Any, /) -> None:  # Any: as in `Waiter`
+        """Wake the task with `value`. Must not be called on a waiter that is done."""
         self._done = True
         self._value = value
         if self._task is not None:
             task, self._task = self._task, None
             sys.modules["trio"].lowlevel.reschedule(task)
 
-    def result(self) -> Any:  # Any: as above
+    def result(self) -> Any:  # Any: as in `Waiter`
         return self._value
 
-    def __await__(self) -> Generator[Any, None, Any]:  # Any: the traps of the event loop, and as above
+    def __await__(self) -> Generator[Any, None, Any]:  # Any: as in `Waiter`
         if not self._done:
             lowlevel = sys.modules["trio"].lowlevel
             self._task = lowlevel.current_task()
@@ -82,34 +82,42 @@ class TrioWaiter:
 
 
 def wake(waiter: Waiter | None, value: object = None) -> None:
-    """Wake the task that waits there, if there is one."""
+    """Wake the task that awaits `waiter`. No effect without a waiter, or if the waiter is done."""
     if waiter is not None and not waiter.done():
         waiter.set_result(value)
 
 
 class EventLoop(Struct, frozen=True):
-    """The functions of the running event loop that the kernel uses.
+    """The functions of an event loop that the kernel uses.
 
-    `spawn` starts a native task of the loop, with a coroutine that must not raise. The task is not awaited, and the
-    caller must keep a reference to it, or it may be garbage-collected. `next` calls a function at the loop's next
-    turn; `soon` does so from any thread and from a finalizer, at a higher cost. `protect` defers interrupts during a
-    plain function and its callees.
+    Args:
+        waiter: Creates a waiter.
+        scope: Creates a native cancel scope, with the keyword arguments `shield` and `deadline`.
+        now: Returns the time of the loop's clock in seconds, as `anyio.current_time` does. May be called in any thread.
+        task: Returns the running task.
+        next: Calls a function at the loop's next turn.
+        soon: Does the same from any thread and from a finalizer, at a higher cost.
+        spawn: Starts a native task with a coroutine that must not raise. The task is not awaited, and is
+            garbage-collected unless the caller keeps a reference to it.
+        uncancel: Withdraws native cancellation requests against the running task.
+        cancelled: The exception type of native cancellations.
+        protect: Defers interrupts while a plain function and its callees run.
     """
 
     waiter: Callable[[], Waiter]
-    scope: Callable[..., Scope]  # `shield` and `deadline` by name
-    now: Callable[[], float]  # seconds on the loop's clock, which `anyio.current_time` reads; in any thread
-    task: Callable[[], object]  # the running one
+    scope: Callable[..., Scope]
+    now: Callable[[], float]
+    task: Callable[[], object]
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
-    spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
-    uncancel: Callable[[], None]  # withdraws native cancellation requests against the running task
+    spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: objects exchanged with the loop
+    uncancel: Callable[[], None]
     cancelled: type[BaseException]
     protect: Callable[[Callable[..., object]], object]
 
 
 class Changes:
-    """Wakes all tasks that wait for a change; each of them checks the new state itself."""
+    """A notifier for changes of state. Each waiting task is woken at a change, and checks the new state itself."""
 
     __slots__ = ("_loop", "_waiting")
 
@@ -117,11 +125,13 @@ class Changes:
         self._loop = loop
         self._waiting: list[Waiter] = []
 
-    def tell(self) -> None:
+    def notify(self) -> None:
+        """Wake all waiting tasks, because the state has changed."""
         for waiter in self._waiting:
             wake(waiter)
 
     async def next(self) -> None:
+        """Wait for the next change."""
         waiter = self._loop.waiter()
         self._waiting.append(waiter)
         try:
@@ -129,15 +139,14 @@ class Changes:
         finally:
             self._waiting.remove(waiter)
 
-    async def until(self, is_so: Callable[[], object]) -> None:
-        """Wait until a condition holds. It is checked after each change."""
-        while not is_so():
+    async def wait_until(self, condition: Callable[[], object]) -> None:
+        """Wait until `condition` returns true. It is called at once, and after each change."""
+        while not condition():
             await self.next()
 
 
 def running_loop() -> object | None:
-    """Return an object that identifies the running event loop of this thread, for comparison by `is`; None without
-    one."""
+    """Return an object that identifies this thread's running loop, for comparison by `is`; None without a loop."""
     loop: object | None = None
     if (trio := sys.modules.get("trio")) is not None and trio.lowlevel.in_trio_run():
         loop = trio.lowlevel.current_trio_token()
@@ -147,33 +156,33 @@ def running_loop() -> object | None:
 
 
 def event_loop() -> EventLoop:
-    """Return the interface of the running loop.
+    """Return the kernel's interface to the running event loop.
 
     Raises:
         RuntimeError: No event loop is running.
     """
     if (loop := running_loop()) is None:
-        raise RuntimeError("no running event loop")
+        raise RuntimeError("No event loop is running in this thread; call this from an async function")
     return _interface_of(loop)
 
 
 @lru_cache(maxsize=1)
 def _interface_of(loop: Any) -> EventLoop:  # Any: trio's token, or asyncio's loop
-    return _asyncio(loop) if hasattr(loop, "call_soon") else _trio(loop)
+    return _asyncio_interface(loop) if hasattr(loop, "call_soon") else _trio_interface(loop)
 
 
-def _asyncio(loop: "asyncio.AbstractEventLoop") -> EventLoop:
+def _asyncio_interface(loop: "asyncio.AbstractEventLoop") -> EventLoop:
     import asyncio
 
     return EventLoop(
         waiter=partial(asyncio.Future[Any], loop=loop),
-        # found once: the lookup of the class costs as much as creating a scope
+        # looked up once, because the lookup of the class costs as much as creating a scope
         scope=type(anyio.CancelScope()),
         now=loop.time,
         task=asyncio.current_task,
         next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
-        # never eager, even if the loop's task factory is
+        # without the loop's task factory, which may start tasks eagerly
         spawn=lambda coroutine, name, context: asyncio.Task(coroutine, name=name, context=context),
         uncancel=_uncancel,
         cancelled=asyncio.CancelledError,
@@ -182,12 +191,13 @@ def _asyncio(loop: "asyncio.AbstractEventLoop") -> EventLoop:
 
 
 def _uncancel() -> None:
+    """Withdraw all native cancellation requests against the running asyncio task."""
     task = sys.modules["asyncio"].current_task()
     while task is not None and task.cancelling():
         task.uncancel()
 
 
-def _trio(token: "trio.lowlevel.TrioToken") -> EventLoop:
+def _trio_interface(token: "trio.lowlevel.TrioToken") -> EventLoop:
     import trio
 
     return EventLoop(

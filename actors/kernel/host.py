@@ -1,9 +1,9 @@
-"""The host: the task that owns everything a system starts, and ends it in spite of cancellations.
+"""Run the host of a system: one task that owns everything the system starts, and ends all of it despite cancellations.
 
-The task that enters the system asks the host to start, and to leave. Leaving may be interrupted by a cancelled scope
-of the caller, against which it is shielded; by a native cancellation of the caller or the host, as in a shutdown that
-cancels every task and awaits all; and by an interrupt. None of these stops the leaving. A second one hurries it, and
-is raised in the caller after everything has ended.
+The task that enters the system asks the host to start, and later to shut down. Three events may interrupt the shutdown:
+a cancelled scope of the caller, against which the shutdown is shielded; a native cancellation of the caller or the
+host, as when a program cancels and awaits every task; and an interrupt. None of these stops the shutdown. A second
+event shortens the remaining steps, and is raised in the caller after everything has ended.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,14 +16,17 @@ import anyio
 from actors.kernel.event_loop import Changes, EventLoop
 from actors.kernel.tasks import Tasks
 
-HURRY = 0.2  # seconds for a step of the leaving after it was hurried
+HURRY = 0.2  # seconds for each step of the shutdown after a second interruption
 
 
 class SystemHost:
-    """Runs `leave` when asked to, or when its task is cancelled.
+    """A task that owns a system. It calls `leave` when asked to shut down, or when the task itself is cancelled.
 
-    `room` is open while the host runs, in its own task. `leave` ends everything in `step`s, and returns True if the
-    room can be left.
+    Args:
+        loop: The event loop of the system.
+        open_context: Opens a context in the host's task, for as long as the host runs.
+        leave: Ends everything, with calls of `run_step`. Returns True if the opened context can be left.
+        context: Context variables of the host.
     """
 
     is_open: bool
@@ -31,28 +34,28 @@ class SystemHost:
     def __init__(
         self,
         loop: EventLoop,
-        room: Callable[[], AbstractAsyncContextManager[None]],
+        open_context: Callable[[], AbstractAsyncContextManager[None]],
         leave: "Callable[[SystemHost], Awaitable[bool]]",
         context: Context,
     ) -> None:
-        self._loop, self._room, self._leave, self._context = loop, room, leave, context
+        self._loop, self._open_context, self._leave, self._context = loop, open_context, leave, context
         self._tasks = Tasks(loop)
-        self._news = Changes(loop)
+        self._changes = Changes(loop)
         self._block = anyio.CancelScope()
         self._entered_by: object = None
         self._step: anyio.CancelScope | None = None
         self.is_open = self._is_leaving = self._is_hurried = self._is_over = False
         self._failure: BaseException | None = None
-        self._interrupt: BaseException | None = None  # an interrupt during the leaving
+        self._interrupt: BaseException | None = None  # an interrupt during the shutdown
 
     async def enter(self) -> None:
-        """Start the host. If the caller is cancelled in the meantime, nothing stays entered."""
-        # not shielded, so that it learns of the end of trio's run
+        """Start the host. If the caller is cancelled in the meantime, the host ends again."""
+        # not shielded, so that the end of trio's run cancels the host
         self._tasks.start(self._run, self._on_end, "host", self._context.copy(), shielded=False)
         self._entered_by = self._loop.task()
         self._block.__enter__()
         try:
-            await self._news.until(lambda: self.is_open or self._is_over)
+            await self._changes.wait_until(lambda: self.is_open or self._is_over)
         except BaseException as error:
             await self.leave(type(error), error, None)
             raise
@@ -60,21 +63,21 @@ class SystemHost:
     async def leave(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        """End everything, and return afterwards. Arguments and result as in `__aexit__`."""
+        """Ask the host to end everything, and wait until it has. Arguments and result are those of `__aexit__`."""
         self._is_leaving = True
-        self._news.tell()
+        self._changes.notify()
         struck: BaseException | None = None
         with anyio.CancelScope(shield=True):
             while not self._is_over:
                 try:
-                    await self._news.next()
+                    await self._changes.next()
                 except GeneratorExit:  # the event loop is gone
                     raise
                 except BaseException as raised:  # a native cancellation or an interrupt; scopes are shielded
                     if struck is not None:
-                        self._hurry()
+                        self._shorten_steps()
                     struck = raised
-        is_own = self._loop.task() is self._entered_by  # no other task can leave its scope
+        is_own = self._loop.task() is self._entered_by  # only the task that entered a scope can leave it
         swallowed = self._block.__exit__(kind, error, trace) if is_own else None
         if self._failure is not None:
             raise self._failure
@@ -84,13 +87,14 @@ class SystemHost:
             raise self._interrupt
         return swallowed
 
-    def _hurry(self) -> None:
+    def _shorten_steps(self) -> None:
+        """Shorten the current step and all later steps to `HURRY` seconds."""
         self._is_hurried = True
         if self._step is not None:
             self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
 
     def fail(self, error: BaseException | None) -> None:
-        """Leave. The system's block then raises this error, which came from outside the actors."""
+        """End the system, because an error came from outside the actors. The system's block raises `error`."""
         if error is None or self._failure is not None or self._is_over:
             return
         if self._is_leaving and isinstance(error, self._loop.cancelled):
@@ -98,47 +102,47 @@ class SystemHost:
         self._failure = error
         self._block.cancel()
         self._is_leaving = True
-        self._news.tell()
+        self._changes.notify()
 
     def interrupt(self, error: BaseException) -> None:
-        """Leave because of an interrupt in foreign code; hurry if already leaving."""
+        """End the system after an interrupt in foreign code. If it is already ending, shorten the remaining steps."""
         if self._is_leaving:
             self._interrupt = error
-            self._hurry()
+            self._shorten_steps()
         else:
             self.fail(error)
 
-    async def step(self, work: Callable[[], Awaitable[object]], seconds: float) -> None:
-        """Do a part of the leaving within a time limit, in a task that cancellations of the host do not reach."""
+    async def run_step(self, work: Callable[[], Awaitable[object]], seconds: float) -> None:
+        """Run one step of the shutdown within a time limit, in a task that cancellations of the host do not reach."""
         done: list[BaseException | None] = []
 
         def on_end(error: BaseException | None) -> None:
             done.append(error)
-            self._news.tell()
+            self._changes.notify()
 
         async def work_within_limit() -> None:
             with anyio.move_on_after(HURRY if self._is_hurried else seconds) as self._step:
                 await work()
 
         self._tasks.start(work_within_limit, on_end, "leaving", self._context.copy())
-        with anyio.move_on_after(seconds + HURRY) as limit:  # work that shields itself is not awaited
+        with anyio.move_on_after(seconds + HURRY) as limit:  # do not wait for work that shields itself
             while not done:
                 try:
-                    await self._news.next()
+                    await self._changes.next()
                 except BaseException as error:
                     if limit.cancel_called or isinstance(error, GeneratorExit):
                         raise
-                    self._hurry()  # a native cancellation asks the host to leave, which it already does
+                    self._shorten_steps()  # a native cancellation, although the host is already shutting down
         self._step = None
         if done and isinstance(done[0], Exception):
             self.fail(done[0])
 
     async def _run(self) -> None:
-        async with self._room():
+        async with self._open_context():
             self.is_open = True
-            self._news.tell()
+            self._changes.notify()
             try:
-                await self._news.until(lambda: self._is_leaving)
+                await self._changes.wait_until(lambda: self._is_leaving)
             except self._loop.cancelled:  # the loop is shutting down
                 self._is_leaving = True
                 self._loop.uncancel()
@@ -146,9 +150,10 @@ class SystemHost:
             with anyio.CancelScope(shield=True):
                 is_empty = await self._leave(self)
             if not is_empty:
-                self._on_end(None)  # remaining pieces are not awaited here; on trio, this task waits for them
+                # the caller does not wait for remaining foreign code; on trio, this task does
+                self._on_end(None)
 
     def _on_end(self, error: BaseException | None) -> None:
         self.fail(error)
         self._is_over = True
-        self._news.tell()
+        self._changes.notify()

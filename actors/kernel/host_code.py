@@ -1,11 +1,11 @@
-"""Call host code: functions of the program that uses this package, called in the same way everywhere.
+"""Call host code (functions of the program that uses this package), in the same way everywhere.
 
 Host code may raise anything: an error, an exit, an interrupt, a cancellation of its own, or a group of them. None of
 these may end the calling component, so each call site defines the consequence of a failure: it denies a call, returns
 an error to the model, fails the ask with a typed error, or logs once and disables the function.
 
-Two things propagate. A cancellation by the runtime reaches only code that waits, and ends the wait. An interrupt that
-a signal raised may strike any running code, and is not a failure of that code.
+Two exceptions propagate. A cancellation by the runtime reaches only code that waits, and ends the wait. An interrupt
+raised by a signal may hit any running code, and is not a failure of that code.
 """
 
 import sys
@@ -22,21 +22,21 @@ S = TypeVar("S")
 
 
 def call_host(work: Callable[[], R], failed: Callable[[BaseException], S]) -> R | S:
-    """Return the result of host code, or the result of `failed` for any exception.
+    """Return the result of `work()`, or the result of `failed(error)` if `work` raises an exception.
 
-    `failed` is the policy of the call site: it returns a substitute, or raises an error of ours. Nothing is awaited
+    `failed` is the policy of the call site: it returns a substitute, or raises one of our errors. Nothing is awaited
     here, so a cancellation can only come from the host code itself.
     """
     try:
         return work()
-    except BaseException as error:  # it may be anything, including an exit
+    except BaseException as error:  # host code may raise anything, including an exit
         if is_delivered(error):
             raise
         return failed(error)
 
 
 async def await_host(work: Callable[[], Awaitable[R]], failed: Callable[[BaseException], S]) -> R | S:
-    """Await host code and return its result, or the result of `failed` for any exception.
+    """Return the result of `await work()`, or the result of `failed(error)` if `work` raises an exception.
 
     While the running task is being cancelled, exceptions propagate.
     """
@@ -51,15 +51,15 @@ async def await_host(work: Callable[[], Awaitable[R]], failed: Callable[[BaseExc
 def is_failure(error: BaseException) -> bool:
     """Return True if awaited host code raised this error itself.
 
-    Otherwise it is a cancellation by the runtime, an interrupt by a signal, or the close of the coroutine, after
+    Otherwise the error is a cancellation by the runtime, an interrupt by a signal, or the close of the coroutine, after
     which Python forbids returning a value.
     """
     if isinstance(error, GeneratorExit) and not is_raised(error):
         return False
-    return not (_is_told_to_end() or is_delivered(error))
+    return not (_is_being_cancelled() or is_delivered(error))
 
 
-def _is_told_to_end() -> bool:
+def _is_being_cancelled() -> bool:
     """Return True if a scope around the running task was cancelled, or (on asyncio) the task itself."""
     if anyio.current_effective_deadline() == -inf:
         return True
@@ -69,23 +69,23 @@ def _is_told_to_end() -> bool:
 
 
 class Listener:
-    """Callbacks of the host. After one has raised, none of them is called again.
+    """Callbacks of the host. After one of them has raised, none is called again.
 
     Args:
-        off: Called once, with the exception.
+        on_failure: Called once, with that exception.
     """
 
-    __slots__ = ("_off", "is_off")
+    __slots__ = ("_on_failure", "is_disabled")
 
-    def __init__(self, off: Callable[[BaseException], object]) -> None:
-        self._off = off
-        self.is_off: bool = False
+    def __init__(self, on_failure: Callable[[BaseException], object]) -> None:
+        self._on_failure = on_failure
+        self.is_disabled: bool = False
 
     def call(self, work: Callable[[], R]) -> R | None:
-        """Return the result of a callback; None if it raises, or a callback has raised before."""
-        return None if self.is_off else call_host(work, self._switch_off)
+        """Return the result of `work()`; None if it raises, or if an earlier callback has raised."""
+        return None if self.is_disabled else call_host(work, self._disable)
 
-    def _switch_off(self, error: BaseException) -> None:
-        if not self.is_off:  # otherwise a nested call has failed first
-            self.is_off = True
-            self._off(error)
+    def _disable(self, error: BaseException) -> None:
+        if not self.is_disabled:  # a callback may have called another one, which failed first
+            self.is_disabled = True
+            self._on_failure(error)

@@ -1,12 +1,12 @@
-"""Run an event loop in a thread of its own, for callers without a loop or with a busy one.
+"""Run an event loop in a separate thread, for callers without a loop or inside a running loop.
 
-A call runs on the loop while the caller's thread waits, with the caller's context variables. So it works in scripts
-and plain threads, and below a running loop, as in a notebook.
+`actors.sync` uses this. A call runs on that loop, with the context variables of the caller, while the caller's thread
+waits. So calls work in scripts, in plain threads, and below a running loop, as in a notebook.
 
 The thread is not a daemon, so the loop ends in order. When the main thread ends, every loop is stopped, and the
-interpreter then waits for their threads as for any other. (`atexit` runs only after that wait, which is too late.) So
-a loop does not serve other threads after the main one: threads that may still call it cannot be told from threads
-that wait for its end.
+interpreter then waits for the loops' threads as for any other. (`atexit` callbacks run only after that wait, which is
+too late.) So after the end of the main thread, a loop serves no other threads either, because threads that may still
+call it cannot be distinguished from threads that wait for its end.
 """
 
 import os
@@ -30,16 +30,17 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 Outcome: TypeAlias = tuple[R, None] | tuple[None, BaseException]
 
 CLOSING = 60.0
-"""Seconds for the thread to end: more than a runtime needs to leave."""
+"""Seconds for the thread to end: more than a runtime needs to close."""
 ENDING = 0.5
-"""Seconds for calls to end by themselves, after the hosted context was left."""
+"""Seconds for running calls to end by themselves, after the hosted context was left."""
 
 
 class LoopThread:
-    """A thread with an event loop that keeps a context manager open until it is stopped.
+    """A thread with an event loop that keeps a context manager open until the thread is stopped.
 
     Args:
-        hosted: Entered when the thread starts, and left when it stops. An error on entering is raised here.
+        hosted: The context manager, which is entered when the thread starts and left when the thread stops. If entering
+            fails, the constructor raises the error.
         backend: The library of the event loop.
         name: The name of the hosted object, for messages.
     """
@@ -57,7 +58,7 @@ class LoopThread:
         self._is_stopped = False
         self._calls: set[Future[Any]] | None = set()  # None once the loop has ended
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._serve, name=f"actors sync {name}")
+        self._thread = threading.Thread(target=self._run_thread, name=f"actors sync {name}")
         self._thread.start()
         try:
             self._entered.result()
@@ -67,30 +68,30 @@ class LoopThread:
             raise
 
     def call(self, function: Callable[[], Awaitable[R]]) -> R:
-        """Run an async function on the loop and return its result; raise its exception.
+        """Run an async function on the loop, and return its result or raise its exception.
 
         If the caller is interrupted, the call is cancelled and the interrupt propagates at once.
 
         Raises:
-            WrongEventLoop: The caller is on this loop, which would wait for itself, or in a forked process.
+            WrongEventLoop: The caller runs on this loop, which would wait for itself, or in a forked process.
             KernelError: The loop has been stopped.
         """
         return self.result(self.start(function))
 
     def start(self, function: Callable[[], Awaitable[R]]) -> "Future[Outcome[R]]":
-        """Start a call, and return a future for `result`. Raises as `call` does."""
-        self._check()
+        """Start a call without waiting for it. Pass the returned future to `result`. Raises the errors of `call`."""
+        self._check_caller()
         call: Future[Outcome[R]] = Future()
         context = copy_context()
-        with self._lock:
+        with self._lock:  # the end of the loop cancels all registered calls, so none may be added later
             if self._calls is None:
                 raise self._closed_error()
             self._calls.add(call)
-            self._soon(lambda: context.run(self._begin, function, call))
+            self._soon(lambda: context.run(self._start_call, function, call))
         return call
 
     def result(self, call: "Future[Outcome[R]]", *, keep: bool = False) -> R:
-        """Wait for a call. With `keep`, the call continues if the caller is interrupted."""
+        """Wait for a call, and return its result. With `keep`, the call continues if the caller is interrupted."""
         try:
             value, error = call.result()
         except CancelledError:
@@ -107,44 +108,48 @@ class LoopThread:
         return value  # type: ignore[return-value]  # None is a value of R here
 
     def stop(self) -> None:
-        """Ask the thread to end soon. May be called in any thread, and from a finalizer."""
+        """Ask the thread to end, without waiting. May be called in any thread, and from a finalizer."""
         self._is_stopped = True
         with suppress(RuntimeError):  # the loop has ended
             self._soon(self._set_stopped)
 
     def close(self) -> None:
-        """Stop the loop, and wait until the hosted context was left. Repeated calls have no effect.
+        """Stop the loop, and wait until the hosted context has been left. Repeated calls have no effect.
 
-        Raises the error of leaving, if any; `KernelError` if it takes longer than `CLOSING`.
+        If leaving the context failed, its error is raised once; if it takes longer than `CLOSING`, `KernelError` is
+        raised.
         """
         if os.getpid() != self._process:
             return  # the thread belongs to the parent process
         if threading.current_thread() is self._thread:
-            raise self._own_loop()
+            raise self._own_loop_error()
         self.stop()
         self._thread.join(CLOSING)
         if self._thread.is_alive():
             raise KernelError(
-                f"This {self._name} is not closed after {CLOSING:g} s; call close() again to continue waiting"
+                f"This {self._name} has not closed within {CLOSING:g} s; call close() again to continue waiting"
             )
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
-    def _check(self) -> None:
+    def _check_caller(self) -> None:
+        """Raise if the caller cannot make calls: in a forked process, on the loop itself, or after the loop was
+        stopped.
+        """
         if os.getpid() != self._process:
             raise WrongEventLoop(
-                f"This {self._name} belongs to the process from which this one was forked; create a new one here"
+                f"This {self._name} belongs to the parent of this forked process; create a new one in this process"
             )
         if threading.current_thread() is self._thread:
-            raise self._own_loop()
+            raise self._own_loop_error()
         if self._is_stopped:
             raise self._closed_error()
 
-    def _own_loop(self) -> WrongEventLoop:
+    def _own_loop_error(self) -> WrongEventLoop:
         return WrongEventLoop(
-            f"A call of this {self._name} from its own event loop would wait for itself; in an async tool or callback "
-            "await the async API (ToolContext), or make it a plain function, which runs in another thread"
+            f"A call of this {self._name} from its own event loop would wait for itself; in an async tool or callback, "
+            "await the async API (ToolContext), or make the tool a plain function, which runs in another thread"
         )
 
     def _closed_error(self) -> KernelError:
@@ -154,19 +159,19 @@ class LoopThread:
         if self._stopped is not None:
             self._stopped.set()
 
-    def _serve(self) -> None:
+    def _run_thread(self) -> None:
         try:
             RUNNING.add(self)
-            anyio.run(self._host, backend=self._backend)
-        except BaseException as error:  # any exception is raised by the thread that closes
-            self._fail(error)
+            anyio.run(self._run_hosted, backend=self._backend)
+        except BaseException as error:  # the thread that calls `close` raises it
+            self._report_error(error)
         with self._lock:
             calls, self._calls = self._calls, None
         for call in calls or ():
             call.cancel()
         RUNNING.discard(self)
 
-    async def _host(self) -> None:
+    async def _run_hosted(self) -> None:
         self._soon, self._stopped = event_loop().soon, anyio.Event()
         async with anyio.create_task_group() as self._tasks:
             try:
@@ -175,37 +180,37 @@ class LoopThread:
                     if not self._is_stopped:
                         await self._stopped.wait()
             except Exception as error:
-                self._fail(error)
+                self._report_error(error)
             self._tasks.cancel_scope.deadline = anyio.current_time() + ENDING
 
-    def _fail(self, error: BaseException) -> None:
+    def _report_error(self, error: BaseException) -> None:
+        """Store `error`, which the constructor raises, or `close` if the hosted context was already entered."""
         if self._entered.done():
             self._failure = error
         else:
             self._entered.set_exception(error)
 
-    def _begin(self, function: Callable[[], Awaitable[R]], call: "Future[Outcome[R]]") -> None:
-        """Start the task of a call, in the context of its caller."""
-        if (
-            sniffio := sys.modules.get("sniffio")
-        ) is not None:  # the caller may run below another library's loop
+    def _start_call(self, function: Callable[[], Awaitable[R]], call: "Future[Outcome[R]]") -> None:
+        """Start the task of a call, in the context variables of its caller."""
+        # the caller may run below the loop of another library, which its context variables would name
+        if (sniffio := sys.modules.get("sniffio")) is not None:
             sniffio.current_async_library_cvar.set(self._backend)
         try:
-            self._tasks.start_soon(self._run, function, call)
+            self._tasks.start_soon(self._run_call, function, call)
         except RuntimeError:  # all tasks have ended, and the loop is ending
-            self._end(call, None)
+            self._finish_call(call, None)
 
-    async def _run(self, function: Callable[[], Awaitable[R]], call: "Future[Outcome[R]]") -> None:
+    async def _run_call(self, function: Callable[[], Awaitable[R]], call: "Future[Outcome[R]]") -> None:
         outcome: Outcome[R] | None = None
         try:
             with anyio.CancelScope() as scope:
                 call.add_done_callback(lambda call: self._soon(scope.cancel) if call.cancelled() else None)
-                outcome = await _outcome(function)
+                outcome = await _outcome_of(function)
         finally:
-            self._end(call, outcome)
+            self._finish_call(call, outcome)
 
-    def _end(self, call: "Future[Outcome[R]]", outcome: Outcome[R] | None) -> None:
-        """Set the outcome of a call; without an outcome, it was cancelled."""
+    def _finish_call(self, call: "Future[Outcome[R]]", outcome: Outcome[R] | None) -> None:
+        """Set the outcome of a call. None means that the call was cancelled."""
         with self._lock:
             if self._calls is not None:
                 self._calls.discard(call)
@@ -215,8 +220,11 @@ class LoopThread:
             call.set_result(outcome)
 
 
-async def _outcome(function: Callable[[], Awaitable[R]]) -> Outcome[R]:
-    """Run a function. Its error becomes a value, so that an exit exception of host code does not end the loop."""
+async def _outcome_of(function: Callable[[], Awaitable[R]]) -> Outcome[R]:
+    """Run a function, and return its result or its error as a value.
+
+    As a value, an exit exception of host code does not end the loop.
+    """
     try:
         return await function(), None
     except anyio.get_cancelled_exc_class():
@@ -226,13 +234,13 @@ async def _outcome(function: Callable[[], Awaitable[R]]) -> Outcome[R]:
 
 
 class RunningLoops:
-    """The loops of this process, which are stopped when its main thread ends."""
+    """The loop threads of this process, which are stopped when its main thread ends."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Reset the state in a forked child, which has none of the threads."""
+    def reset(self) -> None:
+        """Forget all loops. Also called in a forked child process, where their threads do not exist."""
         self._is_over = False
         self._lock = threading.Lock()
         self._loops: set[LoopThread] = set()
@@ -240,21 +248,21 @@ class RunningLoops:
 
     @property
     def count(self) -> int:
-        """The number of running loops."""
+        """Number of loop threads that have not ended."""
         return len(self._loops)
 
     def add(self, loop: LoopThread) -> None:
-        """Stop a loop when the main thread ends.
+        """Register a loop, to stop it when the main thread ends.
 
         Raises:
             KernelError: The main thread has ended.
-            RuntimeError: The watching thread cannot be started.
+            RuntimeError: The thread that watches the main thread cannot be started.
         """
         with self._lock:
             if self._is_over:
                 raise KernelError(
-                    "The program's main thread has ended, and its event loops with it; create this object earlier, and "
-                    "let the main thread wait (Thread.join)"
+                    "The program's main thread has ended, which stopped its event loops; create this object earlier, "
+                    "and let the main thread wait for this one (Thread.join)"
                 )
             if self._watch is None:
                 watch = threading.Thread(target=self._stop_at_exit, name="actors sync exit")
@@ -275,4 +283,4 @@ class RunningLoops:
 
 
 RUNNING = RunningLoops()
-reset_after_fork(RUNNING.forget)
+reset_after_fork(RUNNING.reset)

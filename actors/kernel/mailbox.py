@@ -1,7 +1,7 @@
-"""A bounded queue that assigns free places to waiting senders in order of arrival.
+"""Queue a bounded number of messages, and grant free places to waiting senders in order of arrival.
 
-An item is in the queue or in the hands of a running task, never in a wake-up. A place is free, taken, or granted to a
-sender that was woken and has not run yet.
+A place is free, taken by a message, or granted to a sender that was woken and has not run yet. A wake-up carries no
+message: the message stays with its sender until the sender runs, so cancellation loses no message.
 """
 
 from collections import deque
@@ -20,10 +20,10 @@ class MailboxFull(KernelError, WouldBlock):
 
 
 class BoundedQueue(deque[T]):
-    """The items of a queue, its remaining capacity, and the senders that wait for room.
+    """A queue with a maximum length, and the senders that wait for a place in it.
 
-    `limit` is the capacity minus the places granted to senders that were woken and have not run yet. So an item may
-    be appended if `len(queue) < limit`.
+    `limit` is the capacity minus the places granted to senders that were woken and have not run yet. An item may be
+    appended if `len(queue) < limit`.
     """
 
     __slots__ = ("capacity", "limit", "waiting")
@@ -38,11 +38,11 @@ class BoundedQueue(deque[T]):
 
     @property
     def is_unused(self) -> bool:
-        """True if the queue is empty and without waiting senders, so that it can be dropped."""
+        """True if the queue has no items and no waiting senders, so that it can be dropped."""
         return not self and not self.waiting and self.limit == self.capacity
 
-    def grant(self) -> None:
-        """Grant a free place to the sender that has waited longest. Call it after taking an item."""
+    def grant_place(self) -> None:
+        """Grant a free place to the sender that has waited longest. Called after an item was removed from the queue."""
         while self.waiting and len(self) < self.limit:
             waiter = self.waiting.popleft()
             if not waiter.done():
@@ -51,29 +51,29 @@ class BoundedQueue(deque[T]):
                 break
 
     async def wait_for_place(self, waiter: Waiter) -> None:
-        """Wait for a place. A caller that was granted one must use it before it yields again.
+        """Wait until a place is granted. The caller must then append its item before it yields again.
 
-        Waking `waiter` with False ends the wait without a place. If the caller is cancelled, its place goes to the
-        next sender.
+        If `waiter` is woken with False, the wait ends without a place. If the caller is cancelled, its place goes to
+        the next sender.
         """
         self.waiting.append(waiter)
         try:
             await waiter
         except BaseException:
-            self._return(waiter)
-            self.grant()
+            self._return_place(waiter)
+            self.grant_place()
             raise
-        self._return(waiter)
+        self._return_place(waiter)
 
-    def _return(self, waiter: Waiter) -> None:
-        """Free the place that was granted, or leave the waiting senders."""
+    def _return_place(self, waiter: Waiter) -> None:
+        """Free the place that was granted to `waiter`; without one, remove `waiter` from the waiting senders."""
         if waiter in self.waiting:
             self.waiting.remove(waiter)
-        elif not waiter.cancelled() and waiter.result():
+        elif not waiter.cancelled() and waiter.result():  # woken with a place
             self.limit += 1
 
-    def dismiss(self) -> None:
-        """End all waits: there will be no room."""
+    def dismiss_senders(self) -> None:
+        """End the waits of all senders without a place, because the queue is dropped."""
         for waiter in self.waiting:
             wake(waiter, value=False)
         self.waiting.clear()

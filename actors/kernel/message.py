@@ -1,7 +1,7 @@
-"""The messages of actors: commands, and queries with a one-shot place for the answer.
+"""Define the messages of actors: commands, and queries with a `Reply` that receives the answer.
 
-A reply never travels through a mailbox, so a full mailbox cannot delay it, and a late reply is dropped instead of
-reaching a later question.
+An answer does not pass through a mailbox, so a full mailbox cannot delay it, and a late answer is dropped instead of
+being mistaken for the answer to a later query.
 """
 
 from copy import copy
@@ -15,73 +15,74 @@ from actors.kernel.event_loop import Waiter
 
 M = TypeVar("M", bound="Command")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)  # covariant: to its asker, a query is a promise of its answer
+R_co = TypeVar("R_co", covariant=True)  # covariant: the caller of a query only receives the answer
 
 
 class ErrorReply(Struct, eq=False):
-    """An error as a reply. A bare exception would be ambiguous, since an answer may be an exception."""
+    """An error in place of an answer. A bare exception would be ambiguous, because an answer may be an exception."""
 
     error: BaseException
 
 
 class Reply(Generic[R]):
-    """The destination of the answer to one query. The first answer wins; later ones are dropped.
+    """The destination of the answer to one query. The first answer wins; later answers are dropped.
 
-    It may be stored and used after the handler returned, from any task of the same loop. If it is garbage-collected,
-    the asker gets `ActorFailed`.
+    A handler may store the reply and answer after it returned, from any task of the same event loop. If the reply is
+    garbage-collected, the caller gets `ActorFailed`.
 
-    Most questions are answered before their asker has to wait, so the answer is stored here until a waiter exists.
-    Each question creates a reply, so the initial values are class attributes.
+    Most queries are answered before their caller has to wait, so the reply stores the answer until a waiter exists.
+    Every query creates a reply; its initial values are class attributes, so creating a reply assigns nothing.
     """
 
     deadline: float = inf
     waiter: Waiter | None = None
-    ended: bool = False  # without a waiter; a waiter holds this state itself
-    answer: Any = None  # Any: an answer or an `ErrorReply`; `send` is the typed way in, `ask` the way out
+    ended: bool = False  # used only without a waiter, which has a state of its own
+    answer: Any = None  # Any: an answer or an `ErrorReply`; `send` and `ask` are typed
 
     @property
     def is_done(self) -> bool:
-        """True if the question has ended: answered, failed, expired or abandoned by its asker."""
+        """True if the query has ended: it was answered, failed or expired, or its caller was cancelled."""
         return self.ended if self.waiter is None else self.waiter.done()
 
     @property
     def is_expired(self) -> bool:
-        """True if the question has ended for another reason than the cancellation of its asker."""
+        """True if the query has ended, usually at its deadline. A query whose caller was cancelled is not expired."""
         waiter = self.waiter
         return waiter is not None and waiter.done() and not waiter.cancelled()
 
     def send(self, value: R) -> None:
+        """Answer the query with `value`. No effect if the query has ended."""
         waiter = self.waiter
         if waiter is not None:
-            if not waiter.done():  # inlined `wake`: every answer passes here
+            if not waiter.done():  # inlined `wake`, because every answer calls this
                 waiter.set_result(value)
         elif not self.ended:
             self.ended = True
             self.answer = value
 
     def fail(self, error: BaseException) -> None:
-        """Fail the question: the asker's `ask` raises `error`."""
-        failure: Any = ErrorReply(error)  # Any: what an asker is sent beside answers
+        """Fail the query: `ask` raises `error` in the caller."""
+        failure: Any = ErrorReply(error)  # Any: `send` accepts only answers; `ask` recognises errors
         self.send(failure)
 
 
 UNSENT: Reply[Any] = Reply()  # Any: a placeholder for queries of every type; it never receives an answer
-"""The reply of a query before it is sent. Looking up a missing attribute would be slow."""
+"""The reply of a query before it is sent. A test for a missing attribute would be slower."""
 
-NO_REPLY: Reply[Any] = Reply()  # Any: as above
+NO_REPLY: Reply[Any] = Reply()  # Any: a placeholder for messages of every type
 """The reply of a message that was sent without `ask`. It discards answers."""
 
 UNSENT.ended = NO_REPLY.ended = True
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """Base class of all messages: frozen structs, since they are created often and matched by type.
+    """Base class of all messages. Messages are frozen structs, since they are created often and matched by type.
 
-    `control = True` sends a command through the control queue, which is served before the mail.
+    With `control = True`, a command goes through the control queue, which is served before the mail queue.
     """
 
     control: ClassVar[bool] = False
-    reply: Reply[Any] = NO_REPLY  # Any: replies of every type
+    reply: Reply[Any] = NO_REPLY  # Any: each query has its own answer type
 
 
 class Query(Command, Generic[R_co], frozen=True, kw_only=True):
@@ -90,14 +91,14 @@ class Query(Command, Generic[R_co], frozen=True, kw_only=True):
     reply: Reply[R_co] = UNSENT
 
 
-def with_reply(message: M, reply: Reply[Any]) -> M:  # Any: as above
-    """Return `message` with a reply; a copy if it was sent before, since that one may still be queued."""
+def attach_reply(message: M, reply: Reply[Any]) -> M:  # Any: each query has its own answer type
+    """Return `message` with `reply` attached: a copy if it was sent before, because it may still be queued."""
     if message.reply is not UNSENT:
         message = copy(message)
-    force_setattr(message, "reply", reply)  # though it is frozen
+    force_setattr(message, "reply", reply)  # messages are frozen
     return message
 
 
-def sendable(message: M) -> M:
-    """Return `message` ready to send. A query sent without `ask` gets `NO_REPLY`, which discards the answer."""
-    return with_reply(message, NO_REPLY) if message.reply.is_done else message
+def prepare_to_send(message: M) -> M:
+    """Return `message` ready to be sent without `ask`. A query gets the reply `NO_REPLY`, which discards the answer."""
+    return attach_reply(message, NO_REPLY) if message.reply.is_done else message

@@ -1,7 +1,7 @@
-"""Receive an actor's messages, and pass them to the actor at once or through a bounded mailbox.
+"""Receive an actor's messages: handle each one at once, or queue it in a bounded mailbox.
 
-An actor may be idle along with a hundred thousand others. So the parts that only a busy actor needs (queues,
-watchers, waits) are created on demand and dropped soon after. `dispatch` decides when a handler runs.
+A process may have a hundred thousand idle actors. So the objects that only a busy actor needs (queues, watchers,
+waiters) are created on demand and dropped soon after. `dispatch` decides when a handler runs.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from actors.kernel.account import State
 from actors.kernel.dispatch import STRETCH
 from actors.kernel.event_loop import Scope, wake
 from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import NO_REPLY, Command, sendable
+from actors.kernel.message import NO_REPLY, Command, prepare_to_send
 from actors.kernel.shared import SystemState
 
 C = TypeVar("C", bound=Command, contravariant=True)
@@ -26,8 +26,8 @@ C = TypeVar("C", bound=Command, contravariant=True)
 class Child:
     """A task that works for an actor, its `owner`.
 
-    `deadline` is the deadline of the ask that it serves. `is_over`: the task has ended. Tasks that it started may
-    outlive it, and then ask like any unrelated task.
+    `deadline` is the deadline of the query for which the task works. `is_over` is True once the task has ended. Tasks
+    that a child starts may outlive the child, and then ask like any unrelated task.
     """
 
     __slots__ = ("deadline", "is_cancelled", "is_over", "owner", "scope")
@@ -47,13 +47,13 @@ class Child:
             self.deadline = inf if outer is None else outer.deadline
 
     def cancel(self) -> None:
-        """Cancel the task. Ending by this is not a failure. No effect if it has ended."""
+        """Cancel the task, which does not count as a failure. No effect if the task has ended."""
         self.is_cancelled = True
         self.scope.cancel()
 
 
 class Delegate(Child):
-    """Code of a child that runs in another task. It asks as that child, until the delegate is over."""
+    """A substitute for a child in another task. Code in that task asks as the child, until the delegate is over."""
 
     __slots__ = ()
 
@@ -68,25 +68,26 @@ class Delegate(Child):
 
 
 current: ContextVar[Child | None] = ContextVar("current", default=None)
-"""The child that the running task is, or that started it; None outside of children. See `current_child`."""
+"""The child whose task is running or started the running task; None outside of children. See `current_child`."""
 
 
 def current_child() -> Child | None:
-    """Return the child that the running task is or works for; None if there is none, or it has ended."""
+    """Return the child for which the running task works; None outside of children, or if the child has ended."""
     child = current.get()
     return None if child is None or child.is_over else child
 
 
 def is_outside(system: SystemState) -> bool:
-    """Return True if the caller is not an actor of the system."""
+    """Return True if the caller is neither a handler nor a child of an actor."""
     return system.dispatcher.acting is None and current_child() is None
 
 
 class Receiver(Struct, Generic[C], eq=False):
-    """The part of an actor that its addresses refer to. It survives restarts, and knows when the actor has ended.
+    """The part of an actor to which its refs point. It survives restarts, and rejects messages after the end of the
+    actor.
 
-    `rank` is the actor's depth, then its level. `closed`: senders must check whether messages are accepted. `busy`:
-    the actor is already scheduled, on hold, or going down or up, so a sender need not schedule it.
+    `rank` is the actor's (depth, level). `closed` tells senders to check whether messages are accepted. `busy` means
+    that the actor is scheduled, on hold, stopping or restarting, so a sender need not schedule it.
     """
 
     system: SystemState
@@ -106,22 +107,22 @@ class Receiver(Struct, Generic[C], eq=False):
 
     @property
     def waiting(self) -> int:
-        """Messages in the mailbox, and senders that wait for space."""
+        """Number of messages in the mailbox, plus the senders that wait for space."""
         return sum(
             len(queue) + len(queue.waiting) for queue in (self.mail, self.control) if queue is not None
         )
 
     def offer(self, command: Command) -> bool:
-        """Send without waiting; return False if there is no space."""
-        return self.take(command if command.reply is NO_REPLY else sendable(command))
+        """Send a command without waiting; return False if the mailbox is full."""
+        return self.accept(command if command.reply is NO_REPLY else prepare_to_send(command))
 
-    def take(self, command: Command) -> bool:
-        """Handle `command` now if the actor is idle, otherwise queue it; return False if there is no space."""
+    def accept(self, command: Command) -> bool:
+        """Handle `command` now if the actor is idle, otherwise queue it. Return False if the mailbox is full."""
         if self.closed:
             self._check_open(command)
         dispatcher = self.system.dispatcher
         if (
-            self.mail is None  # senders that wait for space have a place in a queue, and go first
+            self.mail is None  # if a queue exists, its messages and waiting senders go first
             and self.control is None
             and not self.busy
             and not dispatcher.busy
@@ -134,28 +135,31 @@ class Receiver(Struct, Generic[C], eq=False):
             finally:
                 dispatcher.busy = False
             if dispatcher.ready:
-                dispatcher.serve()
+                dispatcher.run_ready()
             return True
         mail = self.mail
-        queue = self._queue(command) if mail is None or command.control else mail
+        queue = self._queue_for(command) if mail is None or command.control else mail
         if len(queue) >= queue.limit:
             return False
         queue.append(command)
         self.sent += 1
         if not self.busy:
-            self.occupy()
-            dispatcher.add(self.visit)
+            self.mark_busy()
+            dispatcher.schedule(self.handle_queued)
         return True
 
     def _check_open(self, command: Command) -> None:
+        """Raise if the actor has ended, or if it accepts no new work from outside the system."""
         if self.state not in ("running", "restarting"):
-            self.system.account.refuse(self.name, command, "stopped")
+            self.system.account.record_rejection(self.name, command, "stopped")
             raise self.stopped_error()
         if is_outside(self.system):
-            self.system.account.refuse(self.name, command, "draining")
-            raise ShuttingDown(f"Actor {self.name!r} takes no new work: its system is shutting down.")
+            self.system.account.record_rejection(self.name, command, "draining")
+            raise ShuttingDown(
+                f"Actor {self.name!r} accepts no new work, because its system is shutting down."
+            )
 
-    def _queue(self, command: Command) -> BoundedQueue[Command]:
+    def _queue_for(self, command: Command) -> BoundedQueue[Command]:
         if command.control:
             if self.control is None:
                 self.control = BoundedQueue(self.capacity)
@@ -164,55 +168,55 @@ class Receiver(Struct, Generic[C], eq=False):
             self.mail = BoundedQueue(self.capacity)
         return self.mail
 
-    async def wait_for_space(self, command: Command, deadline: float) -> None:
-        """Send `command` as soon as there is space."""
+    async def wait_and_send(self, command: Command, deadline: float) -> None:
+        """Send `command` once the mailbox has space. Raise `AskTimeout` at `deadline`, in seconds of loop time."""
         deadlines, loop = self.system.deadlines, self.system.loop
-        while not self.take(command):
+        while not self.accept(command):
             if deadline <= loop.now():
                 raise self.timeout_error()
             waiter = loop.waiter()
-            timer = deadlines.at(deadline, partial(wake, waiter, value=False))
+            timer = deadlines.call_at(deadline, partial(wake, waiter, value=False))
             try:
-                await self._queue(command).wait_for_place(waiter)
+                await self._queue_for(command).wait_for_place(waiter)
             finally:
                 deadlines.withdraw(timer)
 
     def stopped_error(self) -> ActorStopped:
         """Return the error for a message to an actor that has ended."""
-        return ActorStopped(f"Actor {self.name!r} is {self.state}; it takes no messages.")
+        return ActorStopped(f"Actor {self.name!r} is {self.state} and accepts no messages.")
 
     def timeout_error(self) -> AskTimeout:
-        """Return the error for a question whose deadline has passed."""
+        """Return the error for a query whose deadline has passed."""
         return AskTimeout(
-            f"Actor {self.name!r} did not answer before the deadline; give it longer, or ask again."
+            f"Actor {self.name!r} did not answer before the deadline; use a longer timeout, or ask again."
         )
 
-    def occupy(self) -> None:
+    def mark_busy(self) -> None:
         """Mark the actor as busy, and count it as active."""
         if not self.busy:
             self.busy = True
             self.system.active += 1
 
     def resume(self) -> None:
-        """Handle the queued messages."""
+        """Schedule the handling of queued messages, unless the actor is stopping or restarting."""
         if self.state == "running":
-            self.system.dispatcher.add(self.visit)
+            self.system.dispatcher.schedule(self.handle_queued)
 
     # Implemented by `Cell`
 
     def handle(self, command: Command) -> None:
         """Let the actor handle one message. Never raises."""
 
-    def visit(self, most: int) -> bool:
-        """Handle up to `most` queued messages; return True if more remain. Never raises."""
+    def handle_queued(self, limit: int) -> bool:
+        """Handle up to `limit` queued messages; return True if messages remain. Never raises."""
         raise NotImplementedError
 
     def crash(self, error: BaseException) -> None:
-        """Go down with `error`, at once or after the running handler."""
+        """Crash the actor with `error`: now, or after the running handler."""
 
-    def is_end(self, error: BaseException) -> bool:
-        """Return True if an error ends the actor without being a crash."""
+    def is_regular_end(self, error: BaseException) -> bool:
+        """Return True if `error` ends the actor without counting as a crash."""
         raise NotImplementedError
 
-    def childless(self) -> None:
-        """Continue after the last child has ended."""
+    def on_childless(self) -> None:
+        """Continue a stop or restart, because the last child has ended."""

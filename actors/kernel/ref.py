@@ -1,7 +1,7 @@
-"""An actor's address: an anyio stream of its commands, with `ask` for queries.
+"""Address an actor: a `Ref` is an anyio stream of the actor's commands, with `ask` for queries.
 
-Code without knowledge of actors can send to one: give it a clone, as with anyio's memory streams, and it closes the
-clone when it is done. Sending is synchronous except for the wait for space; asking also waits for the answer.
+Code that knows nothing about actors can send to an actor through a clone of its ref. It closes the clone when it is
+done, as with anyio's memory streams. Sending waits only if the mailbox is full; asking also waits for the answer.
 """
 
 from math import inf
@@ -14,14 +14,14 @@ from anyio.lowlevel import checkpoint
 from actors.errors import AskOrderError
 from actors.kernel.event_loop import Waiter, wake
 from actors.kernel.mailbox import MailboxFull
-from actors.kernel.message import NO_REPLY, ErrorReply, Query, R, Reply, sendable, with_reply
+from actors.kernel.message import NO_REPLY, ErrorReply, Query, R, Reply, attach_reply, prepare_to_send
 from actors.kernel.receiver import C, Receiver, current_child
 
 
 class Ref(ObjectSendStream[C], Generic[C]):
-    """An address for commands of type `C`. It stays valid while the actor restarts, and after it has ended.
+    """An address for commands of type `C`. It remains valid while the actor restarts and after the actor has ended.
 
-    Closing it closes this clone only. The actor and all other addresses are unaffected.
+    Closing a ref closes only this clone. The actor and all other refs are unaffected.
     """
 
     __slots__ = ("_is_closed", "receiver")
@@ -32,12 +32,12 @@ class Ref(ObjectSendStream[C], Generic[C]):
 
     @property
     def name(self) -> str:
-        """The actor's name."""
+        """The actor's name, which is unique among the actors that have not ended."""
         return self.receiver.name
 
     @property
     def waiting(self) -> int:
-        """Messages in the actor's mailbox, and senders that wait for space."""
+        """Number of messages in the actor's mailbox, plus the senders that wait for space."""
         return self.receiver.waiting
 
     def __repr__(self) -> str:
@@ -45,7 +45,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
         return f"<Ref {self.name!r} {self.receiver.state}{closed}>"
 
     async def send(self, item: C) -> None:
-        """Send a command. An idle actor handles it before this returns; otherwise it is put into the mailbox.
+        """Send a command. An idle actor handles the command before this returns; otherwise the command is queued.
 
         Yields to other tasks only while the mailbox is full. If the caller is cancelled during that wait, the command
         is not sent.
@@ -57,9 +57,9 @@ class Ref(ObjectSendStream[C], Generic[C]):
         """
         if self._is_closed:
             raise ClosedResourceError
-        message = item if item.reply is NO_REPLY else sendable(item)
-        if not self.receiver.take(message):
-            await self.receiver.wait_for_space(message, inf)
+        message = item if item.reply is NO_REPLY else prepare_to_send(item)
+        if not self.receiver.accept(message):
+            await self.receiver.wait_and_send(message, inf)
 
     def send_nowait(self, item: C) -> None:
         """Send a command without waiting.
@@ -70,12 +70,12 @@ class Ref(ObjectSendStream[C], Generic[C]):
         """
         if not self.offer(item):
             receiver = self.receiver
-            receiver.system.account.refuse(receiver.name, item, "overflow")
-            full = f"Mailbox of actor {receiver.name!r} is full ({receiver.capacity} messages)"
-            raise MailboxFull(f"{full}; send later or slower.")
+            receiver.system.account.record_rejection(receiver.name, item, "overflow")
+            full = f"The mailbox of actor {receiver.name!r} is full ({receiver.capacity} messages)"
+            raise MailboxFull(f"{full}; send later or less often.")
 
     def offer(self, item: C) -> bool:
-        """Send a command without waiting, for a sender with an alternative; return False if the mailbox is full.
+        """Send a command without waiting; return False if the mailbox is full. For senders with an alternative.
 
         Raises:
             ActorStopped, ShuttingDown, anyio.ClosedResourceError: As in `send`.
@@ -85,7 +85,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
         return self.receiver.offer(item)
 
     def clone(self) -> Self:
-        """Return another address of the same actor, which is closed independently.
+        """Return another address of the same actor, which can be closed independently.
 
         Raises:
             anyio.ClosedResourceError: This clone is closed.
@@ -95,21 +95,21 @@ class Ref(ObjectSendStream[C], Generic[C]):
         return type(self)(self.receiver)
 
     async def aclose(self) -> None:
-        """Close this clone, never the actor. Sent commands, and those that wait for space, still arrive. Idempotent."""
+        """Close this clone, never the actor. Commands that were sent or wait for space still arrive. Idempotent."""
         self._is_closed = True
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
-        """Send `query`, even if it was asked before, and return its answer.
+        """Send `query` and return its answer. The same query may be asked repeatedly.
 
-        A child inherits the deadline of the ask that it serves. The earlier of that deadline and `timeout` applies
-        (seconds, including the wait for space). If the caller is cancelled, the question is still handled and its
-        answer is dropped.
+        A child inherits the deadline of the query for which it works. The earlier of that deadline and `timeout`
+        applies; `timeout` is in seconds and includes the wait for space. If the caller is cancelled, the query is still
+        handled, and its answer is dropped.
 
         Raises:
-            AskTimeout: No answer in time. A question that is still in the mailbox is never handled.
-            ActorFailed: Its handler raised (the cause is chained), or its reply was dropped without an answer.
-            AskOrderError: The caller is a child of an actor that is not above this one.
-            ActorStopped: The actor has ended, or ended while the question was in its mailbox.
+            AskTimeout: No answer arrived in time. A query that is still in the mailbox is never handled.
+            ActorFailed: The handler raised (its exception is chained), or dropped the reply without an answer.
+            AskOrderError: The caller is a child of an actor whose (depth, level) is not smaller than this actor's.
+            ActorStopped: The actor had ended, or ended while the query was in its mailbox.
             ShuttingDown, anyio.ClosedResourceError: As in `send`.
         """
         if self._is_closed:
@@ -126,19 +126,20 @@ class Ref(ObjectSendStream[C], Generic[C]):
             raise receiver.timeout_error()
         reply: Reply[R] = Reply()
         reply.deadline = deadline
-        query = with_reply(query, reply)
+        query = attach_reply(query, reply)
         system.account.asked += 1
         try:
-            if not receiver.take(query):
-                await receiver.wait_for_space(query, deadline)
-            if reply.ended:
+            if not receiver.accept(query):
+                await receiver.wait_and_send(query, deadline)
+            if reply.ended:  # answered before a waiter was needed
                 result = reply.answer
             else:
                 waiter = reply.waiter = reply.waiter or system.loop.waiter()
-                del query, reply  # or this frame would keep the reply alive
+                del query, reply  # this frame must not keep a reply alive that the actor drops
                 result = await (waiter if deadline == inf else self._await_until(waiter, deadline))
             if caller is not None and caller.is_cancelled:
-                await checkpoint()  # its actor went down: raise that before returning the answer
+                # the caller's actor has crashed or stopped: raise the cancellation instead of returning
+                await checkpoint()
             if type(result) is ErrorReply:
                 raise result.error
         except BaseException:
@@ -148,9 +149,9 @@ class Ref(ObjectSendStream[C], Generic[C]):
         answer: R = result
         return answer
 
-    async def _await_until(self, waiter: Waiter, deadline: float) -> Any:  # Any: see Waiter
+    async def _await_until(self, waiter: Waiter, deadline: float) -> Any:  # Any: answers of every type
         deadlines = self.receiver.system.deadlines
-        timer = deadlines.at(deadline, lambda: wake(waiter, ErrorReply(self.receiver.timeout_error())))
+        timer = deadlines.call_at(deadline, lambda: wake(waiter, ErrorReply(self.receiver.timeout_error())))
         try:
             return await waiter
         finally:
@@ -158,6 +159,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
 
     def _order_error(self, asker: Receiver[Any]) -> AskOrderError:
         return AskOrderError(
-            f"Actor {asker.name!r} of (depth, level) {asker.rank} must not ask {self.name!r} of "
-            f"{self.receiver.rank}: asks go downhill; send it a command, or answer by an event."
+            f"Actor {asker.name!r} with (depth, level) {asker.rank} cannot ask actor {self.name!r} with "
+            f"{self.receiver.rank}, because a child may ask only actors with a greater (depth, level); "
+            "send a command instead of a query."
         )

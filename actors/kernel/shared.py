@@ -1,4 +1,4 @@
-"""The state that the actors of a system share: the event loop, the account, the deadlines and the dispatcher."""
+"""Hold the state that all actors of a system share: the event loop, the counters, the deadlines and the dispatcher."""
 
 from collections.abc import Callable
 from contextvars import Context, copy_context
@@ -11,28 +11,29 @@ from actors.kernel.account import Account
 from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.event_loop import Changes, EventLoop, event_loop
-from actors.kernel.tasks import Ended, Tasks, Work
+from actors.kernel.tasks import OnEnd, Tasks, Work
 
 
-def _nothing(*_: object) -> None:
-    """Report nothing."""
+def _do_nothing(*_: object) -> None:
+    """Do nothing. The default for optional callbacks."""
 
 
 class SystemState:
-    """The shared state of the actors of one system. Created on its event loop.
+    """The state that the actors of one system share. Create it on the system's event loop.
 
-    `account` has the dead letters, `cells` the actors that have not ended, by name; `active` counts busy actors and
-    running children. Handlers and children run in the context `variables`. An error outside any actor is `fatal`.
+    `account` counts messages and asks. `cells` contains the actors that have not ended, by name. `active` counts busy
+    actors and running children. Handlers and children run in the context variables `variables`. `fatal` is called with
+    an error that no actor caused.
 
     Args:
-        seed: Seed of the restart jitter. None: a different one each time.
-        patience: Seconds for the children of an actor to end when it does.
-        slow: Seconds after which a handler is reported as slow, since it blocks all others.
+        seed: Seed of the restart jitter; None for a random one.
+        patience: Seconds to wait for the children of an actor when the actor ends.
+        slow: Seconds after which a handler is reported as slow, since a handler blocks all others.
         on_crash: Called with the actor's name and the error at each crash. It must not raise.
         on_slow: Called with the actor's name, the message's type and the handler's seconds. It must not raise.
     """
 
-    cells: dict[str, Any]  # Any: the actors are made of this, and it cannot know them
+    cells: dict[str, Any]  # Any: cells, whose module imports this one
     fatal: Callable[[BaseException], None]
     now: Callable[[], float]
     clock: Callable[[], float]
@@ -47,8 +48,8 @@ class SystemState:
         seed: int | None = None,
         patience: float = 5.0,
         slow: float = 0.1,
-        on_crash: Callable[[str, BaseException], object] = _nothing,
-        on_slow: Callable[[str, str, float], object] = _nothing,
+        on_crash: Callable[[str, BaseException], object] = _do_nothing,
+        on_slow: Callable[[str, str, float], object] = _do_nothing,
     ) -> None:
         self.loop: EventLoop = event_loop()
         self.now, self.clock = self.loop.now, perf_counter
@@ -58,7 +59,7 @@ class SystemState:
         self.variables: Context = copy_context()
         self.account: Account = Account()
         self.cells = {}
-        self.ranks: dict[tuple[int, int], tuple[int, int]] = {}  # one object per rank, shared by actors
+        self.ranks: dict[tuple[int, int], tuple[int, int]] = {}  # actors of the same rank share one tuple
         self.dispatcher: Dispatcher = Dispatcher(self.loop, self.variables)
         self.tasks: Tasks = Tasks(self.loop)
         self.deadlines: Deadlines = Deadlines(self.loop)
@@ -66,18 +67,20 @@ class SystemState:
         self.active: int = 0
         self.rested: Changes = Changes(self.loop)
 
-    def launch(self, work: Work, ended: Ended, name: str) -> None:
-        """Start a task in the context variables of the system."""
-        self.tasks.start(work, ended, name, self.variables.copy())
+    def launch(self, work: Work, on_end: OnEnd, name: str) -> None:
+        """Start a task in the context variables of the system. `on_end` is called with its exception or None."""
+        self.tasks.start(work, on_end, name, self.variables.copy())
 
-    def rest(self) -> None:
-        """Decrement the number of active actors and children."""
+    def decrement_active(self) -> None:
+        """Decrement the number of busy actors and running children."""
         self.active -= 1
         if not self.active:
-            self.rested.tell()
+            self.rested.notify()
 
     def is_crash(self, error: BaseException) -> bool:
-        """Return True if `error` is the actor's: an exception, or a cancellation that this system did not request."""
+        """Return True if `error` is an actor's failure: an exception, or a cancellation that this system did not
+        request.
+        """
         if isinstance(error, Exception):
             return True
         if self.tasks.cancelled:

@@ -1,8 +1,9 @@
-"""Subscriptions: bounded streams that never block their sender, even if the reader is slow or gone.
+"""Deliver items to a reader through a bounded stream that never blocks its sender.
 
-An item stays in the queue until a running reader takes it, and a wake-up carries no item, so native cancellation
-loses nothing. When a subscription is full, droppable items are dropped first, then any. Before the next item, the
-reader learns how many items were lost and whether it must read the log to catch up.
+Subscribers of a session's events read from such streams. An item stays in the queue until a running reader removes it,
+and a wake-up carries no item, so native cancellation loses nothing. When the queue is full, droppable items are dropped
+first. Before the next item, the reader gets a `Lost` report, with the number of lost items and whether the reader must
+read the log to catch up.
 """
 
 from collections import deque
@@ -19,10 +20,10 @@ T = TypeVar("T")
 
 
 class Lost(Struct, frozen=True):
-    """The number of items dropped since the last report, because the reader was slow.
+    """A report of the items dropped since the last report, because the reader was slow.
 
-    `resync`: an item that is not droppable was lost; read it from the log, by its sequence number. This report comes
-    before the items that were queued at that time, so a reader that resyncs may see some items again.
+    With `resync`, an item that is not droppable was lost; read it from the log, by its sequence number. The report
+    comes before the items that were queued at that time, so a reader that resyncs may see some items again.
     """
 
     count: int
@@ -32,8 +33,8 @@ class Lost(Struct, frozen=True):
 class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
     """A stream that never blocks its sender. Several tasks may use either end; each item goes to one reader.
 
-    It holds `capacity` items. When it is full, a `droppable` item is dropped. For any other item, all queued
-    droppable items are dropped; if there are none, that item is lost too, and the reader must resync.
+    The stream holds at most `capacity` items. When it is full, a new `droppable` item is dropped. For any other new
+    item, all queued droppable items are dropped; if there are none, the new item is lost, and the reader must resync.
     """
 
     def __init__(self, capacity: int, *, droppable: Callable[[T], bool]) -> None:
@@ -46,37 +47,37 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         self._resync = False
 
     def put(self, item: T) -> None:
-        """Append `item`, or drop items by the rule if there is no room. No effect after either end was closed."""
+        """Append `item`. If the stream is full, drop items by the rule of the class. No effect after either end was
+        closed.
+        """
         if self._is_closed or self._is_left:
             return
-        if len(self._queue) < self._capacity or self._makes_room(item):
+        if len(self._queue) < self._capacity or self._try_make_room(item):
             self._queue.append(item)
-            self._changes.tell()
+            self._changes.notify()
 
     def close(self) -> None:
         """Close the sender's end. The reader gets the remaining items, then `anyio.EndOfStream`."""
         self._is_closed = True
-        self._changes.tell()
+        self._changes.notify()
 
     def leave(self) -> None:
-        """Close the reader's end: the remaining and all later items are dropped."""
+        """Close the reader's end. The remaining and all later items are dropped."""
         self._is_left = True
         self._queue.clear()
-        self._changes.tell()
+        self._changes.notify()
 
     async def aclose(self) -> None:
         self.leave()
 
     async def receive(self) -> T | Lost:
-        """Return the next item, or a report of lost items. A cancelled reader has taken nothing.
+        """Return the next item, or a report of lost items. A cancelled reader loses no item.
 
         Yields to other tasks only if there is no item.
 
         Raises:
-
-        anyio.EndOfStream: The sender closed its end, and no items remain.
-
-        anyio.ClosedResourceError: The reader has left.
+            anyio.EndOfStream: The sender closed its end, and no items remain.
+            anyio.ClosedResourceError: The reader's end is closed.
         """
         while not (self._queue or self._lost or self._is_closed or self._is_left):
             await self._changes.next()
@@ -90,8 +91,8 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             raise anyio.EndOfStream
         return self._queue.popleft()
 
-    def _makes_room(self, item: T) -> bool:
-        """Make room for `item` by dropping others; return False if `item` itself was dropped."""
+    def _try_make_room(self, item: T) -> bool:
+        """Make room for `item` by dropping queued droppable items. Return False if `item` itself was dropped."""
         if not self._droppable(item):
             kept = [queued for queued in self._queue if not self._droppable(queued)]
             if dropped := len(self._queue) - len(kept):

@@ -1,10 +1,10 @@
-"""A system: the actors of one event loop, and the tasks that serve them.
+"""Run the actors of one event loop: start them, and stop them in order when the system is left.
 
-A task of its own, the host, owns everything that the system starts, and ends it: in the order in which actors may
-ask, each within a bounded time. The task that entered the system asks the host to leave and waits for that; a
-cancellation does not revoke the request, and leaves nothing behind. A host that is itself cancelled, because the loop
-is shutting down, leaves too, so a system that was never left does not keep a process alive. A second cancellation of
-either task, or a second interrupt, leaves at once.
+A separate task, the host, owns everything that the system starts. To end the system, the host stops each actor before
+the actors that it may ask, within time limits. The task that entered the system asks the host to end the system, and
+waits. Cancelling that task does not revoke the request and leaves nothing running. If the host itself is cancelled,
+because the loop is shutting down, the system ends too, so a system that was never left does not keep the process alive.
+A second cancellation of either task, or a second interrupt, shortens the remaining steps.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,17 +29,17 @@ from actors.kernel.ref import Ref
 from actors.kernel.shared import SystemState
 
 SHARED = 1 << 30  # the depth of actors that all actors of other depths may ask
-GRACE = 0.5  # seconds for foreign code to end when the system is left; then it is dropped
-SHUTDOWN = 10.0  # seconds for all actors together to end; then the rest is cancelled
+GRACE = 0.5  # seconds for foreign code to end when the system is left; code that continues is dropped
+SHUTDOWN = 10.0  # seconds for all actors together to end; the remaining tasks are then cancelled
 
 Step = Callable[[], Awaitable[object]]
 
 
 class System(SystemState):
-    """Starts actors on the running event loop, and stops them when its block is left.
+    """A context manager that starts actors on the running event loop, and stops them when its block is left.
 
-    `first` lists steps of the host before it stops the actors, each with a time limit in seconds; `last` lists steps
-    afterwards.
+    `first` lists functions that run before the actors are stopped, each with a time limit in seconds. `last` lists
+    functions that run afterwards.
     """
 
     cells: dict[str, AnyCell]
@@ -49,19 +49,19 @@ class System(SystemState):
     _host: SystemHost
 
     async def __aenter__(self) -> Self:
-        await anyio.lowlevel.checkpoint()  # a caller that is already cancelled enters nothing
+        await anyio.lowlevel.checkpoint()  # raise before the start if the caller is already cancelled
         self.variables.run(current.set, None)
         self.containment = Containment(self.loop)
-        self._host = SystemHost(self.loop, self.containment.open, self._leave, self.variables)
+        self._host = SystemHost(self.loop, self.containment.open, self._end_everything, self.variables)
         self.fatal: Callable[[BaseException], None] = self._host.fail
         self.containment.on_interrupt = self._host.interrupt
-        # handlers run on the stacks of unrelated tasks
-        functions: Sequence[Callable[..., object]] = (Receiver[Any].take, Dispatcher.serve)
+        # an interrupt during a handler must not end the unrelated task on whose stack the handler runs
+        functions: Sequence[Callable[..., object]] = (Receiver[Any].accept, Dispatcher.run_ready)
         for function in functions:
             self.loop.protect(function)
         await self._host.enter()
-        if self._host.is_open:  # else the loop was shut down before the host started
-            self._watch_deadlines()
+        if self._host.is_open:  # otherwise the loop was shut down before the host started
+            self._start_deadlines()
         return self
 
     async def __aexit__(
@@ -69,18 +69,21 @@ class System(SystemState):
     ) -> bool | None:
         return await self._host.leave(kind, error, trace)
 
-    async def _leave(self, host: SystemHost) -> bool:
-        """End everything; called by the host in its own task. Return True if no foreign code is running."""
+    async def _end_everything(self, host: SystemHost) -> bool:
+        """Stop all actors and tasks. Return True if no foreign code is still running. Called by the host in its own
+        task.
+        """
         containment = self.containment
         for step in self.first:
-            await host.step(*step)
-        await host.step(self._stop_all, SHUTDOWN)
-        await host.step(partial(containment.close, GRACE), 2 * GRACE)
-        await host.step(partial(containment.close, 0), GRACE)  # the rest, if the first call was cut short
+            await host.run_step(*step)
+        await host.run_step(self._stop_all, SHUTDOWN)
+        await host.run_step(partial(containment.close, GRACE), 2 * GRACE)
+        # drops the remaining foreign code if the step above was cut short
+        await host.run_step(partial(containment.close, 0), GRACE)
         for step in self.last:
-            await host.step(*step)
+            await host.run_step(*step)
         self.tasks.cancel()
-        await host.step(self.tasks.join, SHUTDOWN)
+        await host.run_step(self.tasks.join, SHUTDOWN)
         for cell in reversed(tuple(self.cells.values())):
             cell.finish("stopped")
         return not containment.names
@@ -100,19 +103,22 @@ class System(SystemState):
         Args:
             factory: Creates the actor's object, now and at each restart. An exception raised now propagates.
             name: Unique among the actors that have not ended.
-            capacity: Most queued messages, separately for mail and control commands. Beyond that, senders wait.
-            restart: The restart policy; in a group, the group's policy applies instead.
-            group: The actors that it restarts with. Without one it restarts alone.
-            depth: Orders asks, before the actor's level. `SHARED` for actors that every other may ask.
+            capacity: Maximum number of queued messages, separately for mail and control commands. When a queue is full,
+                senders wait.
+            restart: The restart policy. In a group, the group's policy applies instead.
+            group: The actors that restart together with this actor; None if it restarts alone.
+            depth: Orders asks, before the actor's level. Use `SHARED` for actors that all other actors may ask.
 
         Raises:
             KernelError: The name is in use.
             ShuttingDown: The system is shutting down, and the caller is not one of its actors.
         """
         if name in self.cells:
-            raise KernelError(f"An actor named {name!r} is running already; stop it, or take another name.")
+            raise KernelError(
+                f"An actor with the name {name!r} is already running; stop that actor, or choose another name."
+            )
         if self.draining and is_outside(self):
-            raise ShuttingDown(f"Actor {name!r} is not started: the system is shutting down.")
+            raise ShuttingDown(f"Actor {name!r} cannot be started, because the system is shutting down.")
         actor = factory()
         rank = (depth, type(actor).level)
         rank = self.ranks.setdefault(rank, rank)
@@ -122,31 +128,31 @@ class System(SystemState):
         self.cells[name] = cell
         if group is not None:
             group.join(cell)
-        self.dispatcher.add(cell.visit)
+        self.dispatcher.schedule(cell.handle_queued)
         return Ref(cell)
 
     async def stop(self, ref: Ref[Never]) -> None:
-        """End an actor: its mail becomes dead letters, its children are cancelled.
+        """End an actor: its queued messages become dead letters, and its children are cancelled.
 
         Returns when the actor has ended. Cancelling the caller does not revoke the request.
         """
-        await self._stop(_cell(ref))
+        await self._stop_cell(_cell_of(ref))
 
-    async def _stop(self, cell: AnyCell) -> None:
+    async def _stop_cell(self, cell: AnyCell) -> None:
         cell.stop()
         if cell.state == "stopping":
             ended = Changes(self.loop)
-            cell.watch(ended.tell)
+            cell.watch(ended.notify)
             await ended.next()
 
     def passivate(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
-        """End idle actors, all of them or none, and return their objects; return None if one is not idle.
+        """End idle actors, all of them or none, and return their objects. Return None if one of them is not idle.
 
-        This is synchronous: new actors can be created from the objects later, under the same names. An actor is idle
-        if it has no mail, handler, child or unanswered question, and its `idle` is True. Watchers are not notified,
-        since the objects live on. The old addresses accept no more messages.
+        This is synchronous. New actors can be created later from the objects, under the same names. An actor is idle if
+        it has no message, running handler, child or unanswered query, and its `idle` is True. Watchers are not
+        notified, since the objects live on. The old addresses accept no more messages.
         """
-        cells = [_cell(ref) for ref in refs]
+        cells = [_cell_of(ref) for ref in refs]
         if not all(cell.idle for cell in cells):
             return None
         objects = tuple(cell.life.actor for cell in cells if cell.life is not None)
@@ -158,35 +164,34 @@ class System(SystemState):
     async def drain(self, *, grace: float = 30.0) -> bool:
         """Reject new work from outside, let current work end, then stop all actors.
 
-        Current work is all mail and all children, and the messages that these send to each other. Call it from
-        outside, not from a child, which would wait for itself. Work that has not ended after `grace` seconds is
-        stopped.
+        Current work is all queued messages, all children, and the messages that these send to each other. Work that has
+        not ended after `grace` seconds is stopped. Do not call this from a child, which would wait for its own end.
 
         Returns:
-            Whether all work ended by itself.
+            True if all work ended by itself.
         """
         self.draining = True
         for cell in self.cells.values():
             cell.closed = True
         with anyio.move_on_after(grace) as scope:
-            await self.rested.until(lambda: not self.active)
+            await self.rested.wait_until(lambda: not self.active)
         await self._stop_all()
         return not scope.cancelled_caught
 
     async def _stop_all(self) -> None:
-        """Stop actors before those that they ask: by depth, and the last started first within a depth."""
+        """Stop each actor before those that it asks: in order of depth, and the last started first within a depth."""
         cells = [*self.cells.values()]
         cells.reverse()
         cells.sort(key=lambda cell: cell.rank[0])
         for cell in cells:
-            await self._stop(cell)
+            await self._stop_cell(cell)
 
     def watch(self, ref: Ref[Never], watcher: Callable[[], object]) -> None:
-        """Call `watcher` when the actor of `ref` ends; at once if it has."""
-        _cell(ref).watch(watcher)
+        """Call `watcher` when the actor of `ref` has ended; call it now if the actor already has."""
+        _cell_of(ref).watch(watcher)
 
     def counts(self) -> Account:
-        """Return the totals of all messages and asks so far, over all actors, past and present."""
+        """Return the totals of all messages and asks so far, including those of actors that have ended."""
         cells = self.cells.values()
         return replace(
             self.account,
@@ -197,17 +202,17 @@ class System(SystemState):
             running=int(self.dispatcher.command is not None),
         )
 
-    def _watch_deadlines(self) -> None:
+    def _start_deadlines(self) -> None:
         self.launch(self.deadlines.run, self._restart_deadlines, "deadlines")
 
     def _restart_deadlines(self, error: BaseException | None) -> None:
-        """Restart the deadlines' task after a cancellation that this system did not request."""
+        """Restart the task of the deadlines if it failed, or was cancelled by other code than this system."""
         if error is not None and self.is_crash(error):
-            self._watch_deadlines()
+            self._start_deadlines()
         elif error is not None:
             self.fatal(error)
 
 
-def _cell(ref: Ref[Never]) -> AnyCell:
+def _cell_of(ref: Ref[Never]) -> AnyCell:
     assert isinstance(ref.receiver, Cell)
     return ref.receiver

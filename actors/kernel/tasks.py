@@ -1,11 +1,11 @@
 """Start independent tasks, which cannot affect each other.
 
-The kernel uses them. A task in an anyio task group cancels the group if it fails, or even if it leaves a cancel scope
-open, and costs several times as much as a native task of the event loop. These are native tasks. Each has a cancel
-scope and reports its end to its starter; together they can be cancelled and awaited.
+The kernel uses them instead of anyio's task groups. A task in a group cancels the group if it fails, or even if it
+leaves a cancel scope open, and costs several times as much as a native task of the event loop. These are native tasks.
+Each has a cancel scope and reports its end to its starter; all tasks of an owner can be cancelled and awaited together.
 
-Only their owner cancels them: on trio, their scopes are shielded from the end of the run, which would otherwise
-cancel them while they end in order. Foreign code runs in `actors.kernel.contained` instead.
+Only the owner cancels these tasks. On trio, their scopes are shielded from the end of the run, which would otherwise
+cancel tasks while they end in order. Foreign code runs in `actors.kernel.contained` instead.
 """
 
 import contextvars
@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from actors.kernel.event_loop import Changes, EventLoop, Scope
 
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: the event loop's own traps and answers
-Ended: TypeAlias = Callable[[BaseException | None], None]
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: objects exchanged with the event loop
+OnEnd: TypeAlias = Callable[[BaseException | None], None]
 
 
 @types.coroutine
@@ -26,68 +26,70 @@ def priming_point() -> Generator[None, None, None]:
 
 
 def prime(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: as in `Work`
-    """Run a coroutine up to its `priming_point`, which must be its first await.
+    """Run a coroutine up to its `priming_point`, which must be its first await, and return the coroutine.
 
-    asyncio throws a native cancellation that precedes a task's first step into the unstarted coroutine, so that none
-    of its `except` and `finally` blocks run. A started coroutine can report its end.
+    If asyncio natively cancels a task before its first step, it throws the cancellation into the unstarted coroutine,
+    so none of the coroutine's `except` and `finally` blocks run. A primed coroutine can report its end.
     """
     coroutine.send(None)
     return coroutine
 
 
 class Tasks:
-    """The tasks of one owner. `cancelled`: they were cancelled, and later ones are cancelled when they start."""
+    """The tasks of one owner. Once `cancelled` is True, tasks that start later are cancelled at once."""
 
     __slots__ = ("_changes", "_loop", "_running", "cancelled")
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._changes = Changes(loop)
-        self._running: dict[Scope, object] = {}  # the loop holds only weak references to tasks
+        self._running: dict[Scope, object] = {}  # asyncio keeps only weak references to tasks
         self.cancelled: bool = False
 
     def start(
         self,
         work: Work,
-        ended: Ended,
+        on_end: OnEnd,
         name: str,
         context: contextvars.Context | None = None,
         *,
         shielded: bool = True,
     ) -> Scope:
-        """Start `work` in a task, and return the scope that cancels it.
+        """Start `work` in a task, and return the scope that cancels the task.
 
-        `ended` is called at the end with the exception or None, and must not raise. Cancellation by the scope raises
-        nothing. `context` defaults to a copy of the caller's. `shielded`: only the owner cancels the task, not the
-        end of trio's run.
+        When the task ends, `on_end` is called with its exception or None, and must not raise. Cancellation by the scope
+        counts as None. `context` defaults to a copy of the caller's. If `shielded`, only the owner cancels the task,
+        not the end of trio's run.
         """
         scope = self._loop.scope(shield=shielded)
         if self.cancelled:
             scope.cancel()
-        run = prime(self._run(scope, work, ended))
+        run = prime(self._run(scope, work, on_end))
         self._running[scope] = self._loop.spawn(run, name, context or contextvars.copy_context())
         return scope
 
     def cancel(self) -> None:
+        """Cancel all tasks, and every task that starts later."""
         self.cancelled = True
         for scope in tuple(self._running):
             scope.cancel()
 
     async def join(self) -> None:
-        await self._changes.until(lambda: not self._running)
+        """Wait until all tasks have ended."""
+        await self._changes.wait_until(lambda: not self._running)
 
-    async def _run(self, scope: Scope, work: Work, ended: Ended) -> None:
+    async def _run(self, scope: Scope, work: Work, on_end: OnEnd) -> None:
         raised: BaseException | None = None
         try:
             await priming_point()
             with scope:
                 await work()
-        except BaseException as error:  # any exception ends here
+        except BaseException as error:  # no exception may leave the task
             raised = error
         del self._running[scope]
         try:
-            ended(raised)
+            on_end(raised)
         finally:
             del raised  # its traceback holds this frame
             if not self._running:
-                self._changes.tell()
+                self._changes.notify()

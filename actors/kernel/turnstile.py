@@ -1,14 +1,14 @@
 """Limit the computation between two polls of the event loop, and measure the length of its turns.
 
-Sessions use it. Thousands of them may have work at once, when they are asked together or their answers arrive
-together. An event loop runs all ready tasks before it polls its sockets and timers again, so it would block until all
-of them are done. So each task passes through here before it computes: a limited number at a time, while the others
-wait in order of arrival, and the loop polls in between. Without a crowd, no task waits.
+Sessions use it. Thousands of sessions may have work at once, when they are asked together or their answers arrive
+together. An event loop runs all ready tasks before it polls its sockets and timers again, so these tasks would block
+the loop until all of them are done. So each task passes the turnstile before it computes: a limited number of tasks at
+a time, while the others wait in order of arrival, and the loop polls in between. With few tasks, no task waits.
 
 Continuing work passes before new work: if thousands of sessions are asked at once, the first answers are read while
-most asks still wait. Otherwise every turn would end at the end. New work keeps a quarter of the places, so that
-endless streams cannot block it. Messages that wait for an actor also count as continuing work: while there are any,
-new work keeps one place. Tenants start in turn.
+most asks still wait. Otherwise all turns would end late, at about the same time. New work keeps a quarter of the
+places, so that endless streams cannot block it. Messages that wait for an actor also count as continuing work: while
+there are any, new work keeps one place. Tenants take turns to start new work.
 """
 
 from bisect import bisect_left
@@ -27,9 +27,9 @@ from actors.kernel.event_loop import EventLoop, Waiter, event_loop, running_loop
 T = TypeVar("T")
 
 WIDTH = 32
-"""Tasks that may start to compute between two polls."""
+"""Maximum number of tasks that may start to compute between two polls."""
 LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds in seconds of the lag histogram; one more bucket holds longer lags."""
+"""Upper bounds of the lag histogram's buckets, in seconds; one more bucket counts longer lags."""
 
 
 class LagCounts(Struct):
@@ -37,7 +37,7 @@ class LagCounts(Struct):
 
     Args:
         counts: Number of turns per bucket of `LAGS`.
-        seconds: Their total.
+        seconds: Total length of these turns.
         longest: The longest turn, in seconds.
     """
 
@@ -45,15 +45,15 @@ class LagCounts(Struct):
     seconds: float = 0.0
     longest: float = 0.0
 
-    def note(self, seconds: float) -> None:
-        """Count one turn."""
+    def count_turn(self, seconds: float) -> None:
+        """Count one turn of this length, in seconds."""
         self.counts[bisect_left(LAGS, seconds)] += 1
         self.seconds += seconds
         self.longest = max(self.longest, seconds)
 
 
-class _NewWork:
-    """Tasks with new work: first in, first out within a share, and shares in turn."""
+class _NewWorkQueue:
+    """A queue of tasks with new work. Shares (such as tenants) take turns; a share is first in, first out."""
 
     __slots__ = ("_queues",)
 
@@ -64,11 +64,11 @@ class _NewWork:
         return bool(self._queues)
 
     def append(self, share: Hashable, waiter: Waiter) -> None:
-        """Add a task."""
+        """Add the waiter of a task to its share."""
         self._queues.setdefault(share, deque()).append(waiter)
 
     def popleft(self) -> Waiter:
-        """Remove and return the next task. The rest of its share moves behind the other shares."""
+        """Remove and return the next waiter. The rest of its share moves to the end of the queue."""
         share, queue = next(iter(self._queues.items()))
         waiter = queue.popleft()
         del self._queues[share]
@@ -78,11 +78,11 @@ class _NewWork:
 
 
 class Turnstile:
-    """The turnstile of one event loop.
+    """A limit on the number of tasks that compute in one turn of an event loop. A task passes here before it computes.
 
     Args:
         loop: The interface of the event loop.
-        width: Tasks that may start to compute between two polls.
+        width: Maximum number of tasks that may start to compute between two polls.
         clock: Returns seconds.
     """
 
@@ -104,15 +104,15 @@ class Turnstile:
     ) -> None:
         self._loop, self._width, self._clock = loop, width, clock
         self._waiting: deque[Waiter] = deque()
-        self._new = _NewWork()
+        self._new = _NewWorkQueue()
         self._dispatchers: set[Dispatcher] = set()
         self._passed = 0
         self._since = 0.0
         self._is_called = False
         self.lags: LagCounts = LagCounts()
 
-    async def begin(self, dispatcher: Dispatcher, share: Hashable = "") -> None:
-        """Wait until this task may start new work for the actors of `dispatcher`: at once if few others compute.
+    async def wait_to_begin(self, dispatcher: Dispatcher, share: Hashable = "") -> None:
+        """Wait until this task may start new work for the actors of `dispatcher`. Return at once if few tasks compute.
 
         Tasks of different shares, such as tenants, start in turn. A task that is cancelled while it waits loses its
         place.
@@ -120,62 +120,68 @@ class Turnstile:
         self._dispatchers.add(dispatcher)
         if self._waiting or self._new or self._passed >= self._width:
             self._new.append(share, waiter := self._loop.waiter())
-            await self._wait(waiter)
+            await self._await_turn(waiter)
         else:
-            self._pass()
+            self._admit_caller()
 
-    async def enter(self) -> None:
-        """Wait until this task may continue its work. Cancellation: as in `begin`."""
+    async def wait_to_continue(self) -> None:
+        """Wait until this task may continue its work. Return at once if few tasks compute. A cancelled task loses its
+        place.
+        """
         if self._waiting or self._passed >= self._width:
-            await self.give_way()
+            await self.yield_turn()
         else:
-            self._pass()
+            self._admit_caller()
 
-    async def give_way(self) -> None:
-        """Yield to the event loop during a long computation, and return at a later turn. Waiting tasks go first."""
+    async def yield_turn(self) -> None:
+        """Yield to the event loop during a long computation, and return in a later turn. Tasks that already wait go
+        first.
+        """
         self._waiting.append(waiter := self._loop.waiter())
-        await self._wait(waiter)
+        await self._await_turn(waiter)
 
-    async def _wait(self, waiter: Waiter) -> None:
+    async def _await_turn(self, waiter: Waiter) -> None:
         if not self._is_called:
-            self._call()
+            self._schedule_turn()
         await waiter
 
-    def _pass(self) -> None:
+    def _admit_caller(self) -> None:
+        """Count this task among those that compute in this turn."""
         self._passed += 1
         if not self._is_called:
-            self._call()
+            self._schedule_turn()
 
-    def _call(self) -> None:
-        """Schedule a call at the event loop's next turn."""
+    def _schedule_turn(self) -> None:
+        """Schedule `_on_next_turn` for the event loop's next turn."""
         self._is_called, self._since = True, self._clock()
-        self._loop.next(self._turn)
+        self._loop.next(self._on_next_turn)
 
-    def _turn(self) -> None:
-        """Admit the next tasks. The event loop has polled its sockets in the meantime."""
-        self.lags.note(self._clock() - self._since)
+    def _on_next_turn(self) -> None:
+        """Admit the next tasks. The event loop has polled its sockets since the last turn."""
+        self.lags.count_turn(self._clock() - self._since)
         self._is_called, self._passed = False, 0
-        is_behind = any(dispatcher.is_behind for dispatcher in self._dispatchers)
-        self._let_through(self._new, 1 if is_behind else self._width // 4)
-        self._let_through(self._waiting, self._width)
+        is_behind = any(dispatcher.has_ready_actors for dispatcher in self._dispatchers)
+        # new work gets its reserved places first, and later those that continuing work leaves free
+        self._admit(self._new, 1 if is_behind else self._width // 4)
+        self._admit(self._waiting, self._width)
         if not is_behind:
-            self._let_through(self._new, self._width)
+            self._admit(self._new, self._width)
         if not self._new:
             self._dispatchers.clear()
         if self._passed:
-            self._call()
+            self._schedule_turn()
 
-    def _let_through(self, queue: deque[Waiter] | _NewWork, most: int) -> None:
-        """Admit tasks in order of arrival, up to `most` in this turn."""
-        while queue and self._passed < most:
+    def _admit(self, queue: deque[Waiter] | _NewWorkQueue, limit: int) -> None:
+        """Admit tasks from `queue` until `limit` tasks have been admitted in this turn."""
+        while queue and self._passed < limit:
             waiter = queue.popleft()
-            if not waiter.done():  # its task was cancelled
+            if not waiter.done():  # a cancelled task has left its waiter in the queue
                 waiter.set_result(None)
                 self._passed += 1
 
 
 async def compute(work: Callable[[], T], *, is_long: bool) -> T:
-    """Return the result of a pure computation without slices, in a thread if it `is_long`.
+    """Return the result of `work()`, a pure computation that cannot yield. If it `is_long`, it runs in a thread.
 
     The interpreter switches threads every few milliseconds, so the event loop continues. A cancelled caller does not
     wait for the thread.
@@ -183,8 +189,8 @@ async def compute(work: Callable[[], T], *, is_long: bool) -> T:
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True) if is_long else work()
 
 
-async def in_turns(slices: Generator[None, None, T]) -> T:
-    """Return the result of a long computation that yields after each slice, to let the event loop run."""
+async def run_slices(slices: Generator[None, None, T]) -> T:
+    """Run a long computation slice by slice, and return its result. After each slice, the event loop runs."""
     here = turnstile()
     while True:
         try:
@@ -192,7 +198,7 @@ async def in_turns(slices: Generator[None, None, T]) -> T:
         except StopIteration as end:
             outcome: T = end.value
             return outcome
-        await here.give_way()
+        await here.yield_turn()
 
 
 _HERE = local()

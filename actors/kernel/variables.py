@@ -1,7 +1,7 @@
-"""Run host code with its caller's context variables, wherever it is called.
+"""Run host code with the context variables of its caller, even if an actor calls that code.
 
-Handlers and children of actors run in the system's own variables, so that the variables of one caller do not reach
-another.
+Handlers and children of actors run in the system's own context variables, so that the variables of one caller do not
+reach another.
 """
 
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from actors.kernel.receiver import current
 R = TypeVar("R")
 
 
-def with_variables(variables: Context, work: Callable[[], R]) -> R:
-    """Return the result of `work`, run with these variables. Variables that it sets are discarded.
+def call_with_variables(variables: Context, work: Callable[[], R]) -> R:
+    """Return the result of `work()`, run with a copy of these variables. Variables that `work` sets are discarded.
 
-    For actors, its asks still come from the current child.
+    Actors that `work` asks still see the current child as the caller.
     """
     context = variables.copy()
     context.run(current.set, current.get())

@@ -1,9 +1,9 @@
-"""The ledger actor: the only writer of a session's ledger.
+"""Own a session's ledger: the ledger actor is the only writer.
 
 `actors.core.ledger` defines the legal changes. This module adds an order: a query sees the effect of every command
-received before it, and events enter the log in the order in which they changed the ledger. Each change has a number,
-the version. Every answer contains the ledger with its version, so a sender that decides on an older version is refused
-and has the newer one to decide on again.
+received before it, and events enter the log in the order in which they changed the ledger. Each change gets a number,
+the version, and every answer contains the ledger with its version. If a sender has decided on an older version, its
+command is rejected with the newer ledger, so that the sender can decide again.
 """
 
 from typing import ClassVar, TypeAlias, assert_never
@@ -23,8 +23,8 @@ class LedgerSnapshot(Struct, frozen=True):
     """The ledger at one moment. It is immutable, so callers may keep it.
 
     Args:
-        ledger: What is known of every call.
-        version: Goes up by one with each change; 0 for the ledger that a generation of actors starts with.
+        ledger: The records of all calls.
+        version: Increases by one with each change; 0 for the ledger with which a generation of actors starts.
     """
 
     ledger: Ledger
@@ -32,7 +32,7 @@ class LedgerSnapshot(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """The answer to a command whose events are durable.
+    """The answer to a command, once its events are durable.
 
     Args:
         seq: The number of the last event in the log.
@@ -44,36 +44,36 @@ class Recorded(Struct, frozen=True):
 
 
 class Record(Query[Recorded], frozen=True):
-    """Apply the lifecycle events of a batch; answered when they are durable.
+    """Apply the lifecycle events of a batch. The query is answered when the events are durable.
 
-    Recording an event twice changes nothing in the ledger.
+    Recording an event twice does not change the ledger.
     """
 
     events: tuple[CallEvent, ...]
 
 
 class Snapshot(Query[LedgerSnapshot], frozen=True):
-    """Query the ledger, with the events that are still being written."""
+    """Query the ledger, including events that are still being written."""
 
 
 class DurableLedger(Query[Ledger], frozen=True):
-    """Query the ledger that the log holds: without events that are still being written.
+    """Query the ledger of the durable events, without events that are still being written.
 
-    Everything that a program or a tool sees comes from it, because an event is durable before it is shown
-    (PROMISE 6). `Snapshot` also has the events that are being written, for decisions whose own events follow them in
+    Everything that a program or a tool sees comes from this ledger, because an event is durable before it is shown
+    (PROMISE 6). `Snapshot` includes the events that are being written, for decisions whose own events follow them in
     the log.
     """
 
 
 class SealResults(Query[Recorded | LedgerSnapshot], frozen=True):
-    """Write that a request is sent, with the synthetic results that it carries.
+    """Record that a request is sent, which seals the synthetic results in the request.
 
     Args:
-        event: The event that is written.
-        version: The version of the ledger that the request was rendered from.
+        event: The event to write to the log.
+        version: The version of the ledger from which the request was rendered.
 
-    Answered with `Recorded` when the event is durable. If the ledger has changed since `version`, nothing is written
-    and the answer is the newer snapshot: the request must be rendered again, with the result that came in.
+    The answer is `Recorded` when the event is durable. If the ledger has changed since `version`, nothing is written
+    and the answer is the newer snapshot: the request must be rendered again, with the result that arrived.
     """
 
     event: RequestSent
@@ -81,7 +81,7 @@ class SealResults(Query[Recorded | LedgerSnapshot], frozen=True):
 
 
 class StopRecording(Query[None], frozen=True):
-    """Record nothing more: the session's end is written next. Answered when all earlier events have been sent."""
+    """Record nothing more, because the session's end is written next. Answered once all earlier events were sent."""
 
 
 LedgerCommand: TypeAlias = Record | Snapshot | DurableLedger | SealResults | StopRecording
@@ -90,7 +90,7 @@ LedgerCommand: TypeAlias = Record | Snapshot | DurableLedger | SealResults | Sto
 class LedgerActor(Actor[LedgerCommand]):
     """The owner of one session's ledger. A crash loses nothing: the ledger is rebuilt from the log.
 
-    An event that cannot be written is a crash, because the ledger is then ahead of its log.
+    If an event cannot be written, the actor crashes, because its ledger then contains an event that the log lacks.
     """
 
     level: ClassVar[int] = 4
@@ -100,32 +100,34 @@ class LedgerActor(Actor[LedgerCommand]):
     ) -> None:
         self._session = session
         self.known: LedgerSnapshot = LedgerSnapshot(ledger)
-        """The present ledger. Others read it only when the actor has been passivated."""
+        """The current ledger. Other code reads it only after the actor was passivated."""
         self._durable = ledger
         self._journal = journal
         self._generation = generation
         self._is_stopped = False
         self._context: Context[LedgerCommand] | None = None
-        self._count()
+        self._count_calls()
 
     def on_start(self, context: Context[LedgerCommand]) -> None:
-        """After a crash, go on from the log."""
+        """After a crash, restore the ledger from the log."""
         self._context = context
-        self._generation.begin(context, self._go_on)
+        self._generation.begin(context, self._restore)
 
-    def _go_on(self, replay: Replay) -> None:
+    def _restore(self, replay: Replay) -> None:
         self.known = LedgerSnapshot(replay.state.ledger)
         self._durable = replay.state.ledger
         self._is_stopped = replay.state.closed
-        self._count()
+        self._count_calls()
 
-    def _count(self) -> None:
+    def _count_calls(self) -> None:
         self._generation.holding.count("calls", self.known.ledger.size)
 
     def receive(self, command: LedgerCommand) -> None:
         match command:
             case Record() | SealResults() if self._is_stopped:
-                command.reply.fail(ActorStopped(f"Session {self._session!r} has ended; nothing is recorded."))
+                command.reply.fail(
+                    ActorStopped(f"Session {self._session!r} has ended, so no more events are recorded.")
+                )
             case Record(events=events):
                 self._write(command, *events)
             case Snapshot(reply=snapshot):
@@ -146,10 +148,10 @@ class LedgerActor(Actor[LedgerCommand]):
         assert self._context is not None
         reply, known = command.reply, self.known
         snapshot = self.known = LedgerSnapshot(known.ledger.apply(*events), known.version + 1)
-        self._count()
+        self._count_calls()
 
         def on_durable(seq: int) -> None:
-            self._durable = snapshot.ledger  # appends become durable in the order in which they were sent
+            self._durable = snapshot.ledger  # cannot go back: appends become durable in the order of sending
             reply.send(Recorded(seq, snapshot))
 
         def on_failure(error: Exception) -> None:

@@ -1,1 +1,1 @@
-"""The provider actor: targets, admission, budgets, prices, credentials, and one request until its answer."""
+"""Send requests to providers: resolve targets, admit requests, count budgets, look up prices, and read answers."""

@@ -1,15 +1,15 @@
-"""Admit requests to a backend: choose the next one among the requests of all sessions.
+"""Admit requests to a backend: choose the next request among those of all sessions.
 
 Each backend has one `Admission`, owned by its provider actor. A request starts if a place is free, the rate limits of
 the account allow it, the backend did not ask to wait, and no other request is queued. Otherwise it waits in a bounded
 queue, which shares the backend among tenants by weight and among sessions equally. Within a tenant, requests that
-continue a turn go first: turns that have started finish soon, instead of all advancing together and none finishing
-for long. Retries have a queue of their own, which is served first.
+continue a turn go first, so that started turns finish soon instead of all turns advancing slowly together. Retries have
+a separate queue, which is served first.
 
-While it is uncertain whether the backend is down, requests start one at a time. If a backend fails every time, the
-breaker opens: new requests are rejected at once, and so are the queued ones.
+While it is uncertain whether the backend is down, requests start one at a time. If every request fails, the breaker
+opens: new and queued requests are rejected at once.
 
-A request that waits before a retry is not part of the admission: it holds no place and no slot of the queue. If no
+A request that waits before a retry is not part of the admission: it occupies no place and no slot of the queue. If no
 limit is in force, `enter` and `leave` only count.
 """
 
@@ -29,27 +29,30 @@ from actors.telemetry import logger
 TOKENS_PER_BYTE = 0.25
 """Tokens reserved per byte of a request until usage has been reported."""
 LEARNING = 0.2
-"""Weight of the latest observation in that ratio (exponential smoothing)."""
+"""Weight of the latest answer in the learned ratio of tokens to bytes (exponential smoothing)."""
 PROBE = 0.001
+"""Seconds reported as the wait for an open breaker while a probe is running, because the real wait is unknown."""
 LEAD = 8
-"""Requests by which a continuing turn precedes its tenant's other requests. Later requests of a longer turn queue
-normally."""
+"""Number of requests by which a continuing turn precedes its tenant's other requests. Later requests of a longer turn
+queue normally."""
 NEXT_PROBE = 1.0
-"""Seconds in doubt after which another request starts although the previous one has no answer yet."""
+"""Seconds after which another request starts while it is uncertain whether the backend is down, although the previous
+request has no answer yet."""
 NEXT_FIRST = 0.1
-"""Seconds in doubt between the starts of two first tries. Retries decide whether the backend is up."""
+"""Seconds between the starts of two first tries while it is uncertain whether the backend is down. Retries start at
+once, because they decide whether it is."""
 
 
 class Pace(Struct, frozen=True):
     """The limits of one backend.
 
     Args:
-        concurrency: Most requests at once. Rate limit errors lower it for a while.
-        waiting: Most queued requests; further ones are rejected.
-        requests, tokens: Limits per minute; None is unlimited.
-        failures: Consecutive failures that open the breaker. Requests in flight at the first failure count once.
+        concurrency: Maximum number of requests at once. Rate limit errors lower it for a while.
+        waiting: Maximum number of queued requests; further requests are rejected.
+        requests, tokens: Limits per minute; None for no limit.
+        failures: Consecutive failures that open the breaker. The requests in flight at the first failure count as one.
         cooldown: Seconds for which the breaker stays open.
-        patience: Longest wait in seconds that a backend may request for all sessions; a longer one opens the breaker.
+        patience: Longest wait in seconds that a backend may request for all sessions; a longer wait opens the breaker.
         weights: Weights of the tenants in the queue; 1 by default.
     """
 
@@ -64,9 +67,19 @@ class Pace(Struct, frozen=True):
 
 
 class Ticket(Struct, eq=False):
-    """One try of a request, from before it enters until it has left.
+    """One try of a request, from its arrival at the admission to its end.
 
-    `size` is the size of its body in bytes; `continues` is true if an earlier request of its turn was answered.
+    Args:
+        size: Bytes of the request body.
+        is_first: False for a retry.
+        continues: Whether an earlier request of the same turn was answered.
+        wave: The wave of the concurrency limit at the start; a rate limit error lowers the limit once per wave.
+        breaker_wave: The wave of the breaker at the start; failures count once per wave.
+        probes: Whether the request tests a half-open breaker.
+        is_in_doubt: Whether the request started while it was uncertain whether the backend is down.
+        tokens, second: The reserved tokens, and the second of the reservation in the budget.
+        waiter: The waiter of a queued request.
+        is_in: Whether the request has started.
     """
 
     tenant: str
@@ -85,13 +98,13 @@ class Ticket(Struct, eq=False):
 
 
 class Condition(Struct, frozen=True):
-    """The state of a backend.
+    """The current state of a backend.
 
     Args:
-        in_flight, waiting: Requests of all sessions.
-        limit: Most requests that may be in flight now.
-        closed_for: Seconds until the breaker allows a request; 0 if it is closed.
-        failed: Seconds since a round failed for good without a later success; None if none did.
+        in_flight, waiting: Number of requests of all sessions.
+        limit: Maximum number of requests that may be in flight now.
+        closed_for: Seconds until the breaker allows a request; 0 if requests are allowed.
+        failed: Seconds since the last round failed for good; None if none did, or a later request succeeded.
     """
 
     in_flight: int
@@ -102,15 +115,15 @@ class Condition(Struct, frozen=True):
 
 
 class Admission:
-    """Admits requests to one backend.
+    """The queue and the limits that decide when each request to one backend starts.
 
     Args:
         name: Name of the backend, for messages.
         pace: The limits of the backend.
-        now: The loop's clock.
-        later: Schedules a function for a time on that clock.
-        least: Seconds that failures must span before the breaker opens, so that the retries of one request cannot open
-            it.
+        now: Returns the time of the loop's clock, in seconds.
+        call_at: Schedules a function for a time on that clock.
+        min_span: Seconds that failures must span before the breaker opens, so that the retries of one request cannot
+            open it.
     """
 
     in_flight: int
@@ -121,45 +134,45 @@ class Admission:
         name: str,
         pace: Pace,
         now: Callable[[], float],
-        later: Callable[[float, Callable[[], None]], object],
-        least: float = 0.0,
+        call_at: Callable[[float, Callable[[], None]], object],
+        min_span: float = 0.0,
     ) -> None:
         self._name = name
         self._pace = pace
         self._now = now
-        self._later = later
-        self._queue: FairQueue[Ticket] = FairQueue(pace.weights, self._lead)
-        self._again: FairQueue[Ticket] = FairQueue(pace.weights, self._lead)
+        self._call_at = call_at
+        self._queue: FairQueue[Ticket] = FairQueue(pace.weights, self._queue_lead)
+        self._again: FairQueue[Ticket] = FairQueue(pace.weights, self._queue_lead)
         self._requests = MinuteBudget(pace.requests) if pace.requests else None
         self._tokens = MinuteBudget(pace.tokens) if pace.tokens else None
         self._retries = RetryBudget(burst=max(10.0, pace.concurrency))
         self._per_byte = TOKENS_PER_BYTE
-        self._hold = -inf  # no request starts before this time, as the backend asked
-        self._next_look = inf
+        self._paused_until = -inf  # no request starts before this time, because the backend asked to wait
+        self._next_check = inf
         self.concurrency: Concurrency = Concurrency(pace.concurrency)
-        self.breaker: Breaker = Breaker(pace.failures, pace.cooldown, least)
+        self.breaker: Breaker = Breaker(pace.failures, pace.cooldown, min_span)
         self.in_flight = self.answers = self._first_tries = self._in_doubt = 0
-        self._probed = -inf  # when the last request in doubt started
+        self._probed = -inf  # start of the last request during an uncertain state
 
     @property
     def waiting(self) -> int:
-        """The number of queued requests."""
+        """Number of queued requests, including retries."""
         return self._again.size + self._queue.size
 
     def condition(self) -> Condition:
-        """Return the state of the backend."""
+        """Return the current state of the backend, for the choice of a pool's member and for stats."""
         now, breaker = self._now(), self.breaker
         wait = breaker.wait(now)
         return Condition(
             self.in_flight,
             self.waiting,
             int(self.concurrency.limit),
-            0.0 if wait is None else max(wait, PROBE),  # while a probe runs, the end is unknown
+            0.0 if wait is None else max(wait, PROBE),
             None if breaker.failed_at is None else now - breaker.failed_at,
         )
 
     async def enter(self, ticket: Ticket) -> None:
-        """Wait for a place.
+        """Wait until the request may start.
 
         Raises:
             CircuitOpen: The breaker is open.
@@ -168,24 +181,24 @@ class Admission:
         if ticket.is_first:
             self._first_tries += 1
         if self.breaker.until is not None:
-            self._probe(ticket)
-        elif not self._must_wait(ticket) and self._fits(ticket):
-            self._begin(ticket)
-        elif self._queue_of(ticket).size >= self._most_waiting(ticket):
+            self._admit_probe(ticket)
+        elif not self._must_wait(ticket) and self._can_start(ticket):
+            self._start(ticket)
+        elif self._queue_of(ticket).size >= self._queue_capacity(ticket):
             raise Overloaded(
-                f"{self._queue_of(ticket).size} requests wait for backend {self._name!r}, and its limits.waiting is "
-                f"{self._pace.waiting}; ask later or less at a time, raise limits.waiting or limits.concurrency, or "
-                "add a backend to a pool"
+                f"The queue of backend {self._name!r} is full: {self._queue_of(ticket).size} requests wait, and "
+                f"limits.waiting is {self._pace.waiting}; ask later or less at a time, raise limits.waiting or "
+                "limits.concurrency, or add a backend to a pool"
             )
         else:
-            await self._wait(ticket)
+            await self._wait_in_queue(ticket)
 
     def leave(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Release the place and record how the try ended. `usage` is None if it was stopped."""
+        """Release the place of a request, and record how its try ended. `usage` is None if the try was stopped."""
         self.in_flight -= 1
         self._in_doubt -= ticket.is_in_doubt
         if self._tokens is not None and usage is not None:
-            self._settle(self._tokens, ticket, failure, usage)
+            self._settle_tokens(self._tokens, ticket, failure, usage)
         if usage is None:
             if ticket.probes:
                 self.breaker.cancel_probe()
@@ -197,76 +210,88 @@ class Admission:
         else:
             self._record_failure(ticket, failure)
         if self.waiting:
-            self._serve()
+            self._start_queued()
 
     def record_answer_start(self, ticket: Ticket) -> None:
-        """Record that the answer to a probe has started: the breaker closes before the answer has ended."""
+        """Record that the answer to a request has started. After a probe, the breaker closes now, before the end of the
+        answer.
+        """
         if ticket.probes:
             ticket.probes = False
             if self.breaker.probing and self.breaker.record_answer():
-                self._restart()
-                self.concurrency.record_answer()  # admits one request in addition to the probe
+                self._restart_concurrency()
+                self.concurrency.record_answer()  # allows one request in addition to the probe
         elif ticket.is_in_doubt:
             ticket.is_in_doubt = False
             self._in_doubt -= 1
             if self.breaker.is_in_doubt:
                 self.breaker.record_answer()
-                self._serve()
+                self._start_queued()
 
     def may_retry(self, failure: Failure) -> bool:
-        """Return True if a retry is granted. After rate limits it always is: such retries wait for a place and add no
-        load."""
+        """Return True if a request may be retried after `failure`.
+
+        After a rate limit, a retry is always allowed unless the breaker is open, because the retry waits for a place
+        and adds no load.
+        """
         if self.breaker.until is not None:
             return False
         return failure.kind == "rate_limit" or self._retries.take(self._first_tries, self._now())
 
-    def gave_up(self) -> None:
-        """Record that a round failed for good: pools avoid this backend for a while."""
+    def record_give_up(self) -> None:
+        """Record that a round failed for good. Pools avoid this backend for a while."""
         self.breaker.failed_at = self._now()
 
-    def hold(self, seconds: float) -> None:
-        """Admit no request for so many seconds, as the backend asks. A longer wait than `patience` is ignored."""
+    def pause(self, seconds: float) -> None:
+        """Start no request for this number of seconds, as the backend asks. A wait longer than `Pace.patience` is
+        ignored.
+        """
         if seconds <= self._pace.patience:
-            self._hold = max(self._hold, self._now() + seconds)
+            self._paused_until = max(self._paused_until, self._now() + seconds)
 
-    def _probe(self, ticket: Ticket) -> None:
-        """Admit one request through a half-open breaker, whatever else is in flight."""
+    def _admit_probe(self, ticket: Ticket) -> None:
+        """Start one request through a half-open breaker, regardless of the limits. Raise `CircuitOpen` if the breaker
+        is open.
+        """
         if (wait := self.breaker.wait(self._now())) is not None:
-            raise self._open(wait)
+            raise self._circuit_open_error(wait)
         ticket.probes = self.breaker.probe()
-        self._begin(ticket)
+        self._start(ticket)
 
     def _queue_of(self, ticket: Ticket) -> FairQueue[Ticket]:
+        """Return the queue for a request: retries have a separate one."""
         return self._queue if ticket.is_first else self._again
 
     def _must_wait(self, ticket: Ticket) -> bool:
-        """Return True if other requests go first."""
+        """Return True if queued requests go before this request."""
         return bool(self._again.size or (ticket.is_first and self._queue.size))
 
-    def _most_waiting(self, ticket: Ticket) -> int:
-        """Return the capacity of a ticket's queue. Retries were accepted before, so they get additional slots."""
+    def _queue_capacity(self, ticket: Ticket) -> int:
+        """Return the capacity of the request's queue. Retries were accepted before, so their queue has additional
+        slots.
+        """
         most = self._pace.waiting
         return most if ticket.is_first else most + self._pace.concurrency
 
-    def _open(self, wait: float) -> CircuitOpen:
-        now = f"is not asked for {wait:.0f} s more" if wait else "is just being tried with one request"
+    def _circuit_open_error(self, wait: float) -> CircuitOpen:
+        now = f"accepts no requests for {wait:.0f} s" if wait else "is being tested with one request"
         return CircuitOpen(
-            f"Backend {self._name!r} {now}: {self.breaker.in_a_row} requests to it "
-            "failed in a row, or it asked to wait; ask later, or add another backend to a pool",
+            f"Backend {self._name!r} {now}, because {self.breaker.in_a_row} requests in a row failed or the "
+            "backend asked to wait; ask later, or add another backend to a pool",
             retry_after=wait,
         )
 
-    def _fits(self, ticket: Ticket) -> bool:
-        """Return True if a request may start now. If only time must pass, schedule another check."""
+    def _can_start(self, ticket: Ticket) -> bool:
+        """Return True if a request may start now. If only time must pass before it may, schedule another check."""
         if self.in_flight > self.concurrency.limit - 1:
             return False
         is_in_doubt = self.breaker.is_in_doubt
-        if self._hold == -inf and self._requests is None and self._tokens is None and not is_in_doubt:
+        if self._paused_until == -inf and self._requests is None and self._tokens is None and not is_in_doubt:
             return True
         now = self._now()
-        wait = self._hold - now
+        wait = self._paused_until - now
         if wait <= 0:
-            self._hold = -inf
+            self._paused_until = -inf
         if is_in_doubt:
             pause = NEXT_PROBE if self._in_doubt else NEXT_FIRST if ticket.is_first else 0.0
             wait = max(wait, self._probed + pause - now)
@@ -276,12 +301,13 @@ class Admission:
             wait = max(wait, self._tokens.wait(ticket.size * self._per_byte, now))
         if wait <= 0:
             return True
-        if now + wait < self._next_look:
-            self._next_look = now + wait
-            self._later(now + wait, self._look)
+        if now + wait < self._next_check:
+            self._next_check = now + wait
+            self._call_at(now + wait, self._on_next_check)
         return False
 
-    def _begin(self, ticket: Ticket) -> None:
+    def _start(self, ticket: Ticket) -> None:
+        """Count a request as in flight, and reserve its share of the limits per minute."""
         ticket.is_in, ticket.wave, ticket.breaker_wave = True, self.concurrency.wave, self.breaker.wave
         self.in_flight += 1
         if self.breaker.is_in_doubt:
@@ -294,44 +320,48 @@ class Admission:
             ticket.tokens = ticket.size * self._per_byte
             ticket.second = self._tokens.reserve(ticket.tokens, self._now())
 
-    async def _wait(self, ticket: Ticket) -> None:
+    async def _wait_in_queue(self, ticket: Ticket) -> None:
         ticket.waiter = event_loop().waiter()
         queue = self._queue_of(ticket)
         queue.put(ticket.tenant, ticket.session, ticket)
         try:
             await ticket.waiter
-        except BaseException:  # stopped, before or just after its turn came
+        except BaseException:  # the request was stopped, before or just after it was started
             if ticket.is_in:
                 self.leave(ticket, None, None)
             else:
                 queue.remove(ticket.tenant, ticket.session, ticket)
-                self._serve()  # the others may have waited for this request
+                self._start_queued()  # other requests may have waited for this request
             raise
-        if not ticket.is_in:
-            raise self._open(self.breaker.wait(self._now()) or 0.0)
+        if not ticket.is_in:  # woken because the breaker has opened
+            raise self._circuit_open_error(self.breaker.wait(self._now()) or 0.0)
 
-    def _look(self) -> None:
-        self._next_look = inf
-        self._serve()
+    def _on_next_check(self) -> None:
+        self._next_check = inf
+        self._start_queued()
 
-    def _serve(self) -> None:
-        """Admit queued requests, in order, while there is room."""
+    def _start_queued(self) -> None:
+        """Start queued requests in order while the limits allow it."""
         while self.waiting:
             queue = self._again if self._again.size else self._queue
-            if not self._fits(ticket := queue.first()):
+            if not self._can_start(ticket := queue.first()):
                 break
-            queue.take(self._cost(ticket))
-            self._begin(ticket)
+            queue.take(self._queue_cost(ticket))
+            self._start(ticket)
             wake(ticket.waiter)
 
-    def _cost(self, ticket: Ticket) -> float:
-        """Return the cost of a request to its session: one, or its tokens if tokens are limited."""
+    def _queue_cost(self, ticket: Ticket) -> float:
+        """Return the cost of a request in the fair queue: its expected tokens if tokens are limited, else 1."""
         return max(1.0, ticket.size * self._per_byte) if self._tokens is not None else 1.0
 
-    def _lead(self, ticket: Ticket) -> float:
-        return LEAD * self._cost(ticket) if ticket.continues else 0.0
+    def _queue_lead(self, ticket: Ticket) -> float:
+        """Return the cost by which a request that continues a turn precedes its tenant's other requests."""
+        return LEAD * self._queue_cost(ticket) if ticket.continues else 0.0
 
-    def _settle(self, budget: MinuteBudget, ticket: Ticket, failure: Failure | None, usage: Usage) -> None:
+    def _settle_tokens(
+        self, budget: MinuteBudget, ticket: Ticket, failure: Failure | None, usage: Usage
+    ) -> None:
+        """Correct the reserved tokens by the actual usage, and learn the ratio of tokens to bytes."""
         used = usage.input_tokens + usage.output_tokens
         if used and ticket.size:
             self._per_byte += LEARNING * (used / ticket.size - self._per_byte)
@@ -343,44 +373,44 @@ class Admission:
         if (
             breaker.in_a_row or breaker.failed_at is not None or breaker.until is not None
         ) and breaker.record_answer():
-            self._restart()
+            self._restart_concurrency()
         elif self.concurrency.limit < self._pace.concurrency:
             self.concurrency.record_answer()
 
-    def _restart(self) -> None:
-        """Restart with a concurrency of one after the breaker has closed."""
+    def _restart_concurrency(self) -> None:
+        """Start again with a concurrency of one, after the breaker has closed."""
         self.concurrency.restart()
         logger.circuit_closed(self._name)
 
     def _record_failure(self, ticket: Ticket, failure: Failure) -> None:
         """Update the limits after a failed try, and log if the breaker opens."""
         was_open = self.breaker.until is not None
-        self._learn(ticket, failure)
+        self._adjust_limits(ticket, failure)
         if not was_open and (until := self.breaker.until) is not None:
             logger.circuit_opened(self._name, until - self._now(), self.breaker.in_a_row)
 
-    def _learn(self, ticket: Ticket, failure: Failure) -> None:
-        """Update the limits after a failed try. Any error other than an outage shows that the backend is up."""
+    def _adjust_limits(self, ticket: Ticket, failure: Failure) -> None:
+        """Adjust the limits after a failed try. Any error other than an outage shows that the backend is running."""
         asked = failure.retry_after
         if failure.kind == "rate_limit":
             self.concurrency.record_rate_limit(ticket.wave)
             self.concurrency.record_crowding(self.in_flight)
             if asked is not None:
-                self.hold(asked)
+                self.pause(asked)
         if failure.kind == "transient":
             if (self.breaker.until is None or ticket.probes) and self.breaker.record_failure(
                 self._now(), ticket.breaker_wave
             ):
-                self._turn_away()
+                self._reject_queued()
         elif failure.kind == "rate_limit" and (ticket.probes or (asked or 0) > self._pace.patience):
             self.breaker.open(self._now(), min(asked or inf, self._pace.cooldown))
-            self._turn_away()
+            self._reject_queued()
         elif failure.status is not None:
             self.breaker.record_answer()
         elif ticket.probes:
             self.breaker.cancel_probe()
 
-    def _turn_away(self) -> None:
+    def _reject_queued(self) -> None:
         """Reject all queued requests, because the breaker has opened."""
         for ticket in (*self._again.clear(), *self._queue.clear()):
             wake(ticket.waiter)

@@ -1,9 +1,11 @@
 """Suggest a fix for a failed ask, for errors and for the command line.
 
 In:  the result of an ask, and the configuration.
-Out: one line of advice, empty if there is none; the line for people; the error for programs.
+Out: the suggestion in one line, or an empty string; a message with the suggestion; an error with both.
 
-- a rejected key: the variable that holds it
+The suggestion depends on the failure:
+
+- a rejected key: the variable that contains the key
 - an unknown model: the nearest known name
 - a rejected parameter: its name, and whether another value may work
 - a wrong base URL: the URL of the request, and the probable correction
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
     from actors.config import Config
 
-_NO_SUCH_PLACE = (404, 405, 501)
-_ELSEWHERE = range(300, 400)
+_NOT_FOUND = (404, 405, 501)
+_REDIRECTS = range(300, 400)
 _UNREADABLE = ("without its end marker", "not JSON", "no message")
 _BAD_KEY = re.compile(r"api[ _-]?key|authenticat|unauthori[sz]ed|invalid token", re.IGNORECASE)
 _NO_MODEL = re.compile(
@@ -34,22 +36,22 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 _BOUNDS = ("limit", "time")
-"""Kinds of causes that are limits, not failures: the ask has used its rounds, tokens or time."""
+"""Kinds of causes that are limits, not failures: the ask has used up its rounds, tokens or time."""
 _FOR_LATER = frozenset(("overloaded", "circuit_open", "time"))
-"""Kinds of our own failures that pass by themselves."""
+"""Kinds of failures in this process that end by themselves, so that the ask can be retried later."""
 _UNUSABLE = frozenset(("transcript", "media", "overflow"))
-"""Kinds of failures that concern the conversation. All automatic remedies have been tried."""
+"""Kinds of failures caused by the conversation. All automatic fixes have already been tried."""
 _NAMES = {"thinking": "thinking (reasoning)", "cache_life": "cache"}
-"""Settings whose names in the configuration differ."""
+"""Names in the configuration, for settings with a different internal name."""
 _NO_SETTINGS = frozenset(("stream_options", "include"))
-"""Parameters without a setting."""
+"""Request parameters that no setting controls."""
 
 
 def ask_failed_error(result: AskResult, config: "Config") -> AskFailed:
-    """Return the error for a failed ask."""
+    """Return the error to raise for a failed ask, with a suggested fix."""
     cause = _cause(result)
     return AskFailed(
-        no_answer(result, config),
+        no_answer_message(result, config),
         result,
         kind=cause.kind if cause else "",
         status=cause.status if cause else None,
@@ -58,32 +60,32 @@ def ask_failed_error(result: AskResult, config: "Config") -> AskFailed:
     )
 
 
-def no_answer(result: AskResult, config: "Config") -> str:
-    """Return one line on why an ask has no answer, with advice."""
+def no_answer_message(result: AskResult, config: "Config") -> str:
+    """Return a message in one line that says why an ask has no answer, with a suggested fix."""
     cause, found = _cause(result), advice(result, config)
     if cause is not None and cause.kind in _BOUNDS:
-        failed = _sent_again(result)
+        failed = _pending_retry(result)
         before = f"; its request had failed: {failed.error}{found and f'; {found}'}" if failed else ""
         return f"stopped: {result.error}{before}"
     return f"{result.binding} gave no answer: {result.error}{found and f'; {found}'}"
 
 
 def advice(result: AskResult, config: "Config") -> str:
-    """Return advice for a failed ask, in one line without credentials; empty if there is none."""
-    attempt = _sent_again(result) or (result.attempts[-1] if result.attempts else None)
+    """Return a suggested fix for a failed ask, in one line without credentials; empty if there is none."""
+    attempt = _pending_retry(result) or (result.attempts[-1] if result.attempts else None)
     if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
         return ""
-    known = (_of_key, _of_model, _of_parameter, _of_address)
+    known = (_key_advice, _model_advice, _parameter_advice, _address_advice)
     found = next((found for find in known if (found := find(attempt, attempt.cause, config))), "")
-    return found or _of_conversation(result, attempt.cause)
+    return found or _conversation_advice(result, attempt.cause)
 
 
 def _cause(result: AskResult) -> Cause | None:
     return result.attempts[-1].cause if result.attempts else None
 
 
-def _sent_again(result: AskResult) -> Attempt | None:
-    """Return the failed request whose retry was pending when the ask timed out."""
+def _pending_retry(result: AskResult) -> Attempt | None:
+    """Return the failed request that was waiting for its retry when the ask timed out, or None."""
     cause = _cause(result)
     if cause is None or cause.kind != "time" or result.finish_reason is not None or len(result.attempts) < 2:
         return None
@@ -95,8 +97,8 @@ def _can_retry(kind: str) -> bool:
     return kind in _FOR_LATER or any(kind == each and act == "retry" for each, act in ACTIONS.items())
 
 
-def _of_key(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Name what holds the key that was refused."""
+def _key_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
+    """Suggest checking the key if the provider rejected it, with the place where the key is configured."""
     if cause.status == 403:
         return f"may {config.credential_source(attempt.binding)} use {attempt.binding.model}?"
     if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.error)):
@@ -104,8 +106,8 @@ def _of_key(attempt: Attempt, cause: Cause, config: "Config") -> str:
     return f"does {attempt.binding.backend} accept {config.credential_source(attempt.binding)}?"
 
 
-def _of_model(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Name the nearest model if the provider does not know the model."""
+def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
+    """Suggest the nearest known model name if the provider does not know the model."""
     model, why = attempt.binding.model, attempt.error
     is_named = bool(model) and re.search(rf"(?<![\w-]){re.escape(model)}(?![\w-])", why) is not None
     says_so = _NO_MODEL.search(why) is not None
@@ -132,48 +134,50 @@ def _near_model(binding: Binding, config: "Config") -> str | None:
 
 
 def _makers(binding: Binding, config: "Config") -> tuple[str, ...]:
+    """Return the makers whose models the binding's dialect serves."""
     try:
         return config.dialect(binding.dialect).makers
-    except ConfigError:  # a dialect that was removed from the file
+    except ConfigError:  # the dialect was removed from the configuration file
         return ()
 
 
-def _of_parameter(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Name the rejected parameter, if it can be set."""
+def _parameter_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
+    """Suggest omitting or changing a parameter that the provider rejected, if the parameter has a setting."""
     if cause.status not in (400, 422) or cause.kind not in ("parameter", "transcript", "config"):
         return ""
     from actors.adapters.refused_parameters import refused_parameter
 
     found = refused_parameter(attempt.error, "")
     names = [name for name in found.settings if name not in _NO_SETTINGS] if found else []
-    if (
-        found is None or not names or (names == ["thinking"] and cause.kind == "transcript")
-    ):  # the blocks are more likely the cause
+    # thinking blocks are a more likely cause of a rejected transcript than the thinking setting
+    if found is None or not names or (names == ["thinking"] and cause.kind == "transcript"):
         return ""
     said = " and ".join(_NAMES.get(name, name) for name in names)
     return f"give {said} another value, or leave it out" if found.is_value else f"leave {said} out"
 
 
-def _of_address(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Name the URL of the request and a likely fix, if the failure concerns the address."""
+def _address_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
+    """Suggest another base URL if the failure concerns the address, with the URL of the request."""
     try:
         url = request_url(attempt.binding, config)
-    except ConfigError:  # a dialect that was removed from the file
+    except ConfigError:  # the dialect was removed from the configuration file
         return ""
-    fix = _fix(attempt, cause, url)
+    fix = _address_fix(attempt, cause, url)
     return fix if not fix or url in attempt.error else f"tried POST {url}; {fix}"
 
 
-def _of_conversation(result: AskResult, cause: Cause) -> str:
-    """Name the turn to rewind to if the conversation is rejected: the next request would contain it too."""
+def _conversation_advice(result: AskResult, cause: Cause) -> str:
+    """Suggest the turn to rewind to if the provider rejects the conversation, because later requests would contain it
+    too.
+    """
     before = result.turn_before
     if cause.kind not in _UNUSABLE or before is None:
         return ""
-    return f"session.rewind(to={before}) takes back what was said since turn {before}"
+    return f"session.rewind(to={before}) removes the messages since turn {before}"
 
 
 def request_url(binding: Binding, config: "Config") -> str:
-    """Return the URL of a binding's requests."""
+    """Return the complete URL to which a binding's requests are sent."""
     from actors.adapters.adapter import adapter
     from actors.adapters.request import Settings
     from actors.core.data.segments import Segments
@@ -182,11 +186,12 @@ def request_url(binding: Binding, config: "Config") -> str:
     return binding.endpoint.rstrip("/") + request.path
 
 
-def _fix(attempt: Attempt, cause: Cause, url: str) -> str:
+def _address_fix(attempt: Attempt, cause: Cause, url: str) -> str:
+    """Return the probable correction of a base URL, or an empty string if the failure does not concern the address."""
     binding, why, status = attempt.binding, attempt.error, cause.status
-    if status in _NO_SUCH_PLACE or (status is None and any(sign in why for sign in _UNREADABLE)):
-        return _other_path(binding, url)
-    if status in _ELSEWHERE:
+    if status in _NOT_FOUND or (status is None and any(sign in why for sign in _UNREADABLE)):
+        return _path_fix(binding, url)
+    if status in _REDIRECTS:
         return "it redirects, and a redirect is not followed: give the address it redirects to"
     if status is not None:
         return ""
@@ -198,8 +203,8 @@ def _fix(attempt: Attempt, cause: Cause, url: str) -> str:
     return f"is the server running at {host}?" if "connect" in why.lower() else ""
 
 
-def _other_path(binding: Binding, url: str) -> str:
-    """Return a suggestion for the base URL."""
+def _path_fix(binding: Binding, url: str) -> str:
+    """Suggest another path for the base URL."""
     base, path = binding.endpoint.rstrip("/"), _split_url(url).path
     request = path.removeprefix(_split_url(base).path)
     if base.endswith(request):

@@ -10,7 +10,12 @@ from actors.core.values.stream import Cut, LeftOut, Usage
 
 
 class FailedTry(Struct, frozen=True):
-    """A failed try that was retried: the failure, and the seconds of waiting before the try."""
+    """A failed try that was followed by a retry.
+
+    Args:
+        failure: The failure.
+        wait: Seconds of waiting before this try.
+    """
 
     failure: Failure
     wait: float
@@ -22,9 +27,10 @@ class Answer(Struct, frozen=True):
     Args:
         finish: The provider's finish reason.
         calls: Number of canonical call ids used.
-        cut: Why the answer is incomplete.
-        left_out: Content of the answer that the message lacks.
-        tried: The earlier tries; `wait` is the seconds before the last one.
+        cut: The reason why the answer is incomplete, or None.
+        left_out: Content of the answer that is missing from the message.
+        tried: The earlier tries, which failed.
+        wait: Seconds of waiting before the last try.
     """
 
     message: Message
@@ -38,14 +44,13 @@ class Answer(Struct, frozen=True):
 
 
 class UnfinishedAnswer(Struct, frozen=True):
-    """The round ended without the model's complete message.
+    """The result of a round without the model's complete message.
 
     Args:
-        message: The partial message, if any.
-        calls: Number of canonical call ids used, including dropped calls.
-        left_out: Content of the partial answer that the message lacks.
-
-    tried, wait: As in `Answer`.
+        message: The partial message, or None.
+        calls: Number of canonical call ids used, including those of dropped calls.
+        left_out: Content of the partial answer that is missing from the message.
+        tried, wait: As in `Answer`.
     """
 
     message: Message | None
@@ -57,15 +62,15 @@ class UnfinishedAnswer(Struct, frozen=True):
 
 
 class AbortedAnswer(UnfinishedAnswer, frozen=True):
-    """The round was stopped on request."""
+    """The result of a round that was stopped on request."""
 
 
 class BrokenAnswer(UnfinishedAnswer, frozen=True, kw_only=True):
-    """The round failed for good.
+    """The result of a round that failed for good.
 
     Args:
         failure: The classified failure.
-        visible: Whether any part of an answer was visible.
+        visible: Whether any part of the answer was visible to the user.
     """
 
     failure: Failure

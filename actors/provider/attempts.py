@@ -1,6 +1,6 @@
 """Define the rules of one try of a request: headers, timeouts, silence, retries, and the redaction of failures.
 
-A round (`actors.provider.rounds`) applies them. Randomness and time are arguments.
+A round (`actors.provider.rounds`) applies these rules. Randomness and time are arguments.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,43 +28,43 @@ from actors.provider.credentials import Headers
 from actors.transport import Timeouts
 
 
-def timeouts_of(usual: Timeouts, asked: Asked | None) -> Timeouts:
-    """Return the timeouts of a request: those of its ask, else those of the endpoint."""
+def timeouts_of(defaults: Timeouts, asked: Asked | None) -> Timeouts:
+    """Return the timeouts of a request: `defaults`, overridden by those of its ask."""
     if asked is None or (asked.first_byte_timeout is None and asked.idle_timeout is None):
-        return usual
-    first_byte, idle = asked.first_byte_timeout or usual.first_byte, asked.idle_timeout or usual.idle
-    return replace(usual, first_byte=first_byte, idle=idle)
+        return defaults
+    first_byte, idle = asked.first_byte_timeout or defaults.first_byte, asked.idle_timeout or defaults.idle
+    return replace(defaults, first_byte=first_byte, idle=idle)
 
 
-def merged_headers(usual: Headers, given: Headers) -> Headers:
-    """Return the usual headers, replaced and extended by the given ones."""
-    if not given:
-        return usual
-    names = {name for name, _ in given}
-    return (*(header for header in usual if header[0].lower() not in names), *given)
+def merged_headers(defaults: Headers, overrides: Headers) -> Headers:
+    """Return the default headers, replaced and extended by the overrides. Names are compared in lower case."""
+    if not overrides:
+        return defaults
+    names = {name for name, _ in overrides}
+    return (*(header for header in defaults if header[0].lower() not in names), *overrides)
 
 
-SECRET = 6
-"""Fewest characters of a value that is redacted."""
+MIN_SECRET = 6
+"""Minimum length of a value that is redacted."""
 
 
 def without_secrets(failure: Failure, headers: Headers) -> Failure:
-    """Return a failure whose message contains no values of the sent headers."""
+    """Return a copy of `failure` whose message does not contain the values of `headers`."""
     message = failure.message
     for _, value in headers:
         for secret in (value, value.removeprefix("Bearer ")):
-            if len(secret) >= SECRET:
+            if len(secret) >= MIN_SECRET:
                 message = message.replace(secret, "[removed]")
     return failure if message == failure.message else replace(failure, message=message)
 
 
-class Silence:
-    """Cancels the scope in which a stream is read when the stream has been silent for too long.
+class SilenceTimeout:
+    """A timeout for a stream: it cancels the scope in which the stream is read if no content arrives for too long.
 
     Args:
-        scope: The scope; its own deadline remains in force.
-        now: The loop's clock.
-        timeout: Seconds; None allows any silence.
+        scope: The scope. Its own deadline remains in force.
+        now: Returns the time of the loop's clock, in seconds.
+        timeout: Seconds; None for no limit.
     """
 
     def __init__(self, scope: Scope, now: Callable[[], float], timeout: float | None) -> None:
@@ -73,18 +73,18 @@ class Silence:
         self._restart()
 
     @property
-    def why(self) -> str | None:
-        """The error message if silence has ended the scope."""
+    def error_message(self) -> str | None:
+        """The error message if silence has cancelled the scope, else None."""
         if self._timeout is None or self._scope.deadline >= self._until:
             return None
-        return f"The stream went on without saying anything for {self._timeout:g} s."
+        return f"The stream sent no content for {self._timeout:g} s."
 
-    def hear(self, events: Iterable[StreamEvent]) -> None:
-        """Restart the timeout if an event has content."""
-        if self._timeout is not None and any(map(_says_something, events)):
+    def record_events(self, events: Iterable[StreamEvent]) -> None:
+        """Restart the timeout if one of the events has content."""
+        if self._timeout is not None and any(map(_has_content, events)):
             self._restart()
 
-    def allow(self) -> None:
+    def disable(self) -> None:
         """Disable the timeout, because the response is not a stream."""
         self._timeout, self._scope.deadline = None, self._until
 
@@ -93,7 +93,8 @@ class Silence:
             self._scope.deadline = min(self._until, self._now() + self._timeout)
 
 
-def _says_something(event: StreamEvent) -> bool:
+def _has_content(event: StreamEvent) -> bool:
+    """Return True if the event shows that the model is producing output."""
     match event:
         case TextDelta(text=text) | ThinkingDelta(text=text) | ArgumentsDelta(text=text):
             return bool(text)
@@ -105,23 +106,22 @@ def _says_something(event: StreamEvent) -> bool:
             assert_never(event)
 
 
-MOST = 10.0
-"""Longest period in seconds in which a failing backend is tried before the breaker opens."""
-SLACK = 1.5
-"""Ratio of that period to the waits of one request: other requests start later, and each try takes time."""
+MAX_SPAN = 10.0
+"""Maximum seconds for which a failing backend is tried before the breaker opens."""
+SPAN_RATIO = 1.5
+"""Ratio of that period to the waits of one request. It is above 1 because other requests start later, and each try
+takes time."""
 
 
 class Retries(Struct, frozen=True):
-    """The retry policy of a request, in force while no part of its answer was visible.
+    """The retry policy of a request. It applies until a part of the answer is visible.
 
     Args:
-        attempts: Tries in total. Up to `extra_attempts` rate limit errors do not count if the backend answered other
-            requests.
-
-    base, ceiling: Seconds of the first and of the longest wait; doubling in between, with jitter.
-
-    budget: Longest wait in seconds that a provider may request. Beyond it, the request fails, since another backend
-    may serve it sooner.
+        attempts: Maximum number of tries. Up to `extra_attempts` rate limit errors do not count if the backend answered
+            other requests.
+        base, ceiling: Seconds of the first and of the longest wait. The wait doubles in between, with jitter.
+        budget: Longest wait in seconds that a provider may request. After a longer one, the request fails, since
+            another backend may answer sooner.
     """
 
     attempts: int = 3
@@ -130,36 +130,39 @@ class Retries(Struct, frozen=True):
     budget: float = 20.0
 
     def wait(self, attempt: int, asked: float | None, random: Random) -> float | None:
-        """Return the seconds to wait after failed attempt number `attempt`, or None to give up."""
+        """Return the seconds to wait after failed try number `attempt`, or None to give up.
+
+        `asked` is the wait in seconds that the provider requested, or None.
+        """
         if attempt >= self.attempts or (asked is not None and asked > self.budget):
             return None
         if asked is not None:
             return asked + random.uniform(0, self.base)
-        return self._longest(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
+        return self._longest_wait(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
 
     def mention_wait(self, failure: Failure) -> Failure:
-        """Return a failure whose message mentions the requested wait, if that exceeds the budget."""
+        """Return the failure with the requested wait added to its message, if that wait exceeds the budget."""
         wait = failure.retry_after
         if wait is None or wait <= self.budget:
             return failure
-        return replace(failure, message=f"{failure.message} (it asks to wait {_in_words(wait)})")
+        return replace(failure, message=f"{failure.message} (it asks to wait {_wait_text(wait)})")
 
     @property
     def extra_attempts(self) -> int:
-        """Tries in addition to `attempts` at a backend that answers other requests in the meantime."""
+        """Number of tries in addition to `attempts` at a backend that answers other requests in the meantime."""
         return 4 * (self.attempts - 1)
 
     @property
     def span(self) -> float:
         """Seconds after which the requests that met the first failure have used up their tries."""
-        return min(MOST, SLACK * sum(map(self._longest, range(1, self.attempts))))
+        return min(MAX_SPAN, SPAN_RATIO * sum(map(self._longest_wait, range(1, self.attempts))))
 
-    def _longest(self, attempt: int) -> float:
+    def _longest_wait(self, attempt: int) -> float:
         return min(self.ceiling, self.base * 2.0 ** (attempt - 1))
 
 
-def _in_words(seconds: float) -> str:
-    """Return a wait in words: `45 s`, `12 min`, `5 h 2 min`, `a day or more`."""
+def _wait_text(seconds: float) -> str:
+    """Return a wait as text: `45 s`, `12 min`, `5 h 2 min`, `a day or more`."""
     if seconds >= MAX_WAIT:
         return "a day or more"
     minutes = round(seconds / 60)

@@ -1,6 +1,6 @@
-"""Build requests to one backend: its binding, adapter and settings as a value.
+"""Build requests to one backend: its binding, adapter and settings form one value.
 
-The resolver (`actors.provider.resolver`) makes these values, and sessions use them.
+The resolver (`actors.provider.resolver`) creates these values, and sessions use them.
 """
 
 from collections.abc import Sequence
@@ -43,21 +43,20 @@ class ResolvedBackend(Struct):
     ) -> Request:
         """Return the request for a rendered transcript of a session, with the settings of its ask.
 
-        `omitted`: parameters to leave out because the provider rejected them (`omissions`).
+        `omitted` lists the parameters to omit because the provider rejected them (`omissions`).
         """
         facts = rendered._facts._replace(lane=lane_key(session, self.binding))
         wanted = choice, asked, omitted, NO_FACTS.tools if self.settings.tools else facts.tools
-        if (
-            self._prepared is None or self._prepared[0] != wanted
-        ):  # most requests repeat the previous settings
+        # most requests have the same settings as the previous request, so these are prepared once
+        if self._prepared is None or self._prepared[0] != wanted:
             settings = self.asked_settings(choice, asked)
             if omitted:
                 settings = replace(settings, omitted=tuple([omission.name for omission in omitted]))
             self._prepared = wanted, self.adapter.prepare(settings, facts.tools)
         return self._prepared[1].request(rendered._segments, facts)
 
-    def needs_words(self, asked: Asked | None) -> bool:
-        """Return True if the form of an ask's answer must be described in the prompt; False if it has no form."""
+    def needs_output_instruction(self, asked: Asked | None) -> bool:
+        """Return True if an ask needs structured output that only an instruction in the prompt can request."""
         if asked is None or asked.output is None:
             return False
         settings = self.asked_settings(asked.tool_choice, asked)
@@ -65,10 +64,12 @@ class ResolvedBackend(Struct):
             return True
         return output_means(settings, self.adapter.dialect) == "prompt"
 
-    def forces_in_words(self, asked: Asked | None) -> ToolChoiceSetting | None:
-        """Return the ask's tool choice if the model cannot be forced to call a tool; None if it can, or need not be.
+    def instructed_tool_choice(self, asked: Asked | None) -> ToolChoiceSetting | None:
+        """Return the ask's tool choice if an instruction must express it, because no parameter can force the model to
+        obey.
 
-        An instruction replaces the choice: removing the other tools would break reasoning bound to them.
+        Return None if a parameter can express the choice, or if the ask has none. Removing the other tools instead
+        would break reasoning that is bound to the tool list.
         """
         if asked is None or asked.tool_choice in (None, "auto", "none") or not self.settings.tools:
             return None
@@ -83,7 +84,7 @@ class ResolvedBackend(Struct):
         return self.facts.omissions(self.asked_settings(choice, asked))
 
     def asked_settings(self, choice: ToolChoiceSetting | None, asked: Asked | None) -> Settings:
-        """Return the backend's settings, overridden by those of an ask."""
+        """Return the settings of the backend, overridden by those of an ask."""
         changes = {} if asked is None else asked.of_request
         if choice is not None:
             changes["tool_choice"] = choice

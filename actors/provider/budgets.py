@@ -1,11 +1,12 @@
-"""Share budgets among sessions: of a tenant, of a pool, or of the subagents below a batch of calls.
+"""Share a budget among sessions: the budget of a tenant, of a pool, or of the subagents that a batch of calls started.
 
-A request counts with its actual usage when it has been answered, and with an estimate until then. If the budget has
-no room for it, it waits until an answered request frees some; the oldest request goes first, unless another budget
-blocks it. So the usage exceeds a budget by at most one request, as in a single session, if the estimates are right.
+A request counts with its actual usage once it was answered, and with an estimate until then. If the budget has no room
+for a request, the request waits until an answered one frees some. The oldest waiting request goes first, unless another
+budget blocks it. So the usage exceeds a budget by at most one request, as in a single session, if the estimates are
+right.
 
-A request waits in the line of a single budget without room, so the line of a budget with room is empty. The end of a
-request wakes only the requests that go next: waking thousands each time would take minutes.
+A waiting request is in the line of exactly one budget, which has no room. So the line of a budget with room is empty.
+The end of a request wakes only the requests that go next, because waking thousands each time would take minutes.
 """
 
 from bisect import bisect_left, insort
@@ -28,7 +29,7 @@ _arrived = attrgetter("arrived")
 
 
 class Demand(Struct, frozen=True):
-    """The estimated usage of a request."""
+    """The estimated usage of one request: tokens, and money in the currency of the prices."""
 
     tokens: int = 0
     money: float = 0.0
@@ -38,28 +39,28 @@ class Demand(Struct, frozen=True):
 
 
 class Window:
-    """The consecutive periods of a budget.
+    """The consecutive periods after which a budget restarts.
 
     Args:
         seconds: Length of a period.
         now: A monotonic clock, in seconds.
     """
 
-    __slots__ = ("_from", "_now", "_seconds")
+    __slots__ = ("_now", "_period_start", "_seconds")
 
     def __init__(self, seconds: float, now: Callable[[], float]) -> None:
-        self._seconds, self._now, self._from = seconds, now, now()
+        self._seconds, self._now, self._period_start = seconds, now, now()
 
     @property
     def seconds_left(self) -> float:
         """Seconds until the next period begins."""
-        return self._from + self._seconds - self._now()
+        return self._period_start + self._seconds - self._now()
 
     def roll_over(self) -> bool:
-        """Return True if a new period has begun since the last call, and move to it."""
+        """Return True if a new period has begun since the last call, and start counting its seconds."""
         if (over := -self.seconds_left) < 0:
             return False
-        self._from = self._now() - over % self._seconds
+        self._period_start = self._now() - over % self._seconds
         return True
 
 
@@ -67,12 +68,12 @@ class SharedBudget:
     """A budget that several sessions share.
 
     Args:
-        budget: The limits. Seconds are ignored: the time of subagents is part of their call's.
+        budget: The limits. Its limit in seconds is ignored, because a call's time includes that of its subagents.
         before: The usage so far.
         cost: Returns the cost of usage.
         loop: Creates waiters.
         whose: Description of the budget for messages.
-        window: The periods after which the budget restarts; None without periods.
+        window: The periods after which the budget restarts; None if it never does.
     """
 
     __slots__ = (
@@ -108,34 +109,34 @@ class SharedBudget:
         self.refused: int = 0
         """Requests and asks rejected because the budget was used up."""
         self.line: list[Share] = []
-        """The sessions whose requests wait for this budget, oldest first."""
+        """The shares of the sessions whose requests wait for this budget, oldest first."""
 
     @property
     def remaining(self) -> Budget:
-        """The budget for a session that is opened now. Raises `OverBudget` if the shared budget is used up."""
+        """The unused budget, for a session that is opened now. Raises `OverBudget` if the budget is used up."""
         return remaining_budget(self._budget, self.used, self._cost)
 
     @property
     def used(self) -> Used:
-        """The usage in this period."""
+        """The usage in the current period."""
         if self._window is not None and self._window.roll_over():
             self._used = Used()
         return self._used
 
     @property
     def counts_money(self) -> bool:
-        """True if the budget needs prices."""
+        """True if the budget limits money, which requires prices."""
         return self._budget.money is not None
 
-    def why_over(self) -> str | None:
-        """Return which limit is used up, in one line; None if none is."""
+    def used_up_limit(self) -> str | None:
+        """Return a line that names the used-up limit; None if no limit is used up."""
         why = why_over(self._budget, self.used, self._cost, self.whose)
         if why is None or self._window is None:
             return why
-        return f"{why}; it begins anew in {self._window.seconds_left:.0f} s"
+        return f"{why}; the budget restarts in {self._window.seconds_left:.0f} s"
 
-    def is_roomy(self) -> bool:
-        """Return True if the budget has room in addition to the requests in flight."""
+    def has_room(self) -> bool:
+        """Return True if the budget has room for another request, in addition to those in flight."""
         budget, used, reserved = self._budget, self.used, self._reserved
         return not self._in_flight or (
             (budget.rounds is None or used.rounds + self._in_flight < budget.rounds)
@@ -145,11 +146,11 @@ class SharedBudget:
 
     @property
     def is_open(self) -> bool:
-        """True if no request has to wait: the budget has room, or is used up."""
-        return self.is_roomy() or self.why_over() is not None
+        """True if no request has to wait, because the budget has room or is used up."""
+        return self.has_room() or self.used_up_limit() is not None
 
     def reserve(self, demand: Demand) -> None:
-        """Count a request as in flight."""
+        """Count a request as in flight, with its estimated usage."""
         self._in_flight += 1
         self._reserved = Demand(self._reserved.tokens + demand.tokens, self._reserved.money + demand.money)
 
@@ -158,8 +159,8 @@ class SharedBudget:
         self._in_flight -= 1
         self._reserved = self._reserved - demand if self._in_flight else Demand()
 
-    def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Count the usage of a request; with `is_round`, as a round too."""
+    def record_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
+        """Add the actual usage of a request. With `is_round`, the request also counts as a round."""
         self._used = replace(self.used.plus(binding, usage), rounds=self.used.rounds + is_round)
 
     @property
@@ -181,7 +182,7 @@ class SharedBudget:
 
 
 class Share:
-    """The requests of one session under its shared budgets, one at a time. Leaving its context releases the request."""
+    """The current request of one session under its shared budgets. Leaving this context releases the request."""
 
     __slots__ = ("_budgets", "_demand", "_reserved", "_waiter", "_waits_for", "arrived")
 
@@ -192,7 +193,7 @@ class Share:
         self._waiter: Waiter | None = None
         self._waits_for: SharedBudget | None = None
         self.arrived: int = 0
-        """The number of the waiting request; older requests have lower numbers."""
+        """The number of the waiting request, in order of arrival; 0 if no request waits."""
 
     def __enter__(self) -> Self:
         return self
@@ -202,11 +203,12 @@ class Share:
 
     @property
     def is_empty(self) -> bool:
-        """True if the session shares no budget."""
+        """True if the session has no shared budgets."""
         return not self._budgets
 
     async def admit(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until each budget has room and count the request as in flight; if a budget is used up, return why.
+        """Wait until each budget has room, and count the request as in flight. If a budget is used up, return the
+        reason.
 
         A request that is stopped while it waits is not counted.
         """
@@ -218,68 +220,68 @@ class Share:
             self.release()
             raise
         finally:
-            self._leave()
+            self._leave_line()
             self.arrived, self._waiter = 0, None
         if why is not None or is_stopped():
             self.release()
         return why
 
     async def _wait_for_room(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Return after the request was counted or stopped; return a reason if a budget is used up."""
+        """Wait until the request is counted or stopped. Return the reason if a budget is used up."""
         while not is_stopped():
             for budget in self._budgets:
-                if (why := budget.why_over()) is not None:
+                if (why := budget.used_up_limit()) is not None:
                     budget.refused += 1
                     return why
             if self._reserved is None:
                 self._waiter = None
                 _share_room(self._budgets)  # a new period may have begun
-                self.proceed()
+                self.reserve_or_queue()
             if self._reserved is not None:
                 return None
             self._waiter = self._budgets[0].waiter()
             await self._waiter
         return None
 
-    def proceed(self) -> None:
-        """Count the request and wake it, or queue it in the line of a budget without room."""
-        self._leave()
+    def reserve_or_queue(self) -> None:
+        """Count the request and wake it, or put it into the line of a budget without room."""
+        self._leave_line()
         full = next((each for each in self._budgets if not each.is_open), None)
         if full is not None:
             self.arrived = self.arrived or next(_ARRIVALS)
             self._waits_for = full
             insort(full.line, self, key=_arrived)
             return
-        if all(each.why_over() is None for each in self._budgets):
+        if all(each.used_up_limit() is None for each in self._budgets):
             self._reserved = self._demand
             for budget in self._budgets:
                 budget.reserve(self._demand)
         wake(self._waiter)
 
-    def _leave(self) -> None:
-        """Leave the line in which the request waits, if any. This frees no room for other requests."""
+    def _leave_line(self) -> None:
+        """Remove the waiting request from its line, if any. This frees no room for other requests."""
         if (budget := self._waits_for) is not None:
             self._waits_for = None
             del budget.line[bisect_left(budget.line, self.arrived, key=_arrived)]
 
     @property
     def is_in_flight(self) -> bool:
-        """True if a request is counted as in flight."""
+        """True if the session's request is counted as in flight."""
         return self._reserved is not None
 
-    def look_again(self) -> None:
-        """Wake the waiting request to check whether it was stopped, has room, or will never have room."""
+    def recheck(self) -> None:
+        """Wake the waiting request, which then checks whether it was stopped or a budget has changed."""
         wake(self._waiter)
 
-    def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Count the usage of the request, which is no longer in flight."""
+    def record_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
+        """Add the usage of the request, which is no longer in flight. With `is_round`, it also counts as a round."""
         if is_round or usage != Usage():
             for budget in self._budgets:
-                budget.settle(binding, usage, is_round=is_round)
+                budget.record_usage(binding, usage, is_round=is_round)
         self.release()
 
     def release(self) -> None:
-        """Stop counting this session's request as in flight."""
+        """Stop counting this session's request as in flight, and let waiting requests use its room."""
         if (demand := self._reserved) is not None:
             self._reserved = None
             for budget in self._budgets:
@@ -288,16 +290,16 @@ class Share:
 
 
 def _share_room(budgets: Sequence[SharedBudget]) -> None:
-    """Assign the room of the budgets to their waiting requests, oldest first."""
+    """Give the room of the budgets to their waiting requests, oldest first."""
     while found := [budget for budget in budgets if budget.line and budget.is_open]:
-        min((budget.line[0] for budget in found), key=_arrived).proceed()
+        min((budget.line[0] for budget in found), key=_arrived).reserve_or_queue()
 
 
 class RuntimeBudgets:
     """The budgets of a runtime's tenants and pools. Usage counts from the start of the runtime.
 
     Args:
-        budgets: By `tenants.NAME` and `pools.NAME`.
+        budgets: The limits, by `tenants.NAME` or `pools.NAME`.
         cost: Returns the cost of usage.
         loop: Creates waiters.
         now: A monotonic clock, in seconds.
@@ -311,7 +313,7 @@ class RuntimeBudgets:
         }
 
     def of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
-        """Return the budgets that apply to a session's requests."""
+        """Return the budgets that apply to the requests of a session of this tenant with this target."""
         budgets = self._budgets
         if not budgets:
             return ()
@@ -320,13 +322,14 @@ class RuntimeBudgets:
 
     @property
     def stats(self) -> dict[str, BudgetStats]:
-        """The stats of each budget."""
+        """The limits and the usage of each budget, by its name."""
         return {name: budget.stats for name, budget in self._budgets.items()}
 
 
 def _shared_budget(
     name: str, budget: Budget, cost: Cost, loop: EventLoop, now: Callable[[], float]
 ) -> SharedBudget:
+    """Create the budget of `name`, such as `tenants.acme`."""
     table, _, owner = name.partition(".")
     window = None if budget.per is None else Window(PERIOD_SECONDS[budget.per], now)
     length = "" if budget.per is None else f" per {budget.per}"

@@ -1,9 +1,9 @@
 """Select the member of a pool: collect the state of each member from its provider actor, and apply the pool's policy.
 
-The turn driver uses it. Only a backend's own actor knows its state, so each session profits from the experience of
-all. The `Affinity` belongs to a session: its starting place in a pool, and when it last sent how much to each
-backend, whose prompt cache may still hold it. In a pool that spreads its sessions, each session gets the next place
-at its first ask.
+The turn driver uses this. Only a backend's own actor knows the backend's state, so each session benefits from the
+requests of all sessions. The `Affinity` belongs to one session. It contains the session's starting place in each pool,
+and the time and size of its last request to each backend, whose prompt cache may still contain the prompt. In a pool
+that spreads its sessions, each session gets the next place at its first ask.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from actors.provider.resolver import Resolver
 
 
 class Affinity(Struct):
-    """The affinity of a session to members of pools. It is kept while the session is open, across restarts of its
+    """The preference of a session for members of pools. It lasts while the session is open, across restarts of its
     actors.
 
     Args:
-        places: By pool, the session's place and the number of its first ask there.
-        sent: By backend, the time of the last request and its size in bytes. Only recorded for pools that use it.
+        places: By pool, the session's starting place and the number of its first ask there.
+        sent: By backend, the loop time of the last request and its size in bytes. Only recorded for pools that use it.
     """
 
     places: dict[str, tuple[int, int]] = {}
@@ -33,58 +33,67 @@ class Affinity(Struct):
         return bool(self.places or self.sent)
 
 
-MINDING = frozenset(("sticky", "cheapest"))
+AFFINITY_POLICIES = frozenset(("sticky", "cheapest"))
+"""Policies that consider the last requests of the session."""
 
 
 class MemberSelector:
-    """Selects the members for one ask.
+    """A selector of pool members for the turns of one ask.
 
     Args:
         resolver: The resolver of targets; replaced when the tools change.
         affinity: The affinity of the session.
-        ask: The number of the ask.
+        ask: The number of the ask in its session.
     """
 
     def __init__(self, resolver: Resolver, affinity: Affinity, ask: int) -> None:
         self.resolver = resolver
         self._affinity, self._ask = affinity, ask
 
-    async def first(self, pool: Pool) -> str:
-        """Return the member that serves the ask's first turn."""
+    async def first_member(self, pool: Pool) -> str:
+        """Return the member that answers the ask's first turn."""
         if pool.policy == "manual" or len(pool.members) == 1:
             return pool.members[0]
-        occasion = self._occasion(pool)  # before any wait: places are assigned in the order of the asks
-        return first(pool, await self._members(pool), occasion)
+        # before any wait, so that places are assigned in the order of the asks
+        occasion = self._pool_occasion(pool)
+        return first(pool, await self._member_states(pool), occasion)
 
     async def next_member(self, pool: Pool, tried: Sequence[str], *, visible: bool) -> str | None:
-        """Return the member that takes over after a failed turn, or None."""
+        """Return the member for the next turn after a failed turn, or None. `tried` lists the members used so far.
+
+        `visible` means that a part of the failed answer was visible.
+        """
         if pool.policy == "manual" or len(pool.members) == 1:
             return None
-        return after_failure(pool, await self._members(pool), self._occasion(pool), tried, visible=visible)
+        return after_failure(
+            pool, await self._member_states(pool), self._pool_occasion(pool), tried, visible=visible
+        )
 
-    def _occasion(self, pool: Pool) -> Occasion:
+    def _pool_occasion(self, pool: Pool) -> Occasion:
+        """Return the number of this ask in the pool, and the session's starting place, for the pool's policy."""
         if pool.policy not in SPREADING:
             return Occasion(self._ask)
         places = self._affinity.places
         if pool.name not in places:
-            places[pool.name] = self.resolver.places.take(pool.name), self._ask
+            places[pool.name] = self.resolver.places.next_place(pool.name), self._ask
         place, first_ask = places[pool.name]
         return Occasion(self._ask - first_ask + 1, place)
 
     def record_request(self, pool: Pool, member: str, size: int) -> None:
-        """Record the last request of a turn."""
-        if pool.policy in MINDING:
+        """Record the last request of a turn, for policies that prefer the backend with a warm prompt cache."""
+        if pool.policy in AFFINITY_POLICIES:
             self._affinity.sent[member] = anyio.current_time(), size
 
-    async def _members(self, pool: Pool) -> Mapping[str, Member]:
-        return {name: await self._member(name, pool) for name in pool.members}
+    async def _member_states(self, pool: Pool) -> Mapping[str, Member]:
+        return {name: await self._member_state(name, pool) for name in pool.members}
 
-    async def _member(self, name: str, pool: Pool) -> Member:
+    async def _member_state(self, name: str, pool: Pool) -> Member:
+        """Return the current state of a pool's member; `UNKNOWN` if the member cannot be used."""
         try:
             binding = self.resolver.backend(name).binding
             condition = await self.resolver.provider(name, binding).ask(Inspect())
         except (ConfigError, KernelError):
-            return UNKNOWN  # its error is reported when it is tried
+            return UNKNOWN  # the error is raised when the member is used
         failed = condition.failed is not None and condition.failed < pool.cooldown
         at, size = self._affinity.sent.get(name, (None, 0))
         return Member(

@@ -1,7 +1,7 @@
 """Dump requests that were rejected for their structure, as minimal reproductions, to a hook or a directory.
 
-The runtime uses it. Minimising takes time and file systems may be slow, so a background task does both in a thread,
-one after the other: many rejections at once must not starve the sessions.
+The runtime uses this. Minimising takes time and file systems may be slow, so a background task does both in a thread,
+one dump after the other: many rejections at once must not starve the sessions.
 """
 
 from collections.abc import Callable
@@ -18,19 +18,19 @@ from actors.core.lanes.reproduction import RedactedRequest, reproduce
 from actors.core.transcript.diagnostics import Refusal
 from actors.telemetry import logger
 
-MOST = 256
-"""Most files that one runtime writes; more would add nothing."""
-WAITING = 64
-"""Most queued rejections."""
+MAX_FILES = 256
+"""Maximum number of files that one runtime writes; more files would not help to find a bug."""
+MAX_QUEUED = 64
+"""Maximum number of queued rejections."""
 
 T = TypeVar("T")
 
 OnRefusal: TypeAlias = Callable[[RedactedRequest], object] | str | PathLike[str]
-"""A hook, called in the event loop until it raises; or a directory, which is created if missing."""
+"""A hook, which is called in the event loop until it raises; or a directory, which is created if it is missing."""
 
 
 class Dumps:
-    """Dumps the rejected requests of a runtime.
+    """The destination of a runtime's rejected requests.
 
     Args:
         to: The hook, or the directory.
@@ -42,24 +42,24 @@ class Dumps:
         self._thread = anyio.CapacityLimiter(1)
         self._waiting = 0
 
-    def take(self) -> bool:
-        """Return True if another rejection will be dumped: not if the queue is full, nor after the hook has raised.
+    def try_reserve(self) -> bool:
+        """Reserve a slot in the queue of dumps. Return False if the queue is full, or the hook has raised before.
 
         The runtime counts and logs every rejection in any case.
         """
-        if self._waiting >= WAITING or self._listener.is_off:
+        if self._waiting >= MAX_QUEUED or self._listener.is_disabled:
             return False
         self._waiting += 1
         return True
 
     async def dump(self, refusal: Refusal, dialect: Dialect, number: int) -> None:
-        """Dump a rejection for which `take` returned True. Errors are logged."""
+        """Dump a rejection for which a slot was reserved. `number` is part of the file name. Errors are logged."""
         try:
             if callable(self._to):
                 made = await self._in_thread(partial(reproduce, refusal, dialect))
                 self._listener.call(partial(self._to, made))
-            elif number <= MOST:
-                await self._in_thread(partial(_write, refusal, dialect, self._to, number))
+            elif number <= MAX_FILES:
+                await self._in_thread(partial(_write_reproduction, refusal, dialect, self._to, number))
         except Exception as error:  # for example, a full disk
             logger.actor_crashed("dump of a refusal", error)
         finally:
@@ -69,7 +69,8 @@ class Dumps:
         return await anyio.to_thread.run_sync(work, limiter=self._thread)
 
 
-def _write(refusal: Refusal, dialect: Dialect, to: str | PathLike[str], number: int) -> None:
+def _write_reproduction(refusal: Refusal, dialect: Dialect, to: str | PathLike[str], number: int) -> None:
+    """Write a minimal reproduction as JSON to the directory `to`."""
     from pathlib import Path  # only needed for a directory
 
     folder = Path(to)

@@ -1,8 +1,8 @@
 """Remember which parameters providers rejected, per binding, for the life of a runtime.
 
-The resolver uses it. Unsupported parameters are omitted from every later request to the binding; of a parameter whose
-value was rejected, only that value is omitted. Nothing is inferred for other bindings, not even for another account
-of the same model.
+The resolver uses this. Unsupported parameters are omitted from every later request to the binding. If only a value of a
+parameter was rejected, only that value is omitted. Nothing is inferred for other bindings, not even for another account
+with the same model.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,10 +17,10 @@ from actors.core.policy.learned import models_entry
 from actors.core.stats.stats import LearnedFact
 from actors.core.values.identity import Binding
 
-BINDINGS: Final = 1024
-"""Most bindings that are remembered, least recently used first out."""
-VALUES: Final = 64
-"""Most rejected values that are remembered per binding; the oldest are dropped."""
+MAX_BINDINGS: Final = 1024
+"""Maximum number of bindings. The least recently used binding is dropped first."""
+MAX_VALUES: Final = 64
+"""Maximum number of rejected values per binding. The oldest value is dropped first."""
 
 
 class BindingFacts(Struct):
@@ -35,7 +35,7 @@ class BindingFacts(Struct):
     values: dict[tuple[str, str], str] = {}
 
     def omissions(self, settings: Settings) -> tuple[OmittedParameter, ...]:
-        """Return the parameters that a request with these settings omits."""
+        """Return the parameters that a request with these settings must omit."""
         if not (self.unsupported or self.values):
             return ()
         rejected = dict.fromkeys(
@@ -48,32 +48,34 @@ class BindingFacts(Struct):
         )
 
     def learn(self, omissions: Iterable[OmittedParameter], settings: Settings, why: str) -> None:
-        """Record why a request with these settings was rejected."""
+        """Record that the provider rejected these parameters of a request. `why` is the provider's message."""
         for omission in omissions:
             if not omission.only_value:
                 self.unsupported[omission.name] = why
                 continue
             self.values[omission.name, setting_value(settings, omission.name)] = why
-            if len(self.values) > VALUES:
+            if len(self.values) > MAX_VALUES:
                 del self.values[next(iter(self.values))]
 
 
 class LearnedFacts:
-    """The rejected parameters, by binding. A runtime has one."""
+    """The rejected parameters of a runtime's bindings."""
 
     def __init__(self) -> None:
         self._facts: dict[Binding, BindingFacts] = {}
 
-    def of(self, binding: Binding) -> BindingFacts:
-        """Return the mutable facts about a binding."""
+    def facts_of(self, binding: Binding) -> BindingFacts:
+        """Return the facts about a binding, which may be changed, and mark them as recently used."""
         known = self._facts.pop(binding, None)
         facts = self._facts[binding] = BindingFacts() if known is None else known
-        if len(self._facts) > BINDINGS:
+        if len(self._facts) > MAX_BINDINGS:
             del self._facts[next(iter(self._facts))]
         return facts
 
     def stats(self) -> tuple[LearnedFact, ...]:
-        """Return the unsupported parameters, by binding."""
+        """Return the unsupported parameters of each binding, with the entry of the configuration that would declare
+        them.
+        """
         known: Mapping[Binding, BindingFacts] = self._facts
         return tuple(
             LearnedFact(binding, dict(facts.unsupported), models_entry(binding, facts.unsupported))

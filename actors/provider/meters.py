@@ -1,4 +1,4 @@
-"""Hold the counters of a runtime, from which its stats are read without messages to the actors."""
+"""Keep the counters of a runtime, so that stats can be read without messages to the actors."""
 
 from collections.abc import Callable
 
@@ -18,12 +18,12 @@ class Meters(Struct):
 
     Args:
         tools: Counts of tool calls, by backend.
-        providers: Meters of provider actors with their bindings, including stopped actors.
+        providers: Meters of provider actors with their bindings, including those of stopped actors.
         on_slow: Called after a slow handler was counted.
         slow: Number of slow handlers.
         journal: The meter of the journal.
         asks: Counts of the sessions' asks.
-        calls: Measures of tool calls.
+        calls: Measurements of tool calls.
     """
 
     on_slow: Callable[[str, str, float], object]
@@ -34,8 +34,8 @@ class Meters(Struct):
     asks: AskCounts = field(default_factory=AskCounts)
     calls: ToolMeasures = field(default_factory=ToolMeasures)
 
-    def provider(self, binding: Binding) -> Meter:
-        """Return the meter of a new provider actor."""
+    def add_meter(self, binding: Binding) -> Meter:
+        """Create and return the meter of a new provider actor."""
         meter = Meter()
         self.providers.append((binding, meter))
         return meter
@@ -46,23 +46,25 @@ class Meters(Struct):
         self.on_slow(actor, message, seconds)
 
     @property
-    def work(self) -> tuple[dict[str, int], int, int, int, dict[str, ToolStats]]:
-        """The activity of sessions, in the order of the fields of the stats."""
+    def session_activity(self) -> tuple[dict[str, int], int, int, int, dict[str, ToolStats]]:
+        """The outcomes of asks, the numbers of queued asks, asking sessions and waiting sessions, and the stats of
+        tools.
+        """
         asks, stages = self.asks, self.asks.stages
         outcomes = {str(outcome): count for outcome, count in asks.outcomes.items()}
         queues = asks.queued, stages["asking"], stages["waiting"]
         return outcomes, *queues, self.calls.stats
 
-    def backends(self, cost: Callable[[Binding, Usage], float | None]) -> dict[str, BackendStats]:
-        """Return the stats of each backend in use. `cost` returns the cost of usage; None if a price is unknown."""
+    def backend_stats(self, cost: Callable[[Binding, Usage], float | None]) -> dict[str, BackendStats]:
+        """Return the stats of each backend that was used. `cost` returns the cost of usage, None if unknown."""
         names = dict.fromkeys([*self.tools, *[binding.backend for binding, _ in self.providers]])
-        return {name: self._backend(name, cost) for name in names}
+        return {name: self._backend_stats(name, cost) for name in names}
 
-    def _backend(self, name: str, cost: Callable[[Binding, Usage], float | None]) -> BackendStats:
+    def _backend_stats(self, name: str, cost: Callable[[Binding, Usage], float | None]) -> BackendStats:
         meters = [meter for binding, meter in self.providers if binding.backend == name]
         admitted = [meter.admission for meter in meters if meter.admission is not None]
         return BackendStats(
-            self.tools.get(name, ToolCounts()).plus(ToolCounts()),  # a copy
+            self.tools.get(name, ToolCounts()).plus(ToolCounts()),  # adding zero makes a copy
             sum(meter.counters["requests"] for meter in meters),
             sum(meter.counters["retries"] for meter in meters),
             sum(each.in_flight for each in admitted),
@@ -70,10 +72,12 @@ class Meters(Struct):
             any(each.breaker.until is not None for each in admitted),
             sum(meter.counters["refused_media"] for meter in meters),
             sum(meter.counters["refused_parameter"] for meter in meters),
-            self._models(name, cost),
+            self._model_stats(name, cost),
         )
 
-    def _models(self, backend: str, cost: Callable[[Binding, Usage], float | None]) -> dict[str, ModelStats]:
+    def _model_stats(
+        self, backend: str, cost: Callable[[Binding, Usage], float | None]
+    ) -> dict[str, ModelStats]:
         counts, costs = dict[str, RequestCounts](), dict[str, float | None]()
         for binding, meter in self.providers:
             if binding.backend == backend:

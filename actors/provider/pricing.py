@@ -1,7 +1,7 @@
-"""Find the prices and the context window of a binding.
+"""Look up the prices and the context window of a binding.
 
-The figures of a backend count first, then the prices of models that the user gave, then the list prices of the package
-`genai-prices`, if it is installed.
+The configured values of a backend take precedence, then the configured prices of models, then the list prices of the
+package `genai-prices`, if it is installed.
 """
 
 from collections.abc import Callable
@@ -28,43 +28,43 @@ _SNAPSHOT = "genai_prices.data_snapshot"
 
 
 class Listing(Struct, frozen=True):
-    """The package's data on a model: US dollars per million tokens, and the context window in tokens."""
+    """The data of `genai-prices` on a model: US dollars per million tokens, and the context window in tokens."""
 
     price: Price | None = None
     window: int | None = None
 
 
 UNLISTED = Listing()
-"""The listing of an unknown model, or of any model if the package is not installed."""
+"""The listing of an unknown model, or of any model if `genai-prices` is not installed."""
 
 
 @cache
 def is_installed() -> bool:
-    """Return True if the package is installed, without importing it."""
+    """Return True if `genai-prices` is installed, without importing it."""
     return find_spec("genai_prices") is not None
 
 
 @cache
 def import_list_prices() -> None:
-    """Start importing the package in a thread, once per process. The first lookup waits for the end of the import.
+    """Start to import `genai-prices` in a thread, once per process. The first lookup waits for the end of the import.
 
-    The import takes a quarter of a second of CPU. The package is data: it opens no connection.
+    The import takes a quarter of a second of CPU time. The package contains data and opens no connection.
     """
     if is_installed():
         Thread(target=import_module, args=(_SNAPSHOT,), name="list-prices", daemon=True).start()
 
 
 @lru_cache(maxsize=1024)
-def listing(provider: str, model: str, day: int) -> Listing:
-    """Return the listed prices and context window of a model.
+def find_listing(provider: str, model: str, day: int) -> Listing:
+    """Return the list prices and the context window of a model.
 
-    A price with tiers by request size counts at its first tier. Without cache prices, cached tokens cost as much as
+    If a price has tiers by request size, the first tier is used. Without cache prices, cached tokens cost as much as
     other input.
 
     Args:
-        provider: The provider's id in the package.
+        provider: The provider's id in `genai-prices`.
         model: The provider's name of the model.
-        day: Days since 1970, since prices change.
+        day: Days since 1970, because prices change.
     """
     if not is_installed():
         return UNLISTED
@@ -73,7 +73,7 @@ def listing(provider: str, model: str, day: int) -> Listing:
     except LookupError:
         return UNLISTED
     prices = found.get_prices(datetime.fromtimestamp(day * DAY, UTC))
-    plain, output, read, written = (_dollars(getattr(prices, f"{name}_mtok", None)) for name in _FIGURES)
+    plain, output, read, written = (_list_price(getattr(prices, f"{name}_mtok", None)) for name in _FIGURES)
     window = found.context_window
     if plain is None or output is None:
         return Listing(window=window)
@@ -85,20 +85,20 @@ DAY = 86_400
 _FIGURES = ("input", "output", "cache_read", "cache_write")
 
 
-def _dollars(listed: Any) -> float | None:  # Any: a decimal, or tiers of them
-    """Return a listed price, or the first of its tiers."""
+def _list_price(listed: Any) -> float | None:  # Any: `genai-prices` has decimals and tiers of decimals
+    """Return a list price, or the first of its tiers; None if the list has no price."""
     base = getattr(listed, "base", listed)
     return None if base is None else float(base)
 
 
 class Pricing:
-    """The prices of a runtime's backends.
+    """The prices and context windows of a runtime's backends.
 
     Args:
-        config: The configuration, whose own figures take precedence.
-        prices: The prices of models.
-        windows: Whether `window` returns only configured context windows, or listed ones too.
-        clock: The wall clock, in seconds since 1970. List prices change.
+        config: The configuration, whose values take precedence.
+        prices: The configured prices of models.
+        windows: Whether `window` returns only configured context windows, or also those of the list.
+        clock: The wall clock, in seconds since 1970, because list prices change.
     """
 
     def __init__(
@@ -112,9 +112,9 @@ class Pricing:
         self._config, self._prices, self._windows = config, prices, windows
 
     def prepare(self, binding: Binding) -> None:
-        """Start the import of list prices if the configuration lacks a figure of this binding."""
-        if self._list_of(binding) and (
-            self._price_given(binding) is None or self._window_given(binding) is None
+        """Start to import the list prices if the binding's price or context window is not configured."""
+        if self._price_list_provider(binding) and (
+            self._configured_price(binding) is None or self._configured_window(binding) is None
         ):
             import_list_prices()
 
@@ -124,22 +124,22 @@ class Pricing:
         return None if price is None else price.of(usage)
 
     def rates(self, binding: Binding) -> Rates | None:
-        """Return the prices of a binding; None if unknown."""
+        """Return the prices of a binding, for the choice of the cheapest member; None if they are unknown."""
         if (price := self._price(binding)) is None:
             return None
         return Rates(price.input, price.input if price.cache_read is None else price.cache_read, price.output)
 
     def window(self, binding: Binding) -> int | None:
-        """Return the context window in tokens that triggers compaction; None without one."""
-        return self.known_window(binding) if self._windows == "listed" else self._window_given(binding)
+        """Return the context window, in tokens, that compaction assumes; None if it must not assume one."""
+        return self.known_window(binding) if self._windows == "listed" else self._configured_window(binding)
 
     def known_window(self, binding: Binding) -> int | None:
-        """Return the context window in tokens from the configuration, else from the list; None if unknown."""
-        given = self._window_given(binding)
+        """Return the configured or else the listed context window, in tokens; None if it is unknown."""
+        given = self._configured_window(binding)
         return self._listing_of(binding).window if given is None else given
 
-    def _window_given(self, binding: Binding) -> int | None:
-        """Return the backend's own context window, else that of its model."""
+    def _configured_window(self, binding: Binding) -> int | None:
+        """Return the configured context window of the backend, else of the model, in tokens; None without either."""
         settings = self._config.settings.backends.get(binding.backend)
         if settings is not None and settings.context is not None:
             return settings.context
@@ -147,21 +147,21 @@ class Pricing:
         return None if price is None else price.context
 
     def _price(self, binding: Binding) -> Price | None:
-        """Return the configured price, else the list price."""
-        given = self._price_given(binding)
+        """Return the configured price, else the list price, or None."""
+        given = self._configured_price(binding)
         return self._listing_of(binding).price if given is None else given
 
     def _listing_of(self, binding: Binding) -> Listing:
-        provider = self._list_of(binding)
-        return listing(provider, binding.model, int(self._clock() // DAY)) if provider else UNLISTED
+        provider = self._price_list_provider(binding)
+        return find_listing(provider, binding.model, int(self._clock() // DAY)) if provider else UNLISTED
 
-    def _list_of(self, binding: Binding) -> str:
-        """Return the provider whose list prices apply to a binding; empty if none do."""
+    def _price_list_provider(self, binding: Binding) -> str:
+        """Return the id of the provider in `genai-prices` whose prices apply to a binding; empty if there is none."""
         settings = self._config.settings.backends.get(binding.backend)
         return self._config.price_list(binding.backend if settings is None else settings.kind)
 
-    def _price_given(self, binding: Binding) -> Price | None:
-        """Return the backend's own price, else that of its model."""
+    def _configured_price(self, binding: Binding) -> Price | None:
+        """Return the configured price of the backend, else of the model, or None."""
         settings = self._config.settings.backends.get(binding.backend)
         if settings is None or settings.price is None:
             return price_of(self._prices, binding)

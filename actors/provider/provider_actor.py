@@ -1,7 +1,7 @@
-"""The provider actor: one per backend. It runs the rounds of requests and classifies their failures.
+"""Run the requests to one backend: a provider actor executes each request as a round, and counts the outcomes.
 
-Sessions send it `Generate` and `Abort`. It owns the state that they share: the admission, the retries, and the
-counters. `actors.provider.rounds` defines a single request.
+Sessions send `Generate` and `Abort`. The actor owns the state that the sessions share: the admission and the counters.
+`actors.provider.rounds` defines a single round, with its retries.
 """
 
 from collections import Counter
@@ -24,24 +24,24 @@ _OUTCOMES: Mapping[type[Generated], str] = {
     BrokenAnswer: "broken",
     AbortedAnswer: "aborted",
 }
-"""The counter of each outcome of a round."""
+"""The name of the counter for each outcome of a round."""
 
 
 class Abort(Command, frozen=True):
-    """Stop a round. The reply to its `Generate` holds the partial answer. A round that has ended is unaffected.
+    """Stop a round. The reply to its `Generate` contains the partial answer. A round that has ended is unaffected.
 
-    The command queues with the others, so that it cannot overtake its `Generate`.
+    This is a mail command, so it cannot overtake the `Generate` of its round.
     """
 
     key: str
 
 
 class Counters(Query[Mapping[str, int]], frozen=True):
-    """Query the counters: requests, retries, rounds by outcome, rejections, content dropped from answers."""
+    """Query the counters: requests, retries, rounds by outcome, rejections, and content dropped from answers."""
 
 
 class Inspect(Query[Condition], frozen=True):
-    """Query the state of the backend. Answered ahead of queued commands."""
+    """Query the state of the backend. This is a control command, so it is answered before queued commands."""
 
     control: ClassVar[bool] = True
 
@@ -50,7 +50,7 @@ ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
 
 
 class Meter(Struct):
-    """The externally readable state of a backend: its counters, which survive a crash, and its admission."""
+    """The state of a backend that other code may read: its counters, which survive a crash, and its admission."""
 
     counters: Counter[str] = field(default_factory=Counter[str])
     requests: RequestCounts = field(default_factory=RequestCounts)
@@ -58,7 +58,9 @@ class Meter(Struct):
 
 
 class ProviderActor(Actor[ProviderCommand]):
-    """Serves the requests of one backend. After a crash, requests in flight fail as if the provider had failed."""
+    """The actor that sends all requests to one backend. After a crash, requests in flight fail as if the provider had
+    failed.
+    """
 
     level: ClassVar[int] = 3
 
@@ -81,14 +83,14 @@ class ProviderActor(Actor[ProviderCommand]):
         self._admission: Admission | None = None
 
     def on_start(self, context: Context[ProviderCommand]) -> None:
-        """Store the context, in which rounds run as children."""
+        """Store the context, which starts rounds as children, and create the admission."""
         system, name = context.system, context.ref.name.split("/")[1:2]
         self._context = context
         self._admission = Admission(
             "".join(name) or context.ref.name,
             self._endpoint.pace,
             system.now,
-            system.deadlines.at,
+            system.deadlines.call_at,
             self._endpoint.retries.span,
         )
         self._meter.admission = self._admission
@@ -107,7 +109,7 @@ class ProviderActor(Actor[ProviderCommand]):
                     self._meter.requests,
                     self._admission,
                 )
-                self._rounds[key] = (round_, self._context.start(self._serve, command, round_, name=key))
+                self._rounds[key] = (round_, self._context.start(self._run_round, command, round_, name=key))
             case Abort(key=key):
                 if key in self._rounds:
                     round_, child = self._rounds[key]
@@ -121,13 +123,14 @@ class ProviderActor(Actor[ProviderCommand]):
             case _:
                 assert_never(command)
 
-    async def _serve(self, command: Generate, round_: Round) -> None:
+    async def _run_round(self, command: Generate, round_: Round) -> None:
         try:
             await round_.run(self._random)
             round_.has_ended = True
         finally:
             del self._rounds[command.key]
-            if round_.aborted or round_.has_ended:  # otherwise this actor is stopping, which fails the query
+            # otherwise the actor is stopping, and the kernel fails the query
+            if round_.aborted or round_.has_ended:
                 generated = round_.outcome()
                 self._counters[_OUTCOMES[type(generated)]] += 1
                 command.reply.send(generated)

@@ -1,4 +1,4 @@
-"""Spawn the provider actors of a runtime: one per backend and binding, at its first request."""
+"""Start the provider actors of a runtime: one for each backend and binding, when its first request is sent."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -37,29 +37,29 @@ class Providers:
         self.made: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
 
     def provider(self, system: System, member: str, binding: Binding) -> Ref[ProviderCommand]:
-        """Return the provider actor of a pool's member; the first call spawns it.
+        """Return the provider actor of a pool's member. The first call for a member and binding starts the actor.
 
         Raises:
-            ConfigError: The member cannot be used, or `limits.backends` backends are in use.
+            ConfigError: The member cannot be used, or the maximum number of backends (`limits.backends`) is in use.
         """
         if (known := self.made.get((member, binding))) is not None:
             return known
         config = self._config
         if len(self.made) >= (most := config.limits.backends):
             raise ConfigError(
-                f"{most} backends are in use, and {member!r} would be one more; raise limits.backends"
+                f"Cannot use backend {member!r}, because {most} backends are in use already; raise limits.backends"
             )
         from actors.provider.credentials.configured import credentials_of, headers_of, query_of
 
         backend = config.backend(member)
-        endpoint = _endpoint(
+        endpoint = _build_endpoint(
             backend,
             credentials_of(config, member),
             partial(headers_of, config, member),
             partial(query_of, config, member),
             {name: tenant.weight for name, tenant in config.settings.tenants.items()},
         )
-        meter = self._meters.provider(backend.binding)
+        meter = self._meters.add_meter(backend.binding)
         codec = adapter(config.dialect_of(binding))
         make = partial(ProviderActor, codec, endpoint, self._transport, self._random, meter)
         self._count += 1
@@ -67,11 +67,11 @@ class Providers:
         ref: Ref[ProviderCommand] = system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
         self.made[member, binding] = ref
         forget = partial(self.made.pop, (member, binding), None)
-        system.watch(ref, forget)  # an actor that crashed too often is replaced at the next request
+        system.watch(ref, forget)  # so that an actor that crashed too often is replaced at the next request
         return ref
 
 
-def _endpoint(
+def _build_endpoint(
     backend: "Backend",
     credentials: Credentials,
     headers: Callable[[], Headers],

@@ -1,4 +1,4 @@
-"""Resolve targets: the pools, backends, providers, prices and windows that their names stand for.
+"""Resolve the name of a target: find its pool, backends, provider actors, prices and context windows.
 
 A session resolves its target when a turn begins. Sessions with the same tools and system prompt share a resolver.
 """
@@ -36,53 +36,54 @@ from actors.tools.handover import Handover
 if TYPE_CHECKING:
     from actors.config import Backend, Config
 
-FAR = 1 << 16
-"""Range from which a process draws its first place."""
+PLACE_RANGE = 1 << 16
+"""Size of the range from which a process draws its first place."""
 
 
 class PoolPlaces:
-    """The starting places of sessions in pools that spread them: each session begins one place after the previous
-    one.
+    """The starting places of sessions in pools that spread their sessions.
 
-    A runtime has one. The first place is random, so that processes with one session each are spread too; if
-    `is_seeded`, it is 0.
+    Each session starts one place after the previous session. A runtime has one object of this class. The first place is
+    random, so that processes with one session each are spread too. If `is_seeded`, the first place is 0.
     """
 
     def __init__(self, random: Random, *, is_seeded: bool) -> None:
         self._random, self._is_seeded = random, is_seeded
         self._next: dict[str, int] = {}
 
-    def take(self, pool: str) -> int:
-        """Return the place of the next session."""
+    def next_place(self, pool: str) -> int:
+        """Return the starting place of the next session in a pool."""
         place = self._next.get(pool)
         if place is None:
-            place = 0 if self._is_seeded else self._random.randrange(FAR)
+            place = 0 if self._is_seeded else self._random.randrange(PLACE_RANGE)
         self._next[pool] = place + 1
         return place
 
 
 Provide: TypeAlias = Callable[[str, Binding], Ref[ProviderCommand]]
-"""Returns the provider actor of a pool's member."""
+"""A function that returns the provider actor of a pool's member."""
 BudgetsOf: TypeAlias = Callable[[str, str], tuple[SharedBudget, ...]]
-"""Returns the budgets of a tenant and of a target."""
+"""A function that returns the budgets of a tenant and of a target."""
 Refuse: TypeAlias = Callable[[Refusal], None]
-"""Counts, logs and keeps a transcript that was refused."""
+"""A function that counts, logs and stores a transcript that a provider rejected."""
 
 
 class Resolver:
-    """The resolver of all sessions with the same tools and system prompt. Both are part of every request.
+    """A lookup of pools and backends by name, shared by all sessions with the same tools and system prompt.
+
+    The tools and the system prompt are part of every request to a resolved backend.
 
     Attributes:
-        places: Starting members of sessions in pools that spread sessions.
+        places: Starting places of sessions in pools that spread their sessions.
         compaction: When and how histories are compacted.
         calibrations: Ratios of reported to estimated tokens, by binding.
         budgets: Returns the budgets of a tenant and of a target.
         rates, cost: Return the prices of a binding, and the cost of usage; None if a price is unknown.
-        window: Returns the context window in tokens that compaction assumes for a binding; None without one.
-        known_window: Returns the context window of a binding in tokens, if it is known.
-        provider: Returns the provider actor of a pool's member. Raises as `pool` does.
-        refused: Counts and stores a transcript that was refused for its structure.
-        handovers: The tools that hand the conversation to another target.
+        window: Returns the context window in tokens that compaction assumes for a binding; None if it assumes none.
+        known_window: Returns the context window of a binding in tokens; None if it is unknown.
+        provider: Returns the provider actor of a pool's member. Raises the errors of `pool`.
+        refused: Counts and stores a transcript that a provider rejected for its structure.
+        handovers: The tools that hand the conversation over to another target, by name.
     """
 
     compaction: Compaction
@@ -126,29 +127,29 @@ class Resolver:
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
     def member(self, binding: Binding) -> str:
-        """Return the name of a binding's backend as a member of a pool."""
+        """Return the name of a binding's backend among the members of a pool."""
         name = binding.backend
         return name if name in self._config.settings.backends else f"{name}:{binding.model}"
 
     @cached_property
     def request_head_size(self) -> int:
-        """Bytes of the system prompt and of the tools' names, descriptions and schemas."""
+        """Size in bytes of the system prompt and of the tools' names, descriptions and schemas."""
         said = [(tool.name, tool.description, tool.parameters) for tool in self._tools]
         return sum(len(part) for tool in said for part in tool) + len(self._system or "")
 
     @cached_property
     def config_digest(self) -> str:
-        """Digest of the system prompt and the tools."""
+        """Digest of the system prompt and the tools. It changes if either of them changes."""
         said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
         return content_name(repr((self._system, said)))[:16]
 
     def pool(self, target: str, *, fits: bool = True) -> Pool:
-        """Return the pool of a target; a single backend is a pool of one member.
+        """Return the pool of a target. A single backend is a pool with one member.
 
         Args:
             target: The name that the user gave.
-            fits: Reject the target if a member accepts fewer tools than the session has, or if no member accepts
-                tools. Members of a pool that accept no tools are skipped. If False, the request fails instead.
+            fits: Whether to reject the target if a member accepts fewer tools than the session has, or if no member
+                accepts tools. Members that accept no tools are skipped. If False, the request fails instead.
 
         Raises:
             ConfigError: The target does not exist or cannot be used.
@@ -157,10 +158,10 @@ class Resolver:
         settings = self._config.settings.pools.get(target) if isinstance(given, str) else None
         if settings is None:
             (backend,) = self._config.resolve(target).members
-            if fits and (why := self._why_not(backend)):
+            if fits and (why := self._why_unusable(backend)):
                 raise ConfigError(why)
             return Pool(target, (target,))
-        reasons = {name: self._why_not_member(name, fits=fits) for name in settings.members}
+        reasons = {name: self._why_skipped(name, fits=fits) for name in settings.members}
         usable = tuple(name for name in settings.members if not reasons[name])
         if fits and not usable:
             raise ConfigError(f"No member of pool {target!r} accepts tools. {next(iter(reasons.values()))}")
@@ -176,30 +177,36 @@ class Resolver:
             tuple(SkippedMember(name, reasons[name]) for name in settings.members if name not in served),
         )
 
-    def _why_not_member(self, member: str, *, fits: bool) -> str:
-        """Return why a pool's member is skipped. A member that cannot be resolved now reports its error when it is
-        used."""
+    def _why_skipped(self, member: str, *, fits: bool) -> str:
+        """Return the reason to skip a pool's member, or an empty string.
+
+        Without `fits`, a member that cannot be resolved is not skipped, and its error is raised when it is used.
+        """
         try:
             backend = self._config.backend(member)
         except ConfigError:
             if fits:
                 raise
             return ""
-        return self._why_not(backend) if fits else self._why_no_tools(backend)
+        return self._why_unusable(backend) if fits else self._why_no_tools(backend)
 
-    def _why_not(self, backend: "Backend") -> str:
-        """Return why a backend accepts none of the session's tools. Raise if it accepts fewer than the session has."""
-        self._check_count(backend)
+    def _why_unusable(self, backend: "Backend") -> str:
+        """Return the reason why a backend accepts no tools, or an empty string. Raise if it accepts fewer than the
+        session has.
+        """
+        self._check_tool_count(backend)
         return self._why_no_tools(backend)
 
     def _why_no_tools(self, backend: "Backend") -> str:
-        """Return why a backend accepts no tools, with the fix; empty if it accepts them."""
+        """Return the reason why a backend accepts no tools, with a fix; empty if it accepts tools or the session has
+        none.
+        """
         if not self._tools:
             return ""
         return why_no_tools(backend.model, self._config.dialect_of(backend.binding))
 
-    def _check_count(self, backend: "Backend") -> None:
-        """Raise if a backend's dialect accepts fewer tools than the session has."""
+    def _check_tool_count(self, backend: "Backend") -> None:
+        """Raise `ToolDefinitionError` if the backend's dialect accepts fewer tools than the session has."""
         most = self._config.dialect_of(backend.binding).request.max_tools
         if most is not None and (count := len(self._tools)) > most:
             raise ToolDefinitionError(
@@ -215,19 +222,19 @@ class Resolver:
             dialect: The dialect of an open turn that continues; None for the member's current dialect.
 
         Raises:
-            ConfigError: As `pool`.
+            ConfigError: The member does not exist or cannot be used.
         """
         backend = self._config.backend(member)
         if dialect is not None and dialect != backend.dialect:
-            return self._build(self._config.speaking(backend, dialect))
+            return self._resolve_backend(self._config.speaking(backend, dialect))
         known = self._resolved.get(member)
         if known is None or known[0] is not backend:
-            known = self._resolved[member] = backend, self._build(backend)
+            known = self._resolved[member] = backend, self._resolve_backend(backend)
         return known[1]
 
-    def _build(self, backend: "Backend") -> ResolvedBackend:
+    def _resolve_backend(self, backend: "Backend") -> ResolvedBackend:
         self._pricing.prepare(backend.binding)
-        self._check_count(backend)
+        self._check_tool_count(backend)
         if why := self._why_no_tools(backend):
             raise ConfigError(why)
         settings = Settings(
@@ -243,32 +250,35 @@ class Resolver:
             stream=backend.stream,
         )
         counts = self._counts.setdefault(backend.binding.backend, ToolCounts())
-        codec, facts = adapter(self._config.dialect_of(backend.binding)), self._learned.of(backend.binding)
+        codec, facts = (
+            adapter(self._config.dialect_of(backend.binding)),
+            self._learned.facts_of(backend.binding),
+        )
         return ResolvedBackend(backend.binding, codec, settings, counts, facts)
 
 
-def check_priced(
+def check_prices(
     resolver: Resolver, target: str, tenant: str, budget: Budget | None, *, fits: bool = True
 ) -> None:
-    """Check that the prices exist which a budget of money or the policy `cheapest` needs.
+    """Check that all prices are known that a budget of money or the policy `cheapest` needs.
 
     Args:
         resolver: The resolver of the session.
-        target: The target, whose pool may have a budget of its own.
-        tenant: The tenant, which may have a budget of its own.
+        target: The target, whose pool may have a budget.
+        tenant: The tenant, which may have a budget.
         budget: The budget of the session.
         fits: As in `Resolver.pool`.
 
     Raises:
-        ConfigError: A price is missing; or as `Resolver.pool`.
+        ConfigError: A price is missing, or the target cannot be used.
     """
     pool = resolver.pool(target, fits=fits)
     if pool.policy == "cheapest" and not any(
         resolver.rates(resolver.backend(member).binding) for member in pool.members
     ):
         raise ConfigError(
-            f"Pool {pool.name!r} goes to its cheapest member, but none has a price; add price to its "
-            "backends, or [prices], or Runtime(prices=...)"
+            f"Pool {pool.name!r} has the policy 'cheapest', but no member has a price; add `price` to its "
+            "backends, or the models to [prices] or Runtime(prices=...)"
         )
     is_counted = budget is not None and budget.money is not None
     if not (is_counted or any(each.counts_money for each in resolver.budgets(tenant, target))):
@@ -277,28 +287,31 @@ def check_priced(
         binding = resolver.backend(member).binding
         if resolver.cost(binding, Usage()) is None:
             raise ConfigError(
-                f"A budget of money needs the price of model {binding.model!r} (backend {member!r}), which is "
-                "unknown; add it to [prices] or to Runtime(prices=...)"
+                f"A budget of money needs the price of model {binding.model!r} (backend {member!r}), but the price "
+                "is unknown; add it to [prices] or to Runtime(prices=...)"
             )
 
 
-def over_budget(resolver: Resolver, state: SessionState) -> str | None:
-    """Return the limit of a session's budget that is used up, in one line; None if no limit is."""
+def used_up_limit(resolver: Resolver, state: SessionState) -> str | None:
+    """Return a line that names the used-up limit of the session's budget; None if no limit is used up."""
     if state.budget is None or state.used is None:
         return None
     return why_over(state.budget, state.used, resolver.cost)
 
 
 def expected_tokens(resolver: Resolver, state: SessionState, known: Ledger, binding: Binding) -> int:
-    """Return an estimate of the tokens of a session's next request to a binding."""
+    """Return an estimate of the input tokens of a session's next request to a binding."""
     ratio = resolver.calibrations[binding].ratio
     return estimate_tokens(state.history, known, state.measured, binding, resolver.request_head_size, ratio)
 
 
-def too_full(
+def compaction_limit(
     resolver: Resolver, state: SessionState, known: Ledger, binding: Binding, before: int
 ) -> float | None:
-    """Return the size in tokens that requires compaction, if the history has it and compaction up to `before` pays."""
+    """Return the limit in tokens above which the history must be compacted, if the next request reaches it.
+
+    Return None if the next request is smaller, or if compacting the first `before` messages would save too little.
+    """
     settings, window = resolver.compaction, resolver.window(binding)
     if settings.threshold is None or window is None:
         return None

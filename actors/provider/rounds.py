@@ -1,7 +1,7 @@
-"""Run a round: one request to a backend, retried until an answer or a final failure.
+"""Run a round: send one request to a backend, and retry until an answer or a final failure.
 
-The provider actor runs each round as a child. The adapter builds requests and decodes answers; the transport sends
-bytes. After a part of an answer was visible, nothing is retried, since text would appear twice.
+The provider actor runs each round as a child. The adapter builds requests and decodes answers; the transport sends and
+receives bytes. Once any part of an answer was visible, a failure is not retried, since text would appear twice.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ from actors.kernel.event_loop import Scope, event_loop
 from actors.kernel.host_code import is_failure
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.answers import AbortedAnswer, Answer, BrokenAnswer, FailedTry, Generated
-from actors.provider.attempts import Retries, Silence, merged_headers, timeouts_of, without_secrets
+from actors.provider.attempts import Retries, SilenceTimeout, merged_headers, timeouts_of, without_secrets
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
 from actors.telemetry import logger
 from actors.transport import Response, Timeouts, Transport
@@ -53,11 +53,12 @@ if TYPE_CHECKING:
     from actors.adapters.base import Decoder
 
 ERROR_BODY = 256 * 1024
-"""Most bytes of an error response that are read."""
-ERROR_TIME = 2.0
-"""Most seconds for reading an error response: the status is known, and some bodies never end."""
+"""Maximum bytes of an error response that are read."""
+ERROR_SECONDS = 2.0
+"""Maximum seconds to read an error response: the status is known already, and some bodies never end."""
 CONTINUATIONS = 8
-"""Most continuation requests for an answer that its provider pauses (`CONTINUATION`); then the answer stays partial."""
+"""Maximum number of continuation requests for an answer that its provider pauses (`CONTINUATION`). After them, the
+answer stays partial."""
 LINGER = 0.5
 """Seconds for a server to end its response after the end marker; then the connection is closed."""
 
@@ -69,12 +70,12 @@ class Endpoint(Struct, frozen=True):
         url: Base URL.
         credentials: Create the auth headers of each request; never logged.
         headers: Returns additional headers for every request; never logged. They override the adapter's.
-        query: Returns the query for every request; never logged.
-        timeouts, retries, pace: See the types.
+        query: Returns the query string for every request; never logged.
+        timeouts, retries, pace: See `Timeouts`, `Retries` and `Pace`.
         stream: Whether answers are requested as streams.
-        answer_bytes: Most bytes of one answer on the wire; a larger answer fails, and the next backend is tried.
+        answer_bytes: Maximum bytes of one answer on the wire. A larger answer fails, and the next backend is tried.
         silence_timeout: Seconds without content after which a stream fails; None for no limit.
-        clock: The wall clock, in seconds since 1970, for headers that give the time of a retry.
+        clock: The wall clock, in seconds since 1970, for headers that contain the time of the next try.
     """
 
     url: str
@@ -96,11 +97,11 @@ class Generate(Query[Generated], frozen=True):
     Args:
         key: Id of the round, for `Abort`.
         request: The request.
-        binding: The answering binding: the message's origin.
-        first_call: Number of the first canonical call id to mint.
+        binding: The binding that answers, which becomes the origin of the message.
+        first_call: Number of the first canonical call id to assign.
         turn, round: Set on the message and on the deltas.
-        sink: Receives deltas as they arrive, or None.
-        session, tenant: The owner; queued requests are served fairly among owners.
+        sink: Receives deltas as they arrive; None if nothing subscribes to them.
+        session, tenant: The owner of the request. Queued requests are served fairly among owners.
         asked: Settings of the ask, whose timeouts override the endpoint's.
     """
 
@@ -117,7 +118,7 @@ class Generate(Query[Generated], frozen=True):
 
 
 class Round:
-    """A running round: its tries, the decoder of the current try, and what was emitted."""
+    """A running round: its tries, the decoder of the current try, and the state of its emitted events."""
 
     def __init__(
         self,
@@ -141,25 +142,25 @@ class Round:
         self._decoder = self._new_decoder(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
-        self._auth_headers: Headers = ()  # the credential's headers, as last sent
-        self._extra: Headers = ()  # the backend's additional headers
+        self._auth_headers: Headers = ()  # the credential's headers in the last request
+        self._extra: Headers = ()  # the backend's additional headers in the last request
         self._query = ""
         self.aborted = self.has_ended = False
-        self._ticket: Ticket  # of the current try
+        self._ticket: Ticket  # the ticket of the current try
         self._tries = self._answers = 0
-        self._passed_over = 0  # rate limit errors while others were served
+        self._passed_over = 0  # rate limit errors while other requests were answered
         self._tried: list[FailedTry] = []
         self._wait = 0.0
         self._was_renewed = self._visible = False
-        self._calls = 0  # canonical ids that earlier tries used
+        self._calls = 0  # number of canonical ids that earlier tries used
         self._offset = 0
-        self._continued = 0  # continuation requests
-        self._sent = 0  # requests of this try
-        self._began = 0.0  # when this try began, by the loop's clock
-        self._is_heard = False  # whether a piece of this answer has arrived
+        self._continued = 0  # number of continuation requests
+        self._sent = 0  # number of requests of this try
+        self._began = 0.0  # start of this try by the loop's clock, in seconds
+        self._is_heard = False  # whether any content of this answer has arrived
 
     async def run(self, random: Random) -> None:
-        """Retry until an answer or a final failure. During the waits, the place is free for other requests."""
+        """Try until an answer or a final failure. While the round waits to retry, other requests may use its place."""
         while True:
             failure = await self._try_once()
             if failure is None:
@@ -167,7 +168,7 @@ class Round:
             failure = without_secrets(failure, query_secrets(self._query))
             wait = self._next_wait(without_secrets(failure, (*self._auth_headers, *self._extra)), random)
             assert self._failure is not None
-            self._report(self._failure, wait)
+            self._report_failure(self._failure, wait)
             if wait is None:
                 return
             self._tried.append(FailedTry(self._failure, self._wait))
@@ -178,7 +179,7 @@ class Round:
             self._continued = 0
 
     async def _try_once(self) -> Failure | None:
-        """Try once, as soon as a place is free."""
+        """Wait for a place, then try once. Return the failure, or None for a complete answer."""
         command, admission = self._command, self._admission
         ticket = self._ticket = Ticket(
             command.tenant, command.session, command.request.segments.size, not self._tried, command.round > 1
@@ -193,20 +194,20 @@ class Round:
         failure, usage = None, None
         self._sent, self._began, self._is_heard = 0, self._here.now(), False
         try:
-            failure = await self._attempt()
+            failure = await self._send_once()
             usage = self._decoder.usage
         finally:
-            self._leave(ticket, failure, usage)
+            self._release_place(ticket, failure, usage)
         return failure
 
-    def _leave(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Release the place of a try and count its requests. `usage` is None if it was stopped."""
+    def _release_place(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
+        """Release the place of a try, and count its requests. `usage` is None if the try was stopped."""
         self._admission.leave(ticket, failure, usage)
         status = 200 if failure is None else failure.status
         self._requests.end(self._sent, status, stopped=usage is None)
 
     def _next_wait(self, failure: Failure, random: Random) -> float | None:
-        """Record a failed try. Return the seconds until the next try, or None if there is none."""
+        """Record a failed try. Return the seconds until the next try, or None if the failure is final."""
         self._failure = self._endpoint.retries.mention_wait(failure)
         if self._renew_token(failure):
             return 0.0
@@ -214,12 +215,13 @@ class Round:
             self._counters["tool_api_400_total"] += 1
         elif failure.action == "leave_out":
             self._counters[f"refused_{failure.kind}"] += 1
-        wait = self._next_try(failure, random)
+        wait = self._retry_wait(failure, random)
         if wait is None and failure.kind in BACKEND_KINDS:
-            self._admission.gave_up()
+            self._admission.record_give_up()
         return wait
 
-    def _next_try(self, failure: Failure, random: Random) -> float | None:
+    def _retry_wait(self, failure: Failure, random: Random) -> float | None:
+        """Return the seconds until a retry, or None if the failure must not be retried."""
         if failure.action != "retry" or self._visible:
             return None
         wait = self._endpoint.retries.wait(self._counted_tries(failure), failure.retry_after, random)
@@ -231,31 +233,34 @@ class Round:
         return wait
 
     def _counted_tries(self, failure: Failure) -> int:
-        """Return the number of tries that count, including the failed one."""
-        if failure.kind == "rate_limit" and self._was_passed_over():
+        """Return the number of tries that count towards the limit, including the failed try.
+
+        A rate limit error does not count if the backend answered other requests meanwhile (`Retries.extra_attempts`).
+        """
+        if failure.kind == "rate_limit" and self._were_others_answered():
             self._passed_over = min(self._passed_over + 1, self._endpoint.retries.extra_attempts)
         return self._tries - self._passed_over
 
-    def _was_passed_over(self) -> bool:
+    def _were_others_answered(self) -> bool:
         """Return True if the backend has answered other requests since this request's previous rate limit error."""
         before, self._answers = self._answers, self._admission.answers
         return self._tries > 1 and self._answers > before
 
     def _renew_token(self, failure: Failure) -> bool:
-        """Return True if a revoked token was dropped and a new one may be valid. Tried once per round."""
+        """Return True if the provider rejected a token and a new token may be valid. Done once per round."""
         if failure.status != 401 or self._was_renewed:
             return False
         self._was_renewed = self._endpoint.credentials.record_rejection(self._auth_headers)
         return self._was_renewed
 
     def outcome(self) -> Generated:
-        """Return the result of the round."""
+        """Return the result of the round: a complete, an aborted or a broken answer."""
         decoder, usage = self._decoder, self._decoder.usage
         self._requests.use(usage)
         calls = max(self._calls, decoder.minted_ids)
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
-            left_out = self._left_out()
+            left_out = self._report_left_out()
             return Answer(
                 whole,
                 usage,
@@ -265,17 +270,24 @@ class Round:
                 left_out,
                 *self._earlier_tries(),
             )
-        kept = decoder.partial_message()  # also updates `left_out`
-        unfinished = (kept if kept.blocks else None, usage, calls, self._left_out(), *self._earlier_tries())
+        kept = decoder.partial_message()  # updates `decoder.left_out`, which is read below
+        unfinished = (
+            kept if kept.blocks else None,
+            usage,
+            calls,
+            self._report_left_out(),
+            *self._earlier_tries(),
+        )
         if self.aborted or self._failure is None:
             return AbortedAnswer(*unfinished)
         return BrokenAnswer(*unfinished, failure=self._failure, visible=self._visible)
 
     def _earlier_tries(self) -> tuple[tuple[FailedTry, ...], float]:
+        """Return the failed tries, and the seconds of waiting before the last try."""
         return tuple(self._tried), self._wait
 
-    def _left_out(self) -> LeftOut:
-        """Return the content that the message lacks, after counting and logging it."""
+    def _report_left_out(self) -> LeftOut:
+        """Return the content of the answer that is missing from the message. Count it and log it too."""
         if not (counts := self._decoder.left_out):
             return ()
         self._counters["left_out"] += sum(counts.values())
@@ -283,7 +295,7 @@ class Round:
         return tuple(counts.items())
 
     def _new_decoder(self, *, stream: bool) -> "Decoder":
-        from actors.adapters.codec import decode  # imported with the first answer
+        from actors.adapters.codec import decode  # imported lazily, at the first answer
 
         command = self._command
         return decode(
@@ -298,19 +310,19 @@ class Round:
             max_bytes=self._endpoint.answer_bytes,
         )
 
-    async def _attempt(self) -> Failure | None:
+    async def _send_once(self) -> Failure | None:
         """Send the request once and read the response; return None for a complete answer."""
         self._tries += 1
         try:
-            failure = await self._exchange(self._command.request.segments)
+            failure = await self._send_and_read(self._command.request.segments)
             while failure is None and (token := self._decoder.end_response()):
                 if self._continued == CONTINUATIONS:
                     break
                 self._continued += 1
                 self._decoder.resume(stream=self._endpoint.stream)
-                failure = await self._exchange(self._command.request.continued(token))
+                failure = await self._send_and_read(self._command.request.continued(token))
             if failure is None:
-                self._take()
+                self._complete_message()
             return failure
         except AnswerFault as fault:
             return fault.failure
@@ -318,14 +330,15 @@ class Round:
             return Failure("config", ACTIONS["config"], str(error), error=type(error).__name__)
         except (ProviderFailed, StreamFault) as error:
             return Failure("transient", "retry", str(error), error=type(error).__name__)
-        except BaseException as error:  # an unforeseen error fails this round only
+        except BaseException as error:  # an unexpected error fails only this round
             if not is_failure(error):
                 raise
             logger.actor_crashed(f"round {self._command.key}", error)
             name = type(error).__name__
             return Failure("transient", "retry", f"The answer could not be read: {name}", error=name)
 
-    async def _exchange(self, segments: Segments) -> Failure | None:
+    async def _send_and_read(self, segments: Segments) -> Failure | None:
+        """Send the request body `segments`, and read the response to its end. Return the failure, or None."""
         request, endpoint, total = self._command.request, self._endpoint, self._timeouts.total
         until = inf if total is None else self._here.now() + total
         self._query = endpoint.query()
@@ -339,30 +352,31 @@ class Round:
         self._counters["retries"] += self._tries > 1
         async with self._transport.send(url, headers, segments, self._timeouts) as response:
             if (wait := used_up(response.headers, self._endpoint.clock())) > 0:
-                self._admission.hold(wait)
+                self._admission.pause(wait)
             if response.status != 200:
-                return await self._refusal(response)
-            with self._here.scope(deadline=until) as patience:  # earlier, the transport does
-                silence = Silence(
+                return await self._read_rejection(response)
+            # until the response's head arrived, the transport has enforced this limit
+            with self._here.scope(deadline=until) as patience:
+                silence = SilenceTimeout(
                     patience, self._here.now, endpoint.silence_timeout if endpoint.stream else None
                 )
                 await self._read_answer(response, patience, silence)
             if patience.cancelled_caught and not self._decoder.ended:
-                why = silence.why or f"The answer took longer than {total} s."
+                why = silence.error_message or f"The answer took longer than {total} s."
                 return Failure("transient", "retry", why, error="TimeoutError")
         return None
 
-    def _take(self) -> None:
-        """Complete the message and emit the events that are known only at its end."""
+    def _complete_message(self) -> None:
+        """Complete the message, and emit the events that are known only at its end."""
         self._message = self._decoder.close()
-        self._show(self._decoder.late)
-        self._hear()
+        self._emit_deltas(self._decoder.late)
+        self._record_first_token()
         self._requests.answer.note(self._here.now() - self._began)
-        if withheld := self._decoder.withheld:  # the request was accepted, but a part of it was invalid
+        if withheld := self._decoder.withheld:  # the provider hid invalid parts of the request from its model
             self._counters["tool_api_400_total"] += 1
             logger.withheld(f"round {self._command.key}", withheld)
 
-    async def _read_answer(self, response: Response, patience: Scope, silence: Silence) -> None:
+    async def _read_answer(self, response: Response, patience: Scope, silence: SilenceTimeout) -> None:
         """Read the answer to its end. A connection error after the end marker is ignored."""
         is_begun = False
         try:
@@ -370,11 +384,12 @@ class Round:
                 async for chunk in chunks:
                     if not is_begun and (begun := chunk.lstrip()):
                         is_begun = True
-                        if begun.startswith(b"{"):  # some servers ignore the request for a stream
+                        # some servers send a document although a stream was requested
+                        if begun.startswith(b"{"):
                             self._use_document_decoder()
-                            silence.allow()
-                    self._show(events := self._decoder.feed(chunk))
-                    silence.hear(events)
+                            silence.disable()
+                    self._emit_deltas(events := self._decoder.feed(chunk))
+                    silence.record_events(events)
                     if events and (self._ticket.probes or self._ticket.is_in_doubt):
                         self._admission.record_answer_start(self._ticket)
                     if self._decoder.ended:
@@ -384,28 +399,29 @@ class Round:
                 raise
 
     def _use_document_decoder(self) -> None:
-        """Read this response as one document."""
+        """Decode this response as one JSON document, although a stream was requested."""
         if self._continued:
             self._decoder.resume(stream=False)
         else:
             self._decoder = self._new_decoder(stream=False)
 
-    async def _refusal(self, response: Response) -> Failure:
+    async def _read_rejection(self, response: Response) -> Failure:
+        """Read an error response up to `ERROR_BODY` bytes and `ERROR_SECONDS` seconds, and classify it."""
         body = bytearray()
-        with self._here.scope(deadline=self._here.now() + ERROR_TIME), suppress(ProviderFailed):
+        with self._here.scope(deadline=self._here.now() + ERROR_SECONDS), suppress(ProviderFailed):
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
                     body += chunk
                     if len(body) >= ERROR_BODY:
                         break
-        from actors.adapters.classify import classify  # imported with the first rejection
+        from actors.adapters.classify import classify  # imported lazily, because most requests are accepted
 
         return classify(
             response.status, response.headers, bytes(body), self._adapter.dialect, now=self._endpoint.clock()
         )
 
-    def _show(self, events: Iterable[StreamEvent]) -> None:
-        """Emit the deltas, numbered by offset."""
+    def _emit_deltas(self, events: Iterable[StreamEvent]) -> None:
+        """Emit an event for each text or thinking delta, with its offset in the answer."""
         for event in events:
             match event:
                 case TextDelta(text=text):
@@ -414,31 +430,32 @@ class Round:
                     self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
                 case CallStarted():
                     # a started call counts as the first token; the decoder collects it, so no event is emitted
-                    self._hear()
+                    self._record_first_token()
                 case ArgumentsDelta() | CallDone() | Usage() | Finish():
                     pass
                 case _:
                     assert_never(event)
 
-    def _report(self, failure: Failure, wait: float | None) -> None:
-        """Log a failed request and notify a subscriber, with the seconds until the retry if there is one."""
+    def _report_failure(self, failure: Failure, wait: float | None) -> None:
+        """Log a failed request and notify a subscriber. `wait` is the seconds until the retry; None without a retry."""
         command, cause = self._command, Cause(failure.kind, failure.status)
         logger.request_failed(command.session, command.binding, cause, failure.error_type, wait)
         if command.sink is not None and command.sink.is_watched:
             place = command.turn, command.round, failure.error_type
             command.sink.put(RequestFailedEvent(*place, cause, wait))
 
-    def _hear(self) -> None:
-        """Record that a piece of the answer has arrived."""
+    def _record_first_token(self) -> None:
+        """Measure the time to the first token when the first delta of the answer arrives."""
         if not self._is_heard:
             self._is_heard = True
             self._requests.first_token.note(self._here.now() - self._began)
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         if not self._is_heard:
-            self._hear()
+            self._record_first_token()
         self._visible = True
         self._offset += len(event.text)
         sink = self._command.sink
-        if sink is not None and sink.is_watched:  # a subscriber may join during an answer
+        # checked for each event, because a subscriber may join during an answer
+        if sink is not None and sink.is_watched:
             sink.put(event)

@@ -1,8 +1,8 @@
-"""The renderer actor: the owner of a session's lanes.
+"""Own a session's lanes, and render requests from them.
 
-Rendering is pure (`actors.core.render`, `actors.core.lanes.lane`); what needs an owner is the version of each lane that
-has been sent. A render adopts nothing. When a request is in the log, the session leaves its lane in their `Generation`,
-and the renderer adopts the lane before its next command.
+Rendering is pure (`actors.core.render`, `actors.core.lanes.lane`), but each lane has a sent version, which needs an
+owner. A render does not change that version. When a request is in the log, the session stores the request's lane in
+their common `Generation`, and the renderer adopts this lane before its next command.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from actors.core.session.lanes import Lanes
 from actors.core.values.identity import Binding
 from actors.journal.log import Generation, Replay
 from actors.kernel import Actor, Command, Context, Query
-from actors.kernel.turnstile import in_turns
+from actors.kernel.turnstile import run_slices
 
-LONG = 256
-"""The longest render, in messages, that runs in one piece: a few milliseconds."""
+MAX_UNSLICED = 256
+"""Maximum number of messages that are rendered without yielding, which takes a few milliseconds."""
 
 
 class Render(Query[Rendered], frozen=True):
-    """Render the messages of a history that a binding has not seen, with a snapshot of the ledger.
+    """Render the messages of a history that a binding has not received, with a snapshot of the ledger.
 
-    `aside`: the last message is not part of the session's history, and no later request continues this one.
+    `aside` means that the last message is not part of the session's history, and no later request continues this one.
     """
 
     binding: Binding
@@ -35,37 +35,37 @@ class Render(Query[Rendered], frozen=True):
 
 
 class Invalidate(Command, frozen=True):
-    """Start a binding's lane over: its `EpochBegan` is durable. `epoch_start` is the history's length then."""
+    """Start a binding's lane again from the `event`, which is durable. The history had `epoch_start` messages then."""
 
     event: EpochBegan
     epoch_start: int
 
 
 class MarkStale(Command, frozen=True):
-    """Note that the system prompt or the tools changed: the log says so."""
+    """Report that the system prompt or the tools have changed. The log already contains the change."""
 
 
 class Shrink(Command, frozen=True):
-    """Note that the history was made shorter: the log says so, or will before the next request."""
+    """Report that results were trimmed or the history was compacted. The log gets `event` before the next request."""
 
     event: ResultsTrimmed | Compacted
 
 
 class Rewind(Command, frozen=True):
-    """Note that the history was rewound to so many messages: the log says so, or will before the next request."""
+    """Report that the history was rewound to `length` messages. The log gets the event before the next request."""
 
     length: int
 
 
 class AdoptedLanes(Query[Mapping[Binding, Lane]], frozen=True):
-    """Query the adopted lanes by binding: the transcript that each binding has been sent."""
+    """Query the adopted lanes, by binding. A lane is the transcript that was sent to its binding."""
 
 
 RendererCommand: TypeAlias = Render | Invalidate | MarkStale | Shrink | Rewind | AdoptedLanes
 
 
 class RendererActor(Actor[RendererCommand]):
-    """The owner of one session's lanes. A crash loses nothing: the log rebuilds them to the same bytes."""
+    """The owner of one session's lanes. A crash loses nothing: the lanes are rebuilt from the log to the same bytes."""
 
     level: ClassVar[int] = 3
 
@@ -73,42 +73,42 @@ class RendererActor(Actor[RendererCommand]):
         self._lanes = lanes
         self._generation = generation
         self._context: Context[RendererCommand] | None = None
-        self._count()
+        self._count_lanes()
 
     @property
     def lanes(self) -> Lanes:
-        """The lanes, with every request that was sent. Others read them only when the actor has been passivated."""
+        """The lanes, including every sent request. Other code reads them only after the actor was passivated."""
         sent = self._generation.sent_lanes
         while sent:
             self._lanes.adopt(*sent.popitem())
         return self._lanes
 
-    def _count(self) -> None:
+    def _count_lanes(self) -> None:
         self._generation.holding.count("lanes", self._lanes.size)
 
     def on_start(self, context: Context[RendererCommand]) -> None:
-        """After a crash, go on from the log."""
+        """After a crash, restore the lanes from the log."""
         self._context = context
-        self._generation.begin(context, self._go_on)
+        self._generation.begin(context, self._restore)
 
-    async def _render(self, command: Render) -> None:
-        """Render a long history in slices. The actor handles nothing else meanwhile, but other sessions go on."""
+    async def _render_slices(self, command: Render) -> None:
+        """Render a long history in slices. The actor handles nothing else meanwhile, but other sessions continue."""
         slices = self.lanes.rendering(command.binding, command.history, command.ledger, aside=command.aside)
-        command.reply.send(await in_turns(slices))
-        self._count()
+        command.reply.send(await run_slices(slices))
+        self._count_lanes()
 
-    def _go_on(self, replay: Replay) -> None:
+    def _restore(self, replay: Replay) -> None:
         self._lanes = replay.lanes
-        self._count()
+        self._count_lanes()
 
     def receive(self, command: RendererCommand) -> None:
         lanes = self.lanes
         match command:
             case Render(binding=binding, history=history) if (
-                lanes.unrendered_messages(binding, history) > LONG
+                lanes.unrendered_messages(binding, history) > MAX_UNSLICED
             ):
                 assert self._context is not None
-                self._context.start(self._render, command, holds=True)
+                self._context.start(self._render_slices, command, holds=True)
             case Render(binding=binding, history=history, ledger=ledger, aside=aside):
                 command.reply.send(lanes.render(binding, history, ledger, aside=aside))
             case Invalidate(event=event, epoch_start=epoch_start):
@@ -123,4 +123,4 @@ class RendererActor(Actor[RendererCommand]):
                 command.reply.send({binding: lanes.of(binding) for binding in lanes.bindings()})
             case _:
                 assert_never(command)
-        self._count()
+        self._count_lanes()

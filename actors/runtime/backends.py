@@ -119,7 +119,7 @@ class RuntimeBackends:
     @property
     def stats(self) -> dict[str, BackendStats]:
         """The stats of each backend that was used."""
-        return self.meters.backends(self._pricing.cost)
+        return self.meters.backend_stats(self._pricing.cost)
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         codec = adapter(self._config.dialect_of(binding))

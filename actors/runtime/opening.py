@@ -29,7 +29,7 @@ from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
 from actors.errors import ConfigError, SessionExists, UnknownSeq
 from actors.journal.log import Replay, replay_of
-from actors.provider.resolver import Resolver, check_priced
+from actors.provider.resolver import Resolver, check_prices
 from actors.runtime.claims import Claims, claiming
 from actors.runtime.handle import Session
 from actors.runtime.lifecycle import SessionLifecycle
@@ -222,7 +222,7 @@ class SessionOpener:
 
         def check(tools: Toolset) -> None:
             resolvers.append(host.backends.resolver(tools, opened.system))
-            check_priced(resolvers[0], opened.target, opened.tenant, opened.budget, fits=fits)
+            check_prices(resolvers[0], opened.target, opened.tenant, opened.budget, fits=fits)
 
         offer = await host.toolsets.open(config.tools, check)
         try:

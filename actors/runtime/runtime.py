@@ -432,7 +432,7 @@ class Runtime:
             host.residency.limits.memory,
             host.residency.reuse.stats,
             host.loop_lag,
-            *meters.work,
+            *meters.session_activity,
             THREADS.waiting,
         )
         learned = self._backends.learned.stats()
@@ -447,7 +447,7 @@ class Runtime:
         self._refusal_count += 1
         self.refusals.append(refusal)
         logger.transcript_refused(refusal)
-        if self._dumps is not None and self._host is not None and self._dumps.take():
+        if self._dumps is not None and self._host is not None and self._dumps.try_reserve():
             codec = self.config.dialect(refusal.report.dialect)
             self._host.start(
                 partial(self._dumps.dump, refusal, codec, self._refusal_count), f"dump/{self._refusal_count}"

@@ -110,7 +110,7 @@ class SessionHost(Struct):
 
     async def begin(self, tenant: str) -> None:
         """Wait until new work of a tenant may start; see `Turnstile.begin`."""
-        await self.turnstile.begin(self.system.dispatcher, tenant)
+        await self.turnstile.wait_to_begin(self.system.dispatcher, tenant)
 
     @property
     def loop_lag(self) -> LoopLag:

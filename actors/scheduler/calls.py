@@ -30,7 +30,7 @@ from actors.kernel.contained import ContainedTask
 from actors.kernel.deadlines import Timer
 from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
-from actors.kernel.variables import with_variables
+from actors.kernel.variables import call_with_variables
 from actors.scheduler.children import Subagents
 from actors.scheduler.executor import Executor, Inside
 from actors.scheduler.from_threads import loop_context, run_in
@@ -131,7 +131,7 @@ class CallExecution:
     def _must_wait(self) -> bool:
         """Enter the order of the calls that write to the same resources. Return True if another call comes first."""
         rule = partial(self.tool.keys_of, self.call.arguments)
-        keys = call_host(partial(with_variables, self.site.context, rule), self._note_fault)
+        keys = call_host(partial(call_with_variables, self.site.context, rule), self._note_fault)
         if keys is None:
             return True
         self._writer = self.site.executor.order.enter(keys)

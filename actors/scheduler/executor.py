@@ -176,7 +176,7 @@ class Executor:
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         """Call `action` after that time. It must not raise."""
-        return self._system.deadlines.at(self._system.now() + seconds, action)
+        return self._system.deadlines.call_at(self._system.now() + seconds, action)
 
     def forget(self, timer: Timer) -> None:
         """Cancel a timer."""

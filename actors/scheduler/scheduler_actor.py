@@ -43,7 +43,7 @@ from actors.errors import JournalError, KernelError, SessionError
 from actors.kernel import Actor, Command, Context, Query, Ref, Reply
 from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
-from actors.kernel.variables import with_variables
+from actors.kernel.variables import call_with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Recorded
 from actors.scheduler.calls import GRACE, BatchContext, CallExecution, for_model
 from actors.scheduler.executor import Executor
@@ -174,7 +174,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
             case EndCalls(events=events):
                 self._context.start(self._record, command.reply, events)
             case CheckCall(reply=reply, call=call, variables=variables):
-                reply.send(with_variables(variables, partial(self._check_arguments, call)))
+                reply.send(call_with_variables(variables, partial(self._check_arguments, call)))
             case _:
                 assert_never(command)
 
@@ -197,7 +197,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
             disabled_tools=command.policy.disabled_tools,
             repair=command.repair,
         )
-        planned = with_variables(command.variables, planning)
+        planned = call_with_variables(command.variables, planning)
         if command.again:
             planned = replace(planned, answered=(), waiting=())
         return _Batch(planned, self._ledger, self._executor, command.policy, command.counts)

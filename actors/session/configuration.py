@@ -18,7 +18,7 @@ from actors.core.settings.asking import Asked, check_choice
 from actors.core.settings.values import ToolChoice
 from actors.errors import ConfigError
 from actors.provider.budgets import SharedBudget
-from actors.provider.resolver import Resolver, over_budget
+from actors.provider.resolver import Resolver, used_up_limit
 from actors.tools import Tool, Toolset
 from actors.tools.handover import Handover
 from actors.tools.toolsets import SessionTools, ToolItem, Toolsets
@@ -193,18 +193,18 @@ class Equipment:
 
     def why_over(self, state: SessionState, target: str) -> str | None:
         """Return the reason if a budget for requests to `target` is used up, else None."""
-        others = (budget.why_over() for budget in self.budgets(state.tenant, target))
-        return over_budget(self.resolver, state) or next(filter(None, others), None)
+        others = (budget.used_up_limit() for budget in self.budgets(state.tenant, target))
+        return used_up_limit(self.resolver, state) or next(filter(None, others), None)
 
     def refusal(self, state: SessionState) -> str | None:
         """Return the reason to reject an ask and a suggested fix if a budget is used up, else None.
 
         A shared budget counts the rejection.
         """
-        if (why := over_budget(self.resolver, state)) is not None:
+        if (why := used_up_limit(self.resolver, state)) is not None:
             return f"{why}; open another"
         for budget in self.budgets(state.tenant, state.target):
-            if (why := budget.why_over()) is not None:
+            if (why := budget.used_up_limit()) is not None:
                 budget.refused += 1
                 return why
         return None

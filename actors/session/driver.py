@@ -44,7 +44,7 @@ from actors.errors import ConfigError
 from actors.ledger.ledger_actor import DurableLedger
 from actors.provider.backend import ResolvedBackend
 from actors.provider.choosing import Affinity, MemberSelector
-from actors.provider.resolver import too_full
+from actors.provider.resolver import compaction_limit
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
 from actors.session.compactor import NOTHING_LEFT, Compactor
@@ -90,7 +90,7 @@ class TurnDriver:
         number = log.state.asks + 1
         pool = self._pool(log.state.target)
         choice = self._choice(number)
-        member = await choice.first(pool)
+        member = await choice.first_member(pool)
         message = self._with_form(member, message, asked)
         log.hold(AskStarted(number, message, asked, key))
         await self._run_turns(pool, choice, member)
@@ -231,14 +231,14 @@ class TurnDriver:
         if ask.resolver.window(binding) is None or ask.cancelled:
             return
         known = ask.ledger.latest
-        if (most := too_full(ask.resolver, state, known, binding, state.asked_at)) is not None:
+        if (most := compaction_limit(ask.resolver, state, known, binding, state.asked_at)) is not None:
             tokens = round(most * AFTER)
             await self._compact(member, lambda compactor: compactor.make_room(tokens), last=False)
 
     async def run_compaction(self, made: HostCompaction) -> None:
         """Compact the history at the request of the host, in a turn of its own."""
         choice = self._choice(self.ask.log.state.asks)
-        member = await choice.first(self._pool(self.ask.log.state.target))
+        member = await choice.first_member(self._pool(self.ask.log.state.target))
         made.result = await self._compact(member, Compactor.compact, last=True)
 
     async def _compact(
@@ -314,7 +314,7 @@ class TurnDriver:
         if asked is None or asked.output is None:
             return message
         try:
-            self.ask.is_instructed = self.ask.resolver.backend(member).needs_words(asked)
+            self.ask.is_instructed = self.ask.resolver.backend(member).needs_output_instruction(asked)
         except ConfigError:  # `_instruct` adds the instruction for the backend that replaces this one
             return message
         if not self.ask.is_instructed:
@@ -327,14 +327,19 @@ class TurnDriver:
     def _instruct(self, backend: ResolvedBackend) -> None:
         """After a failover, add the output-format instruction if the backend needs it and the model lacks it."""
         asked = self.ask.log.state.asked
-        if asked is None or asked.output is None or self.ask.is_instructed or not backend.needs_words(asked):
+        if (
+            asked is None
+            or asked.output is None
+            or self.ask.is_instructed
+            or not backend.needs_output_instruction(asked)
+        ):
             return
         self.ask.is_instructed = True
         self.ask.instruct(instruction(asked.output))
 
     def _force_in_words(self, backend: ResolvedBackend) -> ToolChoiceSetting | None:
         """Instruct a model whose backend accepts no forced tool choice to call the tool; return that choice."""
-        choice = backend.forces_in_words(self.ask.log.state.asked)
+        choice = backend.instructed_tool_choice(self.ask.log.state.asked)
         if choice is not None and not self.ask.is_forced:
             self.ask.is_forced = True
             self.ask.instruct(forced_instruction(choice))
@@ -380,7 +385,7 @@ class TurnDriver:
             tried.clear()
             await self._handing.take_over(ended.handover)
             pool, choice.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
-            return pool, await choice.first(pool)
+            return pool, await choice.first_member(pool)
         if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
             return pool, None
         if ended.visible and not pool.failover_after_output:

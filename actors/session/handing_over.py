@@ -11,7 +11,7 @@ from actors.core.log.events import SwitchApplied
 from actors.core.policy.routing import resolve_switch
 from actors.core.turn import steps
 from actors.errors import ActorsError
-from actors.provider.resolver import check_priced
+from actors.provider.resolver import check_prices
 from actors.renderer.renderer_actor import MarkStale
 from actors.session.configuration import Change
 from actors.session.inflight import AskInFlight
@@ -59,7 +59,7 @@ class HandoverSteps:
         """Open the toolsets of the handover. A cancel of the ask leaves none of them open."""
         ask = self._ask
         if handover.tools is ...:
-            check_priced(ask.resolver, handover.target, ask.log.state.tenant, ask.log.state.budget)
+            check_prices(ask.resolver, handover.target, ask.log.state.tenant, ask.log.state.budget)
         if ask.cancelled or not handover.changes:
             return
         with anyio.CancelScope() as scope:

@@ -18,7 +18,7 @@ from actors.core.stream_events.results import SwitchOutcome
 from actors.errors import ActorsError
 from actors.journal.log import LogWriter
 from actors.kernel import Context, Ref
-from actors.provider.resolver import check_priced
+from actors.provider.resolver import check_prices
 from actors.renderer.renderer_actor import MarkStale, RendererCommand
 from actors.session.commands import Configure, Switch
 from actors.session.configuration import Equipment
@@ -51,7 +51,7 @@ class HeldChanges:
         """Log a switch, from a handler of `context`. A later switch replaces a held one."""
         target, reply, log = command.target, command.reply, self._log
         try:
-            check_priced(self._equipment.resolver, target, log.state.tenant, log.state.budget)
+            check_prices(self._equipment.resolver, target, log.state.tenant, log.state.budget)
         except ActorsError as error:
             reply.fail(error)
             return

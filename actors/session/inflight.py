@@ -31,11 +31,11 @@ from actors.core.values.stream import Cut, Usage
 from actors.journal.commands import JournalCommand
 from actors.journal.log import Generation, LogWriter
 from actors.kernel import Context, Ref
-from actors.kernel.variables import with_variables
+from actors.kernel.variables import call_with_variables
 from actors.ledger.ledger_actor import LedgerCommand
 from actors.provider.answers import Answer, Generated
 from actors.provider.budgets import Demand, Share
-from actors.provider.resolver import Resolver, expected_tokens, over_budget
+from actors.provider.resolver import Resolver, expected_tokens, used_up_limit
 from actors.renderer.renderer_actor import RendererCommand
 from actors.scheduler.scheduler_actor import SchedulerCommand
 from actors.session.configuration import Equipment
@@ -253,13 +253,13 @@ class AskInFlight(Struct):
 
     async def admit(self, binding: Binding) -> str | None:
         """Reserve the estimate of a request before it is sent; return the reason if no budget has room for it."""
-        why, share = over_budget(self.resolver, self.log.state), self.share
+        why, share = used_up_limit(self.resolver, self.log.state), self.share
         if why is not None or share is None or share.is_empty:
             return why
         tokens = expected_tokens(self.resolver, self.log.state, self.ledger.latest, binding)
         answer = self.resolver.calibrations[binding].answer
         demand = Demand(tokens + answer, self.resolver.cost(binding, Usage(tokens, answer)) or 0.0)
-        self.stoppable(lambda _: share.look_again())
+        self.stoppable(lambda _: share.recheck())
         try:
             return await share.admit(demand, lambda: self.cancelled)
         finally:
@@ -268,7 +268,7 @@ class AskInFlight(Struct):
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count the usage of a request in the shared budgets. The session's own budget counts from the log."""
         if self.share is not None:
-            self.share.settle(binding, usage, is_round=is_round)
+            self.share.record_usage(binding, usage, is_round=is_round)
 
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
         """Stop the running step, from a handler of `context`. The ask then ends with every call closed."""
@@ -290,7 +290,7 @@ class AskInFlight(Struct):
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
         """Parse an answer as the requested type, and keep its value and repairs. Return the errors if it is invalid."""
         assert self.output is not None
-        made = with_variables(self.variables, partial(self.output.parse, text, repair))
+        made = call_with_variables(self.variables, partial(self.output.parse, text, repair))
         if isinstance(made, str):
             return Checked(lacks=made)
         if isinstance(made, list):

@@ -6,7 +6,7 @@ from actors.core.ledger import Ledger
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.provider.backend import ResolvedBackend
-from actors.provider.resolver import too_full
+from actors.provider.resolver import compaction_limit
 from actors.session.configuration import Equipment
 
 
@@ -30,7 +30,7 @@ def preview_of(
         dict(rendered.report.losses) | dict.fromkeys(request.losses, 1),
         rendered._before,
         request.assumed,
-        too_full(resolver, state, ledger, backend.binding, state.history.length) is not None,
+        compaction_limit(resolver, state, ledger, backend.binding, state.history.length) is not None,
         equipment.why_over(state, target) or "",
         resolver.pool(target).skipped,
         resolver.known_window(backend.binding),

@@ -49,7 +49,7 @@ class _TracedSink:
 
     @property
     def is_watched(self) -> bool:
-        return self._own.is_watched or not self._listener.is_off
+        return self._own.is_watched or not self._listener.is_disabled
 
     def put(self, event: SessionEvent) -> None:
         self._listener.call(partial(self._trace.put, event))

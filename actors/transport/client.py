@@ -1,4 +1,4 @@
-"""Implement `Transport` with one connection pool per origin, created at the origin's first request."""
+"""Implement `Transport` with one connection pool per origin, which is created at the origin's first request."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from actors.core.data.segments import Segments
 from actors.transport.contract import Response, Timeouts
-from actors.transport.origin import Origin, target
+from actors.transport.origin import Origin, parse_target
 from actors.transport.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ class HttpTransport:
     """An HTTP/1.1 transport for asyncio and trio.
 
     Args:
-        connections: Maximum connections to one origin; further requests wait.
-        connecting: Maximum connections to one origin that are being opened at a time.
-        environ: Environment that names proxies, read at an origin's first request; the process's environment by
-            default.
+        connections: Maximum number of connections to one origin; further requests wait.
+        connecting: Maximum number of connections to one origin that are being opened at a time.
+        environ: Environment that names proxies, read at an origin's first request. By default, the process's
+            environment.
     """
 
     def __init__(
@@ -42,31 +42,31 @@ class HttpTransport:
         """POST the segments; see `Transport.send`."""
         from actors.transport.exchange import ClientExchange  # imported late, because importing h11 is slow
 
-        where = target(url)
+        where = parse_target(url)
         pool = self._pools.get(where.origin) or self._open_pool(where.origin)
         return ClientExchange(pool, where, headers, segments, timeouts)
 
     def _open_pool(self, origin: Origin) -> "ConnectionPool":
-        from actors.transport.dial import dial, system_trust
+        from actors.transport.dial import dial, system_tls_context
         from actors.transport.pool import ConnectionPool
         from actors.transport.proxy import proxy_for
 
-        self._trust = self._trust or cache(system_trust)
+        self._trust = self._trust or cache(system_tls_context)
         proxy = proxy_for(origin, self._environ)
         reach = partial(dial, origin, proxy, self._trust)
         forwarder = proxy if origin.scheme == "http" else None
         pool = self._pools[origin] = ConnectionPool(
-            reach, self._connections, self._connecting, forwarder, self._sweep.begin
+            reach, self._connections, self._connecting, forwarder, self._sweep.start
         )
         return pool
 
     async def close(self) -> None:
         """Close every connection; see `Transport.close`."""
         pools, self._pools = self._pools, {}
-        await self._sweep.end()
+        await self._sweep.stop()
         for pool in pools.values():
             await pool.close()
 
     async def _sweep_pools(self) -> bool:
-        """Close idle connections that are no longer usable. Return True if idle connections remain."""
+        """Close idle connections that are no longer usable. Return True if other idle connections remain."""
         return any([await pool.sweep() for pool in tuple(self._pools.values())])

@@ -1,7 +1,7 @@
 """Run HTTP/1.1 exchanges over one connection, with h11 over a byte stream.
 
-`ClientExchange` uses this class. A connection runs one exchange at a time and passes on all received data at once.
-Deadlines and limits on the number of connections belong to `deadlines` and `pool`.
+`ClientExchange` uses this class. A connection runs one exchange at a time and returns received data immediately.
+`deadlines` limits the waits, and `pool` limits the number of connections.
 """
 
 import select
@@ -22,9 +22,9 @@ from actors.core.data.segments import Segments
 from actors.kernel.turnstile import turnstile
 
 HEAD = 64 * 1024
-"""Maximum bytes of a response's head, of its trailers, or of a chunk's first line."""
+"""Maximum number of bytes in a response's head, in its trailers, or in the first line of a chunk."""
 SMALL = 64 * 1024
-"""Maximum bytes of a body that is sent with the head in one write: less than the socket's buffer."""
+"""Maximum size in bytes of a body that is sent with the head in one write. It is smaller than the socket's buffer."""
 SLICE = 1024 * 1024
 """Bytes per write of a longer body. The event loop copies the bytes that the socket does not accept at once, and a
 write costs as much as copying 50 KB."""
@@ -33,7 +33,7 @@ MAX_IDLE = 60.0
 
 
 class ConnectionLost(Exception):
-    """The connection ended or broke."""
+    """The connection was closed or broken before the exchange was complete."""
 
 
 class ProtocolError(Exception):
@@ -49,7 +49,7 @@ class Head:
 
 
 class Connection:
-    """An open connection.
+    """An open connection to an origin or a proxy.
 
     Attributes:
         is_kept: Whether the connection has completed an exchange before.
@@ -70,10 +70,11 @@ class Connection:
         self._tls = stream.extra(TLSAttribute.ssl_object, None)  # noqa: S610
         self._idle_since = 0.0
 
-    def pieces(self, head: h11.Request, segments: Segments) -> Iterator[bytes]:
-        """Yield a request in pieces to write: long segments in slices, which are not copied, and short ones joined.
+    def request_pieces(self, head: h11.Request, segments: Segments) -> Iterator[bytes]:
+        """Yield the bytes of a request, in pieces to write. Short segments are joined; long ones are sliced without a
+        copy.
 
-        The head is in the first piece: a write of its own costs as much as copying 50 KB.
+        The first piece includes the head, because a separate write costs as much as copying 50 KB.
         """
         begin = self._http.send(head)
         if segments.size <= SMALL:
@@ -85,14 +86,15 @@ class Connection:
         for joined in _join_segments(begin, segments):
             view = memoryview(joined)
             for at in range(0, len(view), SLICE):
-                data = cast(bytes, view[at : at + SLICE])  # streams accept any buffer, but declare bytes
+                # streams accept any buffer, but are annotated with bytes
+                data = cast(bytes, view[at : at + SLICE])
                 self._http.send_with_data_passthrough(h11.Data(data=data[len(begin) :]))
                 begin = b""
                 yield data
         self._http.send(h11.EndOfMessage())
 
     async def write(self, piece: bytes) -> None:
-        """Send a piece of a request.
+        """Send one piece of a request.
 
         Raises:
             ConnectionLost: The connection broke. A response may still be readable.
@@ -103,27 +105,27 @@ class Connection:
             self._is_broken = True
             raise ConnectionLost("the connection broke while the request was sent") from None
 
-    async def head(self) -> Head:
-        """Read the head of the response; interim responses (1xx) are skipped.
+    async def read_head(self) -> Head:
+        """Read the head of the response. Interim responses (1xx) are skipped.
 
         Raises:
             ConnectionLost: The connection ended before the end of the head.
             ProtocolError: The received data is not a response.
         """
-        while type(event := self._event()) is not h11.Response:
+        while type(event := self._next_event()) is not h11.Response:
             if event is h11.NEED_DATA:
                 await self.receive()
-        return Head(event.status_code, _headers(event.headers))
+        return Head(event.status_code, _parse_headers(event.headers))
 
-    def body(self) -> bytes:
-        """Return the received part of the body; empty if more data is needed.
+    def received_body(self) -> bytes:
+        """Return the part of the body that has been received since the last call; empty if more data is needed.
 
         Raises:
             ConnectionLost: The connection ended before the end of the body.
             ProtocolError: The received data is not a valid body.
         """
         parts: list[bytes] = []
-        while type(event := self._event()) is h11.Data:
+        while type(event := self._next_event()) is h11.Data:
             parts.append(event.data)
         self.is_over = type(event) is h11.EndOfMessage
         return b"".join(parts)
@@ -141,18 +143,24 @@ class Connection:
                 raise ConnectionLost("the server closed the connection without an answer") from None
             data, self._has_ended = b"", True
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.BusyResourceError, OSError):
-            raise ConnectionLost("the connection broke") from None
+            raise ConnectionLost("the connection broke before the response was complete") from None
         else:
             self.is_heard = True
         self._http.receive_data(data)
-        await turnstile().enter()  # yield to other tasks: parsing many responses at once takes time
+        await (
+            turnstile().wait_to_continue()
+        )  # let other tasks run, because parsing many responses at once takes time
 
     def prepare_reuse(self) -> bool:
-        """Prepare for another exchange. Return False if the connection cannot be reused."""
+        """Prepare the connection for another exchange. Return False if it cannot be reused."""
         http = self._http
         if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
             return False
-        if self._is_broken or http.trailing_data != (b"", False) or (self._tls and _has_more(self._tls)):
+        if (
+            self._is_broken
+            or http.trailing_data != (b"", False)
+            or (self._tls and _has_extra_data(self._tls))
+        ):
             return False
         http.start_next_cycle()
         self.is_kept, self.is_heard, self.is_over, self._idle_since = True, False, False, monotonic()
@@ -163,15 +171,17 @@ class Connection:
         return monotonic() - self._idle_since > MAX_IDLE
 
     def is_alive(self) -> bool:
-        """Return True if the connection can be reused: no data and no end of stream arrived while it was idle."""
+        """Return True if the connection can be reused: it has not expired, and neither data nor its end arrived while
+        it was idle.
+        """
         return not self.has_expired() and not _is_readable(self._socket)
 
     async def close(self) -> None:
-        """Close the connection, also if the caller is cancelled."""
+        """Close the connection, even if the caller is cancelled."""
         with anyio.CancelScope(shield=True):
             await self._stream.aclose()
 
-    def _event(self) -> object:
+    def _next_event(self) -> object:
         try:
             return self._http.next_event()
         except h11.RemoteProtocolError as error:
@@ -179,10 +189,11 @@ class Connection:
                 raise ConnectionLost(
                     "the server closed the connection before the response was complete"
                 ) from None
-            raise ProtocolError(_reason(error)) from None
+            raise ProtocolError(_error_text(error)) from None
 
 
-def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
+def _parse_headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Return the headers of a response by lower-case name. Values of a repeated header are joined with commas."""
     headers: dict[str, str] = {}
     for name, value in raw:
         key, text = name.decode("ascii"), value.decode("latin-1")
@@ -193,7 +204,7 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
 def _join_segments(head: bytes, segments: Segments) -> Iterator[bytes]:
     """Yield the head and the segments, joined into chunks of about half of `SLICE`.
 
-    Summing exact sizes would cost as much as joining.
+    The chunk size is estimated from the average segment, because summing exact sizes would cost as much as joining.
     """
     count = max(1, SLICE // 2 * len(segments) // segments.size)
     rest = chain([head], segments)
@@ -201,13 +212,13 @@ def _join_segments(head: bytes, segments: Segments) -> Iterator[bytes]:
         yield b"".join(islice(rest, count if at else count + 1))  # joining a single segment does not copy it
 
 
-def _reason(error: h11.RemoteProtocolError) -> str:
-    """Return h11's message without its quotation of the data: a server may repeat a credential."""
+def _error_text(error: h11.RemoteProtocolError) -> str:
+    """Return h11's message without the received data that it quotes, because a server may repeat a credential."""
     return f"the received data is not HTTP: {str(error).partition(':')[0][:120]}"
 
 
-def _has_more(tls: ssl.SSLObject) -> bool:
-    """Return True if data follows the response, which must not be taken for the next response."""
+def _has_extra_data(tls: ssl.SSLObject) -> bool:
+    """Return True if more data follows the response. It must not be mistaken for the next response."""
     try:
         tls.read(1)
     except ssl.SSLWantReadError:
@@ -218,9 +229,10 @@ def _has_more(tls: ssl.SSLObject) -> bool:
 
 
 def _is_readable(raw: socket.socket) -> bool:
+    """Return True if data or the end of the stream has arrived at a socket, or the socket is closed."""
     if raw.fileno() < 0:
         return True
-    if not hasattr(select, "poll"):  # Windows, where a descriptor may have any number
+    if not hasattr(select, "poll"):  # Windows, where `select` accepts descriptors of any number
         return bool(select.select([raw], [], [], 0)[0])
     poll = select.poll()
     poll.register(raw, select.POLLIN)

@@ -1,6 +1,7 @@
-"""Define the interface of a transport: segments in, status, headers and chunks out, without types of other libraries.
+"""Define the interface of a transport: it sends segments and returns status, headers and chunks.
 
-Provider actors depend on this interface; `HttpTransport` and the tests' fakes implement it.
+Provider actors depend on this interface, which contains no types of other libraries. `HttpTransport` and the tests'
+fakes implement it.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -17,7 +18,7 @@ class Timeouts(Struct, frozen=True):
 
     Args:
         connect: For opening a connection: name resolution, TCP, proxy and TLS.
-        first_byte: From the request's last byte to the response's head.
+        first_byte: From the last byte of the request to the head of the response.
         idle: Between two chunks.
         total: For the complete exchange; None for no limit.
         write: For the network to accept one piece of the request.
@@ -33,7 +34,7 @@ class Timeouts(Struct, frozen=True):
 
 
 class Response(Protocol):
-    """A server's response: the head now, the body in chunks. Header names are in lower case."""
+    """A server's response, whose head has arrived. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,7 +49,7 @@ class Response(Protocol):
 
 
 class Transport(Protocol):
-    """Sends requests to providers."""
+    """The interface for sending requests to providers."""
 
     def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts

@@ -1,8 +1,8 @@
-"""Limit the waits of one exchange. Exchanges and pools set the current wait's limit here.
+"""Limit the waits of one exchange. Exchanges and pools set the limit of each wait here.
 
-One cancel scope covers all steps from the pool to the response's head: a scope per step would cost more than the step.
-Each wait for more of the body has its own scope. The scopes are the event loop's own, because detecting the loop
-through anyio costs as much as the wait.
+One cancel scope covers all steps from the pool to the response's head, because a scope per step would cost more than
+the step. Each wait for more of the body has a scope of its own. The scopes are the event loop's native ones, because
+detecting the loop through anyio costs as much as the wait.
 """
 
 import math
@@ -13,7 +13,7 @@ from actors.kernel.event_loop import event_loop
 
 
 class DeadlineExceeded(Exception):
-    """A wait took too long. The message names the wait."""
+    """A wait of an exchange took too long. The message names the wait."""
 
 
 class ExchangeDeadlines:
@@ -32,13 +32,13 @@ class ExchangeDeadlines:
         self._what, self._seconds = "", math.inf
         self._scope = self._here.scope()
 
-    def wait(self, what: str, seconds: float) -> None:
-        """Start the limit of the next wait; `what` names the wait in errors."""
+    def limit_wait(self, what: str, seconds: float) -> None:
+        """Limit the next wait to `seconds`. `what` names the wait in errors, such as "connecting"."""
         self._what, self._seconds = what, seconds
         self._scope.deadline = min(self._end, self._here.now() + seconds)
 
-    def again(self, what: str, seconds: float) -> Self:
-        """Return itself as a context manager for one more wait in the same exchange."""
+    def limit_again(self, what: str, seconds: float) -> Self:
+        """Return this object as a context manager for one more wait in the exchange. Arguments as in `limit_wait`."""
         self._what, self._seconds = what, seconds
         self._scope = self._here.scope(deadline=min(self._end, self._here.now() + seconds))
         return self

@@ -1,7 +1,7 @@
-"""Open a stream to an origin: TCP, inside TLS for https, directly or through a proxy.
+"""Open a stream to an origin, directly or through a proxy: TCP, and TLS for https.
 
-Connection pools use this module. TLS trusts the system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR`
-name; the certificate must match the requested host. anyio races IPv4 and IPv6 addresses.
+Connection pools use this module. TLS trusts the system's certificates, or those named by `SSL_CERT_FILE` and
+`SSL_CERT_DIR`; the certificate must match the requested host. anyio races IPv4 and IPv6 addresses.
 """
 
 import os
@@ -14,25 +14,24 @@ from anyio.streams.tls import TLSStream
 
 from actors.interrupts import is_group
 from actors.transport.origin import Origin
-from actors.transport.proxy import Proxy, ProxyRefused, tunnel
+from actors.transport.proxy import Proxy, ProxyRefused, open_tunnel
 
 Trust = Callable[[], ssl.SSLContext]
 
 
-def system_trust() -> ssl.SSLContext:
-    """Return a TLS context with the system's certificates. Loading them is slow, so the transport caches the
-    context."""
+def system_tls_context() -> ssl.SSLContext:
+    """Return a TLS context with the system's certificates. Loading them is slow, so the caller caches it."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
 async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.ByteStream:
-    """Return a stream to an origin.
+    """Open and return a stream to an origin.
 
     Raises:
         OSError: The origin is unreachable or fails its TLS verification (ssl.SSLError is an OSError).
-        ProxyRefused: The proxy does not open a tunnel.
+        ProxyRefused: The proxy is unreachable or does not open a tunnel.
     """
     first = origin if proxy is None else proxy.origin
     try:
@@ -47,8 +46,8 @@ async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.B
         if proxy is not None:
             stream = await _wrap_tls(stream, first, trust)
             if origin.scheme == "http":
-                return stream  # the proxy forwards plain http requests
-            await tunnel(stream, proxy, origin)
+                return stream  # a proxy forwards plain http requests without a tunnel
+            await open_tunnel(stream, proxy, origin)
         return await _wrap_tls(stream, origin, trust)
     except BaseException:
         await anyio.aclose_forcefully(stream)
@@ -56,7 +55,7 @@ async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.B
 
 
 async def _wrap_tls(stream: anyio.abc.ByteStream, origin: Origin, trust: Trust) -> anyio.abc.ByteStream:
-    """Return the stream inside TLS for https. TLS's closing handshake is skipped, because HTTP marks its own end."""
+    """Return the stream, wrapped in TLS for https. HTTP marks its own end, so TLS's closing handshake is skipped."""
     if origin.scheme == "http":
         return stream
     return await TLSStream.wrap(
@@ -65,7 +64,7 @@ async def _wrap_tls(stream: anyio.abc.ByteStream, origin: Origin, trust: Trust) 
 
 
 def failure_reason(error: OSError) -> str:
-    """Return a short reason why an origin could not be reached."""
+    """Return a short reason why an origin could not be reached, such as `connection refused`."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message.strip()}"
     if isinstance(error, ssl.SSLError):
@@ -74,5 +73,5 @@ def failure_reason(error: OSError) -> str:
     if is_group(cause):
         cause = next((one for one in cause.exceptions if isinstance(one, OSError)), None)
     source = cause if isinstance(cause, OSError) else error
-    number = source.errno or 0  # below 0 for names that cannot be resolved
+    number = source.errno or 0  # negative for a host name that cannot be resolved
     return (os.strerror(number) if number > 0 else source.strerror or str(source)).lower()

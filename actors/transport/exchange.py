@@ -1,9 +1,9 @@
 """Run one exchange: send a request and read its response. `HttpTransport.send` returns a `ClientExchange`.
 
-A server may close a kept connection while a request is on its way: llama.cpp does so after every stream, although it
-announced to keep the connection. That request was most likely not read, so it is sent once more over a new
-connection, but never after a byte of a response has arrived. A server may also respond before it has read the complete
-request, so a separate task sends a long request while the response is awaited and read.
+A server may close a kept connection while a request is on its way. llama.cpp does so after every stream, although it
+announced to keep the connection. The server has most likely not read that request, so the request is sent once more
+over a new connection, but never after a byte of a response has arrived. A server may also respond before it has read
+the complete request, so a separate task sends a long request while the response is awaited and read.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class ClientExchange:
         self._pool = pool
         self._target = target
         self._segments = segments
-        self._request = _request(target, headers, segments.size, pool.forwarder)
+        self._request = _request_head(target, headers, segments.size, pool.forwarder)
         self._timeouts = timeouts
         self._connection: Connection | None = None
         self._writing: anyio.abc.TaskGroup | None = None
@@ -60,22 +60,22 @@ class ClientExchange:
             with self._deadlines:
                 head = await self._fetch_head()
         except BaseException as error:
-            await self._leave()
+            await self._return_connection()
             if (text := _failure_message(error)) is None:
                 raise
-            failure = self._failure(text)
+            failure = self._provider_error(text)
         else:
             self.status, self.headers, self._is_answered = head.status, head.headers, True
             return self
-        raise failure
+        raise failure  # outside of the handler, so that the network error is not chained
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._leave()
+        await self._return_connection()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body; see `Response.chunks`."""
+        """Yield the body as it arrives; see `Response.chunks`."""
         if (encoding := self.headers.get("content-encoding", "identity").strip().lower()) != "identity":
             raise ProviderFailed(
                 f"Cannot read the response from {self._target.display_url}: its content-encoding is {encoding[:40]!r}, "
@@ -83,68 +83,75 @@ class ClientExchange:
             )
         while True:
             if (connection := self._connection) is None:
-                raise self._failure("its context was left before its end")
+                raise self._provider_error("the response was closed before its end")
             if connection.is_over:
                 return
             try:
-                chunk = connection.body()
+                chunk = connection.received_body()
                 if not chunk and not connection.is_over:
-                    chunk = await self._next(connection)
+                    chunk = await self._next_chunk(connection)
             except (ConnectionLost, ProtocolError, DeadlineExceeded) as error:
-                raise self._failure(str(error)) from None
+                raise self._provider_error(str(error)) from None
             if chunk:
                 yield chunk
 
     async def _fetch_head(self) -> Head:
-        self._connection = connection = await self._pool.take(self._deadlines, self._timeouts)
+        """Send the request and return the head of its response. Try once more if a kept connection was closed by the
+        server.
+        """
+        self._connection = connection = await self._pool.acquire(self._deadlines, self._timeouts)
         try:
             return await self._send_request(connection)
         except ConnectionLost:
             if not connection.is_kept or connection.is_heard:
                 raise
-        self._connection = None
-        self._connection = connection = await self._pool.renew(connection, self._deadlines, self._timeouts)
+        self._connection = None  # from now on, the pool owns the old connection, even if `replace` fails
+        self._connection = connection = await self._pool.replace(connection, self._deadlines, self._timeouts)
         return await self._send_request(connection)
 
     async def _send_request(self, connection: Connection) -> Head:
-        """Send the request and read the head of its response."""
+        """Send the request over `connection`, and read the head of its response."""
         if self._writing is None:
-            await self._write(connection, connection.pieces(self._request, self._segments))
+            await self._write(connection, connection.request_pieces(self._request, self._segments))
         else:
             self._writing.start_soon(
-                self._write, connection, connection.pieces(self._request, self._segments)
+                self._write, connection, connection.request_pieces(self._request, self._segments)
             )
-        return await connection.head()
+        return await connection.read_head()
 
     async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
-        """Send a request. Ignore a failure here: the response may explain it, so the reader raises the error."""
+        """Send a request. Ignore a lost connection: the response may explain it, and otherwise reading raises the
+        error.
+        """
         with suppress(ConnectionLost):
             for piece in pieces:
-                self._wait(connection, "sending the request", self._timeouts.write)
+                self._limit_wait(connection, "sending the request", self._timeouts.write)
                 await connection.write(piece)
-        self._wait(connection, "waiting for an answer", self._timeouts.first_byte)
+        self._limit_wait(connection, "waiting for an answer", self._timeouts.first_byte)
 
-    def _wait(self, connection: Connection, what: str, seconds: float) -> None:
-        """Limit the wait for the head, unless it has arrived or the request is sent again over another connection."""
+    def _limit_wait(self, connection: Connection, what: str, seconds: float) -> None:
+        """Limit the wait for the head, unless the head has arrived or the request is sent again over another
+        connection.
+        """
         if connection is self._connection and not self._is_answered:
-            self._deadlines.wait(what, seconds)
+            self._deadlines.limit_wait(what, seconds)
 
-    async def _next(self, connection: Connection) -> bytes:
-        """Wait for the next data of the body; return b"" at its end."""
-        with self._deadlines.again("waiting for more of the answer", self._timeouts.idle):
+    async def _next_chunk(self, connection: Connection) -> bytes:
+        """Wait for the next data of the body; return b"" at the end of the body."""
+        with self._deadlines.limit_again("waiting for more of the answer", self._timeouts.idle):
             while True:
                 await connection.receive()
-                if (chunk := connection.body()) or connection.is_over:
+                if (chunk := connection.received_body()) or connection.is_over:
                     return chunk
 
-    async def _leave(self) -> None:
+    async def _return_connection(self) -> None:
         """Return the connection to the pool, which closes it if the exchange is not complete."""
         connection, self._connection = self._connection, None
         try:
             await self._stop_writing()
         finally:
             if connection is not None:
-                await self._pool.give_back(connection)
+                await self._pool.release(connection)
 
     async def _stop_writing(self) -> None:
         writing, self._writing = self._writing, None
@@ -152,12 +159,12 @@ class ClientExchange:
             writing.cancel_scope.cancel()
             await writing.__aexit__(None, None, None)
 
-    def _failure(self, text: str) -> ProviderFailed:
+    def _provider_error(self, text: str) -> ProviderFailed:
         return ProviderFailed(f"No answer from {self._target.display_url}: {text}")
 
 
 def _failure_message(error: BaseException) -> str | None:
-    """Return the message for an expected network failure; None for every other error."""
+    """Return the message for an expected network failure; None for any other error."""
     if isinstance(error, ConnectionLost | ProtocolError | DeadlineExceeded | ProxyRefused):
         return str(error)
     if isinstance(error, anyio.BrokenResourceError | anyio.EndOfStream):
@@ -165,7 +172,7 @@ def _failure_message(error: BaseException) -> str | None:
     return failure_reason(error) if isinstance(error, OSError) else None
 
 
-def _request(
+def _request_head(
     target: Target, headers: Sequence[tuple[str, str]], length: int, forwarder: Proxy | None
 ) -> h11.Request:
     """Return the head of a request; a forwarding proxy receives the complete URL and its own auth headers."""
@@ -179,7 +186,7 @@ def _request(
     try:
         return h11.Request(method="POST", target=path, headers=lines)
     except (h11.LocalProtocolError, UnicodeEncodeError):
-        pass  # not chained: the error's text contains the header, which may be a key
+        pass  # not chained, because the error's text contains the header, which may be a key
     raise ConfigError(
-        "A header or path contains a character that HTTP does not allow; is there a line break in the key?"
+        "A header or the path contains a character that HTTP does not allow; check the key for a line break"
     )

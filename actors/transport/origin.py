@@ -1,4 +1,4 @@
-"""Parse the URL of a request into an origin, whose connections are shared, and a target at that origin."""
+"""Parse the URL of a request into an origin, whose connections are shared, and a path at that origin."""
 
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 class Origin(Struct, frozen=True):
-    """A scheme, a host (an IPv6 address without brackets) and a port."""
+    """A server's address: a scheme, a host (an IPv6 address without brackets) and a port."""
 
     scheme: str
     host: str
@@ -18,22 +18,23 @@ class Origin(Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """Host and port, in the form for CONNECT."""
+        """Host and port, as in a CONNECT request."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def host_header(self) -> str:
-        """Host and port without the scheme's default port, in the form for the Host header and AWS signatures."""
+        """Host and port, as in the Host header and in AWS signatures: without the scheme's default port."""
         default = PORTS[self.scheme] == self.port
         return self.authority.removesuffix(f":{self.port}") if default else self.authority
 
 
 class Target(Struct, frozen=True):
-    """A parsed URL.
+    """A parsed URL of a request.
 
     Args:
+        origin: The server's address.
         path: Path and query, for the request line.
-        display_url: The URL for errors: without its query, which may contain a key.
+        display_url: The URL for error messages. It lacks the query, which may contain a key.
     """
 
     origin: Origin
@@ -42,25 +43,27 @@ class Target(Struct, frozen=True):
 
 
 @lru_cache(256)
-def target(url: str) -> Target:
-    """Parse a URL.
+def parse_target(url: str) -> Target:
+    """Parse and check the URL of a request.
 
     Raises:
-        ConfigError: The URL is not http or https, or contains a user or a password.
+        ConfigError: The URL is not http or https, contains a user or a password, or is invalid.
     """
     from urllib.parse import urlsplit  # imported late, because the import is slow
 
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise ConfigError("A provider's URL takes printable ASCII characters, without spaces")
+        raise ConfigError("A provider's URL must consist of printable ASCII characters, without spaces")
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:  # a port out of range, an unclosed bracket
+    except ValueError:  # for example, a port out of range or an unclosed bracket
         raise ConfigError("A provider's URL is invalid; write it as https://host:port/path") from None
     if parts.scheme not in PORTS or not parts.hostname or port == 0 or "@" in parts.netloc:
-        raise ConfigError("A provider's URL is written https://host/path, without user and password")
+        raise ConfigError("A provider's URL must have the form https://host/path, without user and password")
     if any(len(label) > 63 for label in parts.hostname.split(".")):
-        raise ConfigError("A provider's URL has a host with a label longer than 63 characters")
+        raise ConfigError(
+            "The host name in a provider's URL has a label of more than 63 characters; correct the URL"
+        )
     origin = Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
     path = parts.path or "/"
     display_url = f"{origin.scheme}://{origin.host_header}{path}"

@@ -1,8 +1,8 @@
 """Manage the connections to one origin: their number, the queue of waiting requests, and the idle connections.
 
 Exchanges take connections from a pool and return them. A request takes the most recently used idle connection, or opens
-one if the limit allows it, or waits in a queue. It inspects no other connection, so its cost does not depend on the
-number of connections.
+a new one if the limit allows it, or waits in a queue. The request inspects no other connection, so its cost does not
+depend on the number of connections.
 """
 
 from collections import OrderedDict, deque
@@ -33,11 +33,11 @@ class ConnectionPool:
 
     Args:
         dial: Opens a stream to the origin.
-        connections: Maximum connections.
-        connecting: Maximum connections that are being opened at a time: thousands at once overflow a server's accept
-            queue and time out.
+        connections: Maximum number of connections.
+        connecting: Maximum number of connections that are being opened at a time. Thousands at once would overflow the
+            server's accept queue and time out.
         forwarder: The proxy at the other end of the connections, if it forwards requests instead of opening tunnels.
-        on_rest: Called when a connection becomes idle.
+        on_idle: Called when a connection becomes idle.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class ConnectionPool:
         connections: int,
         connecting: int,
         forwarder: Proxy | None = None,
-        on_rest: Callable[[], None] = lambda: None,
+        on_idle: Callable[[], None] = lambda: None,
     ) -> None:
         self.forwarder = forwarder
-        self._on_rest = on_rest
+        self._on_idle = on_idle
         self._dial = dial
         self._free = connections
         self._connects = anyio.Semaphore(connecting, fast_acquire=True)
@@ -58,12 +58,12 @@ class ConnectionPool:
         self._is_closed = False
 
     @property
-    def free(self) -> int:
-        """Connections that may be opened in addition to the existing ones."""
+    def free_slots(self) -> int:
+        """Number of connections that may be opened in addition to the existing ones."""
         return self._free
 
-    async def take(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
-        """Return a connection for one exchange. The caller returns it with `give_back` or `drop`.
+    async def acquire(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
+        """Return a connection for one exchange. The caller returns the connection with `release` or `drop`.
 
         Raises:
             OSError: A new connection could not be opened.
@@ -76,68 +76,67 @@ class ConnectionPool:
         if self._free:
             self._free -= 1
         else:
-            deadlines.wait("waiting for a free connection", timeouts.pool)
-            if (reused := await self._wait_turn()) is not None:
+            deadlines.limit_wait("waiting for a free connection", timeouts.pool)
+            if (reused := await self._wait_for_slot()) is not None:
                 return reused
-        return await self._open(deadlines, timeouts)
+        return await self._open_connection(deadlines, timeouts)
 
-    async def renew(
+    async def replace(
         self, connection: Connection, deadlines: ExchangeDeadlines, timeouts: Timeouts
     ) -> Connection:
-        """Close a connection and return a new one in its place."""
+        """Close a connection and return a new one, which uses the same slot of the limit."""
         try:
             await connection.close()
         except BaseException:
             self._release_slot()
             raise
-        return await self._open(deadlines, timeouts)
+        return await self._open_connection(deadlines, timeouts)
 
-    async def give_back(self, connection: Connection) -> None:
+    async def release(self, connection: Connection) -> None:
         """Keep a connection as idle if its exchange is complete; otherwise close it."""
         if self._is_closed or not connection.prepare_reuse():
             await self.drop(connection)
             return
         self._idle.append(connection)
-        self._serve()
+        self._assign_connections()
         if self._idle:
-            self._on_rest()
+            self._on_idle()
 
     async def sweep(self) -> bool:
-        """Close idle connections that are no longer usable. Return True if idle connections remain."""
+        """Close idle connections that are no longer usable. Return True if other idle connections remain."""
         for connection in tuple(self._idle):
-            if (
-                connection in self._idle and not connection.is_alive()
-            ):  # else a request took it during a close
+            # a request may have taken this connection while another connection was being closed
+            if connection in self._idle and not connection.is_alive():
                 self._idle.remove(connection)
                 await self.drop(connection)
         return bool(self._idle)
 
     async def drop(self, connection: Connection) -> None:
-        """Close a connection. Another connection may be opened at once."""
+        """Close a connection. Its slot is free at once, so another connection may be opened."""
         self._release_slot()
         await connection.close()
 
     async def close(self) -> None:
-        """Close the idle connections concurrently now, and the others when they are returned."""
+        """Close the idle connections now, concurrently, and each connection in use when it is returned."""
         self._is_closed = True
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
                 while self._idle:
                     tasks.start_soon(self.drop, self._idle.pop())
 
-    async def _open(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
-        """Open a connection whose slot is already counted."""
+    async def _open_connection(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
+        """Open a connection. Its slot was taken before, and is released if this fails."""
         try:
-            deadlines.wait("waiting to connect", timeouts.pool)
+            deadlines.limit_wait("waiting to connect", timeouts.pool)
             async with self._connects:
-                deadlines.wait("connecting", timeouts.connect)
+                deadlines.limit_wait("connecting", timeouts.connect)
                 return Connection(await self._dial())
         except BaseException:
             self._release_slot()
             raise
 
-    async def _wait_turn(self) -> Connection | None:
-        """Wait for a returned connection, or for permission to open one."""
+    async def _wait_for_slot(self) -> Connection | None:
+        """Wait for an idle connection, or for permission to open a new one, which is returned as None."""
         waiter = _Waiter()
         self._waiters[waiter] = None
         try:
@@ -153,11 +152,12 @@ class ConnectionPool:
         return waiter.connection
 
     def _release_slot(self) -> None:
+        """Free the slot of a closed connection, and let a waiting request use it."""
         self._free += 1
-        self._serve()
+        self._assign_connections()
 
-    def _serve(self) -> None:
-        """Assign free connections and slots to the waiters in order of arrival."""
+    def _assign_connections(self) -> None:
+        """Assign idle connections and free slots to the waiting requests, in order of arrival."""
         while self._waiters and (self._idle or self._free):
             waiter, _ = self._waiters.popitem(last=False)
             if self._idle:

@@ -1,12 +1,12 @@
-"""Choose the proxy of a request from the environment, and open tunnels through proxies. `client` and `dial` use this
-module.
+"""Choose the proxy of a request from the environment, and open tunnels through proxies.
 
-`HTTPS_PROXY` and `HTTP_PROXY` name the proxy for URLs of their scheme, `ALL_PROXY` the one for schemes without their
-own, and `NO_PROXY` the hosts that are reached directly. Lower-case names take precedence, and an empty lower-case
-variable disables its upper-case form. Loopback addresses are always reached directly.
+`client` and `dial` use this module. `HTTPS_PROXY` and `HTTP_PROXY` name the proxy for URLs of their scheme, `ALL_PROXY`
+the proxy for schemes without their own, and `NO_PROXY` the hosts that are reached directly. Lower-case names take
+precedence, and an empty lower-case variable disables its upper-case form. Loopback addresses are always reached
+directly.
 
-An https request goes through a tunnel (CONNECT), so the proxy only learns its host. An http request is forwarded by the
-proxy, which receives its complete URL: many proxies open tunnels to port 443 only.
+An https request goes through a tunnel (CONNECT), so the proxy learns only the host. An http request is forwarded by the
+proxy, which receives the complete URL, because many proxies open tunnels to port 443 only.
 """
 
 import base64
@@ -23,16 +23,16 @@ from actors.errors import ConfigError
 from actors.transport.origin import PORTS, Origin
 
 HEAD = 16 * 1024
-"""Maximum bytes of a proxy's response."""
+"""Maximum size of a proxy's response, in bytes."""
 
 
 class ProxyRefused(Exception):
-    """The proxy did not open a tunnel. The message quotes the proxy's response."""
+    """The proxy is unreachable or did not open a tunnel. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy and its auth header. Depending on the origin's scheme, it opens tunnels or forwards requests."""
+    """A proxy and its auth headers. It opens tunnels to https origins, and forwards requests to http origins."""
 
     origin: Origin
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -42,10 +42,10 @@ def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy for an origin, or None if the origin is reached directly.
 
     Raises:
-        ConfigError: The variable's value is not a usable proxy.
+        ConfigError: The environment names a proxy that cannot be used.
     """
     name, address_ = _proxy_variable(f"{origin.scheme}_proxy", environ)
-    if not address_ or _is_direct(origin, _value("no_proxy", environ) or ""):
+    if not address_ or _bypasses_proxy(origin, _variable("no_proxy", environ) or ""):
         return None
     try:
         parts = urlsplit(address_ if "://" in address_ else f"http://{address_}")
@@ -53,9 +53,11 @@ def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme.startswith("socks"):
-        raise ConfigError(f"{name} names a SOCKS proxy, which is not supported; it takes http://host:port")
+        raise ConfigError(
+            f"{name} names a SOCKS proxy, which is not supported; use an HTTP proxy: http://host:port"
+        )
     if parts.scheme not in PORTS or not parts.hostname:
-        raise ConfigError(f"{name} is not a usable proxy; it takes http://host:port")
+        raise ConfigError(f"The value of {name} is not a proxy URL; write it as http://host:port")
     headers: tuple[tuple[str, str], ...] = ()
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
@@ -64,35 +66,38 @@ def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
 
 
 def _proxy_variable(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the name and the value of the variable that names the proxy; the value is empty if there is none."""
+    """Return the name and the value of the variable that names the proxy. The value is empty if no variable is set."""
     for each in (name, "all_proxy"):
-        value = _value(each, environ)
+        value = _variable(each, environ)
         if value is not None:
             return each.upper(), value
     return name.upper(), ""
 
 
-def _value(name: str, environ: Mapping[str, str]) -> str | None:
-    """Return a variable's value, lower case first and then upper case; None if neither is set."""
+def _variable(name: str, environ: Mapping[str, str]) -> str | None:
+    """Return the value of a variable with a lower-case or else an upper-case name; None if neither is set."""
     if name in environ:
         return environ[name].strip()
     if name == "http_proxy" and "REQUEST_METHOD" in environ:
-        return None  # in a CGI program a client's `Proxy:` header arrives as HTTP_PROXY
+        return None  # in a CGI program, HTTP_PROXY may contain the `Proxy:` header of a client
     upper = environ.get(name.upper())
     return None if upper is None else upper.strip()
 
 
-def _is_direct(origin: Origin, exceptions: str) -> bool:
-    address = _address(origin.host)
+def _bypasses_proxy(origin: Origin, exceptions: str) -> bool:
+    """Return True if `origin` is a loopback address, or `exceptions` (the value of `NO_PROXY`) contains its host."""
+    address = _parse_address(origin.host)
     if origin.host == "localhost" or (address is not None and address.is_loopback):
         return True
     entries = [entry.strip().lower() for entry in exceptions.split(",")]
-    return any(entry and _is_covered_by(entry, origin, address) for entry in entries)
+    return any(entry and _matches_host(entry, origin, address) for entry in entries)
 
 
-def _is_covered_by(entry: str, origin: Origin, address: IPv4Address | IPv6Address | None) -> bool:
-    """Return True if an entry of NO_PROXY matches a host: `*`, an address, a network or a domain, with or without a
-    port."""
+def _matches_host(entry: str, origin: Origin, address: IPv4Address | IPv6Address | None) -> bool:
+    """Return True if an entry of `NO_PROXY` matches a host.
+
+    An entry is `*`, an address, a network or a domain, with or without a port.
+    """
     if entry == "*":
         return True
     if address is not None and "/" in entry:
@@ -106,20 +111,20 @@ def _is_covered_by(entry: str, origin: Origin, address: IPv4Address | IPv6Addres
             return False
         entry = host
     if address is not None:
-        return _address(entry.strip("[]")) == address
+        return _parse_address(entry.strip("[]")) == address
     domain, name = entry.removeprefix("*").strip("."), origin.host.removesuffix(".")
     return name == domain or name.endswith(f".{domain}")
 
 
-def _address(host: str) -> IPv4Address | IPv6Address | None:
+def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
     try:
         return ip_address(host)
     except ValueError:
         return None
 
 
-async def tunnel(stream: anyio.abc.ByteStream, proxy: Proxy, origin: Origin) -> None:
-    """Request a tunnel to an origin; afterwards the stream leads to the origin.
+async def open_tunnel(stream: anyio.abc.ByteStream, proxy: Proxy, origin: Origin) -> None:
+    """Ask a proxy for a tunnel to an origin. Afterwards, the stream leads to the origin.
 
     Raises:
         ProxyRefused: The proxy did not open the tunnel.
@@ -133,10 +138,10 @@ async def tunnel(stream: anyio.abc.ByteStream, proxy: Proxy, origin: Origin) -> 
             if event is h11.NEED_DATA:
                 http.receive_data(await stream.receive())
     except (anyio.EndOfStream, anyio.BrokenResourceError):
-        raise ProxyRefused("the proxy closed the connection") from None
+        raise ProxyRefused("the proxy closed the connection before it opened a tunnel") from None
     except h11.RemoteProtocolError:
-        raise ProxyRefused("the proxy's response is not HTTP") from None
+        raise ProxyRefused("the proxy's response to CONNECT is not HTTP") from None
     if not 200 <= event.status_code < 300:
-        raise ProxyRefused(f"the proxy answered {event.status_code} to CONNECT {origin.authority}")
+        raise ProxyRefused(f"the proxy rejected CONNECT {origin.authority} with status {event.status_code}")
     if http.trailing_data[0]:
-        raise ProxyRefused("the proxy sent data before the tunnel was used")
+        raise ProxyRefused("the proxy sent unexpected data after its response to CONNECT")

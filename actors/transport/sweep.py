@@ -1,7 +1,8 @@
-"""Close idle connections that the server has closed, on a timer. `HttpTransport` uses this module.
+"""Close idle connections that the server has already closed, on a timer. `HttpTransport` uses this module.
 
-Until then, each one holds a descriptor in the process and a socket in the kernel (`CLOSE_WAIT`), and a program without
-requests for hours would keep them all. The timer runs only while there are idle connections.
+Until it is closed here, each connection occupies a descriptor of the process and a socket of the operating system (in
+the state `CLOSE_WAIT`). A program that sends no requests for hours would keep all of them. The timer runs only while
+there are idle connections.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,23 +17,23 @@ INTERVAL = 5.0
 
 
 class Sweep:
-    """The timer that sweeps idle connections.
+    """A timer that regularly closes unusable idle connections.
 
     Args:
-        sweep: Closes unusable idle connections, and returns True if idle connections remain.
+        sweep: Closes unusable idle connections, and returns True if other idle connections remain.
     """
 
     def __init__(self, sweep: Callable[[], Awaitable[bool]]) -> None:
         self._sweep = sweep
         self._tasks: Tasks | None = None
 
-    def begin(self) -> None:
-        """Start the timer if it does not run, because a connection has become idle."""
+    def start(self) -> None:
+        """Start the timer unless it is running. Called when a connection becomes idle."""
         if self._tasks is None:
             self._tasks = Tasks(event_loop())
             self._tasks.start(self._run, self._on_end, "actors connections", shielded=False)
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """Stop the timer, and wait until its task has ended."""
         if (tasks := self._tasks) is not None:
             tasks.cancel()

@@ -20,7 +20,7 @@ from actors.config.providers import PROVIDERS
 from actors.core.lanes.preview import Preview
 from actors.errors import ConfigError
 from actors.provider import pricing
-from actors.provider.pricing import DAY, UNLISTED, listing
+from actors.provider.pricing import DAY, UNLISTED, find_listing
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 
 pytestmark = pytest.mark.anyio
@@ -38,9 +38,9 @@ def weather(city: str) -> str:
 def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run a test as if the package were not installed."""
     monkeypatch.setattr(pricing, "is_installed", lambda: False)
-    listing.cache_clear()
+    find_listing.cache_clear()
     yield
-    listing.cache_clear()
+    find_listing.cache_clear()
 
 
 def script() -> list[Turn]:
@@ -120,9 +120,9 @@ async def test_requests_are_the_same_bytes_with_and_without_the_package(
 ) -> None:
     _, shown, with_it = await run_ask(tmp_path, lines)
     monkeypatch.setattr(pricing, "is_installed", lambda: False)
-    listing.cache_clear()
+    find_listing.cache_clear()
     _, hidden, without_it = await run_ask(tmp_path, lines)
-    listing.cache_clear()
+    find_listing.cache_clear()
     assert with_it == without_it
     assert len(with_it) == 2
     assert shown.body == hidden.body
@@ -132,11 +132,11 @@ async def test_a_listed_window_is_displayed_but_triggers_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, preview, _ = await run_ask(tmp_path)
-    assert preview.window == listing("anthropic", CLAUDE, TODAY).window == 1_000_000
+    assert preview.window == find_listing("anthropic", CLAUDE, TODAY).window == 1_000_000
     own = (await run_ask(tmp_path, "context = 5000"))[1]
     assert own.window == 5000
     small = pricing.Listing(window=100)
-    monkeypatch.setattr("actors.provider.pricing.listing", lambda *_: small)
+    monkeypatch.setattr("actors.provider.pricing.find_listing", lambda *_: small)
     assert not (await run_ask(tmp_path))[1].compacts
     listed = Compaction(windows="listed", keep_turns=0, large_result_bytes=256)
     assert (await run_ask(tmp_path, compaction=listed))[1].window == 100
@@ -147,7 +147,7 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     small = pricing.Listing(window=100)
-    monkeypatch.setattr("actors.provider.pricing.listing", lambda *_: small)
+    monkeypatch.setattr("actors.provider.pricing.find_listing", lambda *_: small)
     server, file = OpenAIServer([Turn(Say("word " * 400))] * 3), tmp_path / "actors.toml"
     lines = '[compaction]\nwindows = "listed"\nkeep_turns = 0\n' if by == "file" else ""
     options: dict[str, Any] = (
@@ -183,7 +183,7 @@ def test_the_windows_setting_has_two_values() -> None:
     ],
 )
 def test_a_listing_has_the_first_tier_or_no_price(provider: str, model: str, known: bool) -> None:
-    found = listing(provider, model, TODAY)
+    found = find_listing(provider, model, TODAY)
     assert (found != UNLISTED) == known
     if known:
         assert found.price is not None

@@ -192,7 +192,7 @@ async def test_a_pause_spans_the_gap_between_two_writes_of_one_writer(
     class Turnstile:
         """An event loop whose rounds follow the steps of the script."""
 
-        async def give_way(self) -> None:
+        async def yield_turn(self) -> None:
             if script:
                 script.popleft()()
             await anyio.lowlevel.checkpoint()

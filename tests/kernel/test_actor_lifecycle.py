@@ -104,7 +104,7 @@ async def test_the_delay_before_a_restart_doubles_and_depends_on_the_seed() -> N
     async def delays(seed: int) -> list[float]:
         async with System(seed=seed) as system:
             group = Group(system, Restart(backoff=(1.0, 3.0)))
-            return [group.delay(crashes) for crashes in range(1, 5)]
+            return [group.backoff_seconds(crashes) for crashes in range(1, 5)]
 
     first = await delays(7)
     assert first == await delays(7)
@@ -340,7 +340,7 @@ async def test_an_actor_that_is_stopping_starts_no_child() -> None:
         ref = system.spawn(Probe, "probe")
         context = await hold_actor(ref)
         await system.stop(ref)
-        with pytest.raises(ActorStopped, match="starts no child"):
+        with pytest.raises(ActorStopped, match="cannot start a child"):
             context.start(anyio.sleep_forever)
 
 

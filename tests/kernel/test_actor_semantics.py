@@ -268,12 +268,12 @@ async def test_a_query_whose_reply_is_dropped_fails_at_once() -> None:
 
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
-        with pytest.raises(ActorFailed, match="dropped a question"):
+        with pytest.raises(ActorFailed, match="dropped a query"):
             await ref.ask(Solve(forget))
         async with anyio.create_task_group() as tasks:
 
             async def ask() -> None:
-                with pytest.raises(ActorFailed, match="dropped a question"):
+                with pytest.raises(ActorFailed, match="dropped a query"):
                     await ref.ask(Keep())
 
             tasks.start_soon(ask)
@@ -604,7 +604,7 @@ async def test_a_name_is_taken_until_its_actor_has_ended() -> None:
     """A30."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
-        with pytest.raises(KernelError, match="'probe' is running already"):
+        with pytest.raises(KernelError, match="'probe' is already running"):
             system.spawn(Probe, "probe")
         await system.stop(ref)
         assert await system.spawn(Probe, "probe").ask(GetNotes()) == ()

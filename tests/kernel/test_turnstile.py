@@ -23,7 +23,7 @@ async def test_few_tasks_compute_between_two_polls_each_in_turn() -> None:
     with anyio.fail_after(30), counting_polls() as polls:
 
         async def compute() -> None:
-            await gate.enter()
+            await gate.wait_to_continue()
             polls.note()
 
         async with anyio.create_task_group() as tasks:
@@ -39,11 +39,11 @@ async def test_waiting_tasks_pass_in_the_order_of_their_arrival() -> None:
 
     async def compute(number: int, here: anyio.Event) -> None:
         here.set()
-        await gate.enter()
+        await gate.wait_to_continue()
         order.append(number)
 
     with anyio.fail_after(30):
-        await gate.enter()  # takes the last place until the next iteration
+        await gate.wait_to_continue()  # takes the last place until the next iteration
         async with anyio.create_task_group() as tasks:
             for number in range(3):
                 tasks.start_soon(compute, number, here := anyio.Event())
@@ -65,12 +65,12 @@ async def test_continuing_work_runs_first_and_new_work_keeps_a_quarter_of_the_pl
 
     async def compute(name: str, here: anyio.Event) -> None:
         here.set()
-        await (gate.begin(IDLE) if name == "b" else gate.enter())
+        await (gate.wait_to_begin(IDLE) if name == "b" else gate.wait_to_continue())
         order.append(name)
 
     with anyio.fail_after(30):
         for _ in range(width):
-            await gate.enter()  # takes the last place until the next iteration
+            await gate.wait_to_continue()  # takes the last place until the next iteration
         async with anyio.create_task_group() as tasks:
             for name in "bbbbcccc":
                 tasks.start_soon(compute, name, here := anyio.Event())
@@ -93,12 +93,12 @@ async def test_new_work_keeps_one_place_while_messages_wait(is_behind: bool, beg
     dispatcher = Dispatcher(replace(event_loop(), next=turns.append), copy_context())
 
     async def compute(number: int) -> None:
-        await gate.begin(dispatcher)
+        await gate.wait_to_begin(dispatcher)
         order.append(number)
 
     with anyio.fail_after(30):
         for _ in range(8):
-            await gate.enter()  # takes the last place until the next iteration
+            await gate.wait_to_continue()  # takes the last place until the next iteration
         async with anyio.create_task_group() as tasks:
             for number in range(16):
                 tasks.start_soon(compute, number)
@@ -121,11 +121,11 @@ async def test_tenants_begin_in_turn() -> None:
 
     async def compute(tenant: str, here: anyio.Event) -> None:
         here.set()
-        await gate.begin(IDLE, tenant)
+        await gate.wait_to_begin(IDLE, tenant)
         order.append(tenant)
 
     with anyio.fail_after(30):
-        await gate.enter()  # takes the last place until the next iteration
+        await gate.wait_to_continue()  # takes the last place until the next iteration
         async with anyio.create_task_group() as tasks:
             for tenant in "aaaabba":
                 tasks.start_soon(compute, tenant, here := anyio.Event())
@@ -139,12 +139,12 @@ async def test_tenants_begin_in_turn() -> None:
 async def test_new_work_begins_at_once_while_few_tasks_compute() -> None:
     gate = Turnstile(event_loop(), 2)
     with pytest.raises(StopIteration):
-        gate.begin(IDLE).send(None)
+        gate.wait_to_begin(IDLE).send(None)
 
 
 async def test_a_single_task_does_not_wait() -> None:
     gate = Turnstile(event_loop(), 2)
-    entering = gate.enter()
+    entering = gate.wait_to_continue()
     with pytest.raises(StopIteration):
         entering.send(None)
 
@@ -156,11 +156,11 @@ async def test_a_task_cancelled_while_it_waits_blocks_no_other() -> None:
     async def compute(name: str, scope: anyio.CancelScope, here: anyio.Event) -> None:
         with scope:
             here.set()
-            await gate.enter()
+            await gate.wait_to_continue()
             passed.append(name)
 
     with anyio.fail_after(30):
-        await gate.enter()
+        await gate.wait_to_continue()
         async with anyio.create_task_group() as tasks:
             scopes = [anyio.CancelScope() for _ in range(2)]
             for name, scope in zip(("cancelled", "next"), scopes, strict=True):
@@ -177,7 +177,7 @@ async def test_the_duration_of_loop_iterations_is_counted() -> None:
     times, turns = iter([1.2, 21.2, 21.2, 21.4]), list[Callable[[], None]]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 1, lambda: next(times))
     for _ in range(2):
-        await gate.enter()
+        await gate.wait_to_continue()
         turns.pop()()
         assert turns == []  # no task waits, so the loop is not scheduled
     counted = {at: count for at, count in zip((*LAGS, None), gate.lags.counts, strict=True) if count}

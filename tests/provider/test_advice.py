@@ -9,7 +9,7 @@ from actors.core.stream_events.results import AskResult
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.core.values.stream import Usage
-from actors.provider.advice import advice, no_answer
+from actors.provider.advice import advice, no_answer_message
 from actors.testing import AnthropicServer, OpenAIServer, Say, Turn, serve
 from tests.cli.command import actors
 
@@ -153,10 +153,10 @@ def test_a_refused_parameter_is_named(why: str, says: str) -> None:
 
 def test_an_ask_ended_by_a_limit_is_reported_as_stopped() -> None:
     binding = Binding("openai", "openai_chat", "http://h", "", "m")
-    assert no_answer(failed_result(binding, "60 seconds are over", Cause("time")), NO_FILE) == (
+    assert no_answer_message(failed_result(binding, "60 seconds are over", Cause("time")), NO_FILE) == (
         "stopped: 60 seconds are over"
     )
-    assert no_answer(failed_result(binding, "no", None), NO_FILE) == "openai:m gave no answer: no"
+    assert no_answer_message(failed_result(binding, "no", None), NO_FILE) == "openai:m gave no answer: no"
 
 
 def test_a_timeout_during_retries_names_the_retried_failure() -> None:
@@ -168,13 +168,16 @@ def test_a_timeout_during_retries_names_the_retried_failure() -> None:
     result = replace(failed_result(binding, over.error, over.cause), attempts=(refused, over))
     help_ = "is the server running at h:1?"
     assert advice(result, NO_FILE) == help_
-    assert no_answer(result, NO_FILE) == (
+    assert no_answer_message(result, NO_FILE) == (
         f"stopped: 5 seconds are over; its request had failed: {refused.error}; {help_}"
     )
     answered = replace(result, finish_reason="tool_calls")
     later = replace(result, attempts=(refused, replace(over, wait=0.0)))
     for each in (answered, later):
-        assert (advice(each, NO_FILE), no_answer(each, NO_FILE)) == ("", "stopped: 5 seconds are over")
+        assert (advice(each, NO_FILE), no_answer_message(each, NO_FILE)) == (
+            "",
+            "stopped: 5 seconds are over",
+        )
 
 
 @pytest.mark.anyio

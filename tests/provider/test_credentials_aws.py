@@ -132,14 +132,14 @@ async def test_keys_come_from_the_aws_chain_or_their_absence_is_reported(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    aws._session.cache_clear()  # so that the chain reads the new environment
+    aws._botocore_session.cache_clear()  # so that the chain reads the new environment
     with pytest.raises(MissingKey, match="AWS_ACCESS_KEY_ID"):
         await AwsSigner("us-east-1").headers(REQUEST)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDCHAIN")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
-    aws._session.cache_clear()
+    aws._botocore_session.cache_clear()
     made = dict(await AwsSigner("us-east-1").headers(REQUEST))
-    aws._session.cache_clear()
+    aws._botocore_session.cache_clear()
     assert "Credential=AKIDCHAIN/" in made["authorization"]
 
 

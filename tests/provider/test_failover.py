@@ -327,15 +327,15 @@ async def test_a_structural_refusal_is_counted_and_handed_on_redacted(tmp_path: 
 async def test_refusals_beyond_the_limit_are_not_handed_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dumps, "WAITING", 1)
+    monkeypatch.setattr(dumps, "MAX_QUEUED", 1)
     found = list[RedactedRequest]()
     refusal = Status(400, message=STRUCTURAL[openai])
     async with runtime_with(
         a=openai(faults=lambda number, request: refusal), on_refusal=found.append
     ) as runtime:
         full = dumps.Dumps(found.append)
-        assert [full.take() for _ in range(2)] == [True, False]
-        monkeypatch.setattr(dumps, "WAITING", 0)
+        assert [full.try_reserve() for _ in range(2)] == [True, False]
+        monkeypatch.setattr(dumps, "MAX_QUEUED", 0)
         assert (await (await runtime.open("a")).ask("Hello.", check=False)).status == "failed"
         assert runtime._refusal_count == len(runtime.refusals) == 1
     assert found == []

@@ -36,11 +36,11 @@ async def test_a_pool_of_the_cheapest_requires_prices() -> None:
     one, two = openai(Turn(Say("dear"))), anthropic(Turn(Say("cheap")))
     async with runtime_with(a=one, b=two, pools=pool("a", "b", policy="cheapest")) as runtime:
         with pytest.raises(
-            ConfigError, match="Pool 'pool' goes to its cheapest member, but none has a price"
+            ConfigError, match="Pool 'pool' has the policy 'cheapest', but no member has a price"
         ):
             await runtime.open("pool")
         session = await runtime.open("a")
-        with pytest.raises(ConfigError, match="none has a price"):
+        with pytest.raises(ConfigError, match="no member has a price"):
             await session.switch("pool")
         settings = runtime.config.settings
         async with Runtime(Config(settings, {}), prices={"claude*": Price(3, 15)}) as priced:
@@ -85,7 +85,7 @@ async def test_a_backend_that_always_fails_is_avoided_by_its_pool() -> None:
         assert refused.status == "failed"
         assert refused.attempts[-1].cause is not None
         assert refused.attempts[-1].cause.kind == "circuit_open"
-        assert "Backend 'a' is not asked for" in refused.error
+        assert "Backend 'a' accepts no requests for" in refused.error
         passed = await (await runtime.open("pool")).ask("Hello.")
         assert [each.binding.backend for each in passed.attempts] == ["b"]
         refused_again = await (await runtime.open("behind")).ask(
@@ -190,7 +190,7 @@ async def test_a_session_keeps_its_place_in_a_pool_across_hibernation() -> None:
 
 
 def test_the_first_place_in_a_pool_is_random_unless_seeded() -> None:
-    drawn = {PoolPlaces(Random(seed), is_seeded=False).take("pool") % 3 for seed in range(20)}
+    drawn = {PoolPlaces(Random(seed), is_seeded=False).next_place("pool") % 3 for seed in range(20)}
     assert drawn == {0, 1, 2}
     places = PoolPlaces(Random(1), is_seeded=True)
-    assert [places.take(name) for name in ("pool", "pool", "other", "pool")] == [0, 1, 0, 2]
+    assert [places.next_place(name) for name in ("pool", "pool", "other", "pool")] == [0, 1, 0, 2]

@@ -202,7 +202,7 @@ async def test_a_used_up_budget_rejects_all_waiting_requests() -> None:
             for _ in range(20):
                 tasks.start_soon(request)
             await anyio.wait_all_tasks_blocked()
-            busy.settle(Binding("a", "openai_chat"), Usage(90, 10), is_round=True)
+            busy.record_usage(Binding("a", "openai_chat"), Usage(90, 10), is_round=True)
     assert refusals == ["the session's budget of 100 tokens is used up (100 were used)"] * 20
     assert budget.line == []
 
@@ -344,17 +344,17 @@ async def test_a_period_ends_by_the_monotonic_clock() -> None:
     hourly, always = budgets.of("t", "p")
     assert budgets.of("u", "q") == ()
     for each in (hourly, always):
-        each.settle(Binding("a", "m"), Usage(90, 10), is_round=True)
+        each.record_usage(Binding("a", "m"), Usage(90, 10), is_round=True)
     now[0] += 3599
-    assert hourly.why_over() == (
-        "the budget per hour of tenant 't' of 100 tokens is used up (100 were used); it begins anew in 1 s"
+    assert hourly.used_up_limit() == (
+        "the budget per hour of tenant 't' of 100 tokens is used up (100 were used); the budget restarts in 1 s"
     )
     now[0] += 1
-    assert (hourly.why_over(), hourly.stats.used_tokens, hourly.stats.left_seconds) == (None, 0, 3600)
-    assert always.why_over() is not None
-    hourly.settle(Binding("a", "m"), Usage(90, 10), is_round=True)
+    assert (hourly.used_up_limit(), hourly.stats.used_tokens, hourly.stats.left_seconds) == (None, 0, 3600)
+    assert always.used_up_limit() is not None
+    hourly.record_usage(Binding("a", "m"), Usage(90, 10), is_round=True)
     now[0] += 2.5 * 3600  # complete periods are skipped
-    assert (hourly.why_over(), hourly.stats.left_seconds) == (None, 1800)
+    assert (hourly.used_up_limit(), hourly.stats.left_seconds) == (None, 1800)
 
 
 async def test_a_jump_of_the_wall_clock_changes_no_period(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,7 +365,7 @@ async def test_a_jump_of_the_wall_clock_changes_no_period(monkeypatch: pytest.Mo
         await session.ask("Hello?")
         for jump in (10**9, -(10**9)):
             monkeypatch.setattr("time.time", lambda jump=jump: 1.7e9 + jump)
-            with pytest.raises(OverBudget, match=r"it begins anew in [1-6]?[0-9] s"):
+            with pytest.raises(OverBudget, match=r"the budget restarts in [1-6]?[0-9] s"):
                 await session.ask("More?")
 
 
@@ -442,7 +442,7 @@ async def test_when_a_period_begins_waiting_requests_go_before_new_ones() -> Non
 
     for share, tokens in ((busy, 50), (used, 60)):
         assert await share.admit(Demand(tokens), lambda: False) is None
-    used.settle(Binding("a", "openai_chat"), Usage(60, 0), is_round=True)
+    used.record_usage(Binding("a", "openai_chat"), Usage(60, 0), is_round=True)
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(request, "waits")

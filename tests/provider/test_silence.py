@@ -109,7 +109,7 @@ async def test_a_silent_stream_is_aborted_after_its_silence_timeout(
 ) -> None:
     ended, took = await generate(SlowResponse(200, [*begins, piece], ends=False), silence=30.0)
     assert isinstance(ended, BrokenAnswer)
-    assert ended.failure.message == "The stream went on without saying anything for 30 s."
+    assert ended.failure.message == "The stream sent no content for 30 s."
     assert (ended.failure.kind, ended.visible) == ("transient", bool(begins))
     assert 30 <= took <= 30.1
 
@@ -149,7 +149,7 @@ class EndlessErrorServer(OpenAIServer):
 @pytest.mark.alternating
 @pytest.mark.anyio
 async def test_a_pool_continues_after_an_endless_error_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "ERROR_TIME", 1.0)
+    monkeypatch.setattr(rounds, "ERROR_SECONDS", 1.0)
     pools = {"pool": PoolSettings(members=("a", "b"))}
     async with runtime_with(a=EndlessErrorServer(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.", check=False)
@@ -163,4 +163,4 @@ async def test_a_server_that_only_pings_is_abandoned() -> None:
     async with runtime_with(a=server, backend=limits) as runtime:
         answer = await (await runtime.open("a")).ask("Hello.", check=False)
     assert (answer.status, NO_RETRIES.silence_timeout) == ("failed", None)
-    assert "without saying anything" in answer.error
+    assert "sent no content" in answer.error

@@ -19,7 +19,7 @@ from actors.core.session import export_file
 from actors.core.session.lanes import Lanes
 from actors.core.values.content import Message, Text
 from actors.errors import CompactionFailed
-from actors.renderer.renderer_actor import LONG
+from actors.renderer.renderer_actor import MAX_UNSLICED
 from actors.session import compactor, imported
 from actors.testing import SERVER_ERROR, Say, Turn
 from tests.commands.at_scale import extent
@@ -73,9 +73,9 @@ async def test_a_cold_render_yields_to_the_loop_after_each_stride(
 async def test_a_render_in_slices_sends_the_same_bytes_as_one_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    many, sent = 2 * LONG, list[object]()
-    for long in (LONG, 10 * many):
-        monkeypatch.setattr("actors.renderer.renderer_actor.LONG", long)
+    many, sent = 2 * MAX_UNSLICED, list[object]()
+    for long in (MAX_UNSLICED, 10 * many):
+        monkeypatch.setattr("actors.renderer.renderer_actor.MAX_UNSLICED", long)
         server = openai(Turn(Say("No.")), Turn(Say("Never.")))
         async with runtime_with(a=server) as runtime:
             session = await runtime.open("a", messages=history(many))
@@ -100,7 +100,7 @@ async def test_other_requests_wait_until_a_long_render_has_ended(
 
     monkeypatch.setattr(Lanes, "rendering", count_renders)
     async with runtime_with(a=openai(Turn(Say("No.")))) as runtime:
-        session = await runtime.open("a", messages=history(2 * LONG))
+        session = await runtime.open("a", messages=history(2 * MAX_UNSLICED))
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.preview, "a")
@@ -130,7 +130,7 @@ async def test_long_imports_are_read_in_a_thread(
             session = await runtime.open("a", messages=[*history(many).since(0)])
             assert (await session.history()).length == many
         few = await runtime.open("a")
-        for each in (few, await runtime.open("a", messages=history(20 * LONG))):
+        for each in (few, await runtime.open("a", messages=history(20 * MAX_UNSLICED))):
             file = await runtime.journal.export(each.id)
             assert await runtime.journal.import_session(file, id=f"{each.id}-again") == f"{each.id}-again"
     here = threading.current_thread()

@@ -167,7 +167,7 @@ async def change_toolset(bench: Bench, runtime: object, *names: str) -> None:
     (owner,) = runtime._running_host().toolsets._owners  # type: ignore[attr-defined]
     version = owner.version
     bench.change(*names)
-    await owner._changes.until(lambda: owner.version > version)
+    await owner._changes.wait_until(lambda: owner.version > version)
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3", "PROMISE-4")
@@ -231,7 +231,7 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_unused() -> None
         await configure_during_ask(session, gate, *changes)
         toolsets = runtime._running_host().toolsets
         with anyio.fail_after(5):
-            await toolsets._changes.until(lambda: len(toolsets._owners) == 1)
+            await toolsets._changes.wait_until(lambda: len(toolsets._owners) == 1)
         assert one.notes == ["one opened", "one closed"]
         assert two.notes == ["two opened", "two closed"]
         assert three.notes == ["three opened"]

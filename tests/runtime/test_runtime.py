@@ -514,7 +514,7 @@ async def test_a_preview_creates_no_backend_and_too_many_are_rejected() -> None:
             await session.switch("b")
             refused = await session.ask("And you?", check=False)
             assert (refused.status, refused.error) == (
-                "failed", "1 backends are in use, and 'b' would be one more; raise limits.backends"
+                "failed", "Cannot use backend 'b', because 1 backends are in use already; raise limits.backends"
             )  # fmt: skip
             await session.switch("a")
             assert (await session.ask("Still there?")).status == "complete"

@@ -258,7 +258,7 @@ def test_a_call_from_the_loop_of_a_runtime_is_rejected() -> None:
         loop = runtime._loop
 
         async def inside(_runtime: Runtime) -> None:
-            loop._check()
+            loop._check_caller()
 
         with pytest.raises(WrongEventLoop):
             runtime.call(inside)
@@ -488,7 +488,7 @@ def test_closing_reports_a_context_that_is_not_left_in_time(
     try:
         with monkeypatch.context() as patch:
             patch.setattr(loop_thread, "CLOSING", 0.0)
-            with pytest.raises(KernelError, match="This thing is not closed after 0 s"):
+            with pytest.raises(KernelError, match="This thing has not closed within 0 s"):
                 loop.close()
     finally:
         hosted.end()

@@ -19,7 +19,7 @@ from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.kernel import Query, Ref
 from actors.kernel.event_loop import event_loop
-from actors.kernel.message import R, Reply, with_reply
+from actors.kernel.message import R, Reply, attach_reply
 from actors.ledger.ledger_actor import LedgerCommand, Record, SealResults, Snapshot
 from actors.renderer.renderer_actor import Render, RendererCommand
 from actors.runtime.handle import Session
@@ -364,7 +364,7 @@ async def test_a_stop_never_overtakes_the_batch_that_it_stops() -> None:
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
         here = Reply[BatchEnded]()  # a waiting reply without a task
         here.waiter = event_loop().waiter()
-        batch = with_reply(RunBatch((call,)), here)
+        batch = attach_reply(RunBatch((call,)), here)
         assert isinstance(batch, RunBatch)
         scheduler.send_nowait(batch)
         scheduler.send_nowait(StopBatch())

@@ -176,7 +176,7 @@ async def test_a_request_in_flight_counts_with_its_estimate() -> None:
         stopped, demand = anyio.Event(), Demand(400, 4.0)
         for share in (one, other):
             assert await share.admit(demand, stopped.is_set) is None
-        one.settle(A, Usage(180, 20), is_round=True)
+        one.record_usage(A, Usage(180, 20), is_round=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(third.admit, demand, stopped.is_set)
             await anyio.wait_all_tasks_blocked()
@@ -184,7 +184,7 @@ async def test_a_request_in_flight_counts_with_its_estimate() -> None:
             other.release()
             await anyio.wait_all_tasks_blocked()
             assert third.is_in_flight
-        third.settle(A, Usage(900, 100), is_round=True)
+        third.record_usage(A, Usage(900, 100), is_round=True)
         told = await one.admit(demand, stopped.is_set)
         assert (told is None) is (budget.rounds is not None)
 
@@ -192,9 +192,9 @@ async def test_a_request_in_flight_counts_with_its_estimate() -> None:
 async def test_budget_used_by_one_subagent_is_not_available_to_another() -> None:
     account = shared_budget(Budget(rounds=4, tokens=1000, seconds=60.0), Used(1, 5.0, ((A, Usage(90, 10)),)))
     assert account.remaining == Budget(3, 900)
-    Share(account).settle(A, Usage(300, 100), is_round=True)
+    Share(account).record_usage(A, Usage(300, 100), is_round=True)
     assert account.remaining == Budget(2, 500)
-    Share(account).settle(A, Usage(400, 100), is_round=False)
+    Share(account).record_usage(A, Usage(400, 100), is_round=False)
     with pytest.raises(
         OverBudget, match="No subagent is opened: the session's budget of 1000 tokens is used up"
     ):

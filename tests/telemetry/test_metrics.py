@@ -285,11 +285,11 @@ async def test_the_stats_count_the_tokens_reported_to_callers() -> None:
 def test_models_are_counted_by_name_up_to_a_limit_with_their_total_cost() -> None:
     meters, prices = Meters(lambda *_: None), {"model-65": None}
     for number in range(MOST_NAMES + 3):
-        requests = meters.provider(Binding("a", "openai_chat", "", "", f"model-{number}")).requests
+        requests = meters.add_meter(Binding("a", "openai_chat", "", "", f"model-{number}")).requests
         requests.end(1, 200)
         requests.use(Usage(10, 5))
     cost = {number: prices.get(f"model-{number}", 2.0) for number in range(MOST_NAMES + 3)}
-    models = meters.backends(lambda binding, _: cost[int(binding.model.partition("-")[2])])["a"].models
+    models = meters.backend_stats(lambda binding, _: cost[int(binding.model.partition("-")[2])])["a"].models
     assert len(models) == MOST_NAMES + 1
     assert (models["other"].requests, models["other"].usage) == ({"200": 3}, Usage(30, 15))
     assert (models["other"].cost, models["model-3"].cost) == (None, 2.0)

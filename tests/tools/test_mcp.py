@@ -161,7 +161,7 @@ async def test_a_tool_added_by_a_server_is_appended_to_the_others() -> None:
         before = offer.tools.names
         assert await call(offer, "learn", name=name) == "learnt"
         (owner,) = offer.owners
-        await owner._changes.until(lambda: owner.version > 1)
+        await owner._changes.wait_until(lambda: owner.version > 1)
         assert offer.refresh()
         assert offer.tools.names == (*before, name)
         assert await call(offer, name) == f"{name} was learnt"

@@ -392,7 +392,7 @@ async def test_tools_changed_during_a_turn_are_offered_from_the_next_turn_on() -
         (owner,) = runtime._running_host().toolsets._owners
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Change.")
-            await owner._changes.until(lambda: owner.version == 2)
+            await owner._changes.wait_until(lambda: owner.version == 2)
             changed.set()
         assert (await session.ask("And now?")).status == "complete"
         history = await session.history()
@@ -436,7 +436,7 @@ async def test_reopening_backs_off_and_a_call_hastens_the_next_try() -> None:
             owner._withdraw()
         assert delays[:4] == [0.4, 0.8, 1.6, 3.2]
         assert delays[-1] == 30.0
-        owner._timer = runtime._system.deadlines.at(runtime._system.now() + 1000, owner._start)
+        owner._timer = runtime._system.deadlines.call_at(runtime._system.now() + 1000, owner._start)
         bench.refuses = None
         owner.state = "down"
         assert (await owner.current("work")).name == "work"

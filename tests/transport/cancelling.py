@@ -108,7 +108,7 @@ async def storm(count: int, seed: int) -> Storm:
         (pool,) = work.transport._pools.values()
         while pool._idle:  # close idle connections, so that each answered request has its own
             await pool.drop(pool._idle.pop())
-        assert pool.free == PLACES
+        assert pool.free_slots == PLACES
         is_over = True
         with anyio.fail_after(300):
             async with anyio.create_task_group() as tasks:

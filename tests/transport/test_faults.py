@@ -431,6 +431,6 @@ async def test_reading_an_answer_after_its_context_is_refused() -> None:
     async with raw(answer_correctly) as server:
         async with transport.send(server.url, HEADERS, Segments.of(BODY), SOON) as response:
             pass
-        with pytest.raises(ProviderFailed, match="context was left"):
+        with pytest.raises(ProviderFailed, match="was closed before its end"):
             await anext(response.chunks())
         await transport.close()

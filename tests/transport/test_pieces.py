@@ -27,7 +27,7 @@ async def test_the_head_is_in_the_first_piece_of_a_request(count: int, size: int
         async with await anyio.connect_tcp("127.0.0.1", port) as stream:
             headers = [("host", "here"), ("content-length", str(count * size))]
             head = h11.Request(method="POST", target="/v1", headers=headers)
-            written = [bytes(piece) for piece in Connection(stream).pieces(head, Segments.of(*body))]
+            written = [bytes(piece) for piece in Connection(stream).request_pieces(head, Segments.of(*body))]
     start, _, rest = b"".join(written).partition(b"\r\n\r\n")
     assert start.startswith(b"POST /v1 HTTP/1.1\r\n")
     assert rest == b"".join(body)

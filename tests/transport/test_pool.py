@@ -93,7 +93,7 @@ async def test_concurrent_connects_are_limited() -> None:
     async def take() -> None:
         try:
             with ExchangeDeadlines(None) as deadlines:
-                await pool.take(deadlines, Timeouts())
+                await pool.acquire(deadlines, Timeouts())
         except OSError as error:
             failed.append(str(error))
 
@@ -104,7 +104,7 @@ async def test_concurrent_connects_are_limited() -> None:
             await anyio.wait_all_tasks_blocked()
             assert under_way == 3
             go.set()
-    assert (most, len(failed), pool.free) == (3, 30, 20)
+    assert (most, len(failed), pool.free_slots) == (3, 30, 20)
 
 
 async def test_the_cost_of_a_request_is_independent_of_idle_connections() -> None:
@@ -142,9 +142,9 @@ async def _cost(pool: ConnectionPool) -> int:
     with ExchangeDeadlines(None) as deadlines:
         sys.setprofile(count)
         try:
-            connection = await pool.take(deadlines, Timeouts())
+            connection = await pool.acquire(deadlines, Timeouts())
             connection.prepare_reuse = lambda: True  # type: ignore[method-assign]  # as after an exchange
-            await pool.give_back(connection)
+            await pool.release(connection)
         finally:
             sys.setprofile(None)
     return calls
@@ -201,7 +201,7 @@ async def test_a_transport_has_the_settings_of_its_runtime() -> None:
     assert isinstance(runtime._transport, HttpTransport)
     runtime._transport.send("http://127.0.0.1:1/", (), Segments.of(b"{}"), Timeouts())
     (pool,) = runtime._transport._pools.values()
-    assert (pool.free, pool._connects.value) == (7, 2)
+    assert (pool.free_slots, pool._connects.value) == (7, 2)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import trustme
 
 from actors.errors import ConfigError, ProviderFailed
 from actors.transport import HttpTransport, Timeouts
-from actors.transport.origin import target
+from actors.transport.origin import parse_target
 from actors.transport.proxy import proxy_for
 from tests.runtime.hosting_cases import case
 from tests.transport.support import GOOD, SECRET, Peer, answer_correctly, fetch, raw
@@ -60,7 +60,7 @@ class ForwardingProxy:
         """Forward a request to this machine as an HTTP/1.1 proxy does, and its answer back."""
         line, _, rest = request.partition(b"\r\n")
         method, url, version = line.split(b" ")
-        origin = target(url.decode())
+        origin = parse_target(url.decode())
         lines = [each for each in rest.split(b"\r\n") if not each.startswith(b"proxy-authorization")]
         async with await anyio.connect_tcp("127.0.0.1", origin.origin.port) as onward:
             await onward.send(b"\r\n".join([b" ".join([method, origin.path.encode(), version]), *lines]))
@@ -173,7 +173,7 @@ async def test_proxy_credentials_are_sent_only_to_the_proxy() -> None:
     said = base64.b64encode(b"me:pass word")
     assert b"proxy-authorization: Basic " + said + b"\r\n" in proxy.asked[0]
     assert b"proxy-authorization" not in heads[0]
-    assert said.decode() not in repr(proxy_for(target("http://a.test/").origin, {"HTTP_PROXY": told}))
+    assert said.decode() not in repr(proxy_for(parse_target("http://a.test/").origin, {"HTTP_PROXY": told}))
 
 
 @EVERYWHERE
@@ -182,12 +182,12 @@ async def test_proxy_credentials_are_sent_only_to_the_proxy() -> None:
     [
         (
             b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n",
-            "the proxy answered 407",
+            "with status 407",
         ),
-        (b"HTTP/1.1 503 No\r\n\r\n", "the proxy answered 503"),
-        (b"SSH-2.0\r\n\r\n", "the proxy's response is not HTTP"),
+        (b"HTTP/1.1 503 No\r\n\r\n", "with status 503"),
+        (b"SSH-2.0\r\n\r\n", "the proxy's response to CONNECT is not HTTP"),
         (b"HTTP/1.1 200 OK\r\n", "the proxy closed the connection"),
-        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD, "the proxy sent data before the tunnel was used"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD, "the proxy sent unexpected data after its response to CONNECT"),
     ],
 )
 async def test_a_refused_tunnel_is_a_typed_failure_without_a_request(refusal: bytes, why: str) -> None:
@@ -262,18 +262,18 @@ THROUGH = [
 
 @pytest.mark.parametrize(("url", "exceptions"), DIRECT)
 def test_hosts_in_no_proxy_are_reached_directly(url: str, exceptions: str) -> None:
-    assert proxy_for(target(url).origin, PROXY | {"NO_PROXY": exceptions}) is None
+    assert proxy_for(parse_target(url).origin, PROXY | {"NO_PROXY": exceptions}) is None
 
 
 @pytest.mark.parametrize(("url", "exceptions"), THROUGH)
 def test_hosts_outside_of_no_proxy_use_the_proxy(url: str, exceptions: str) -> None:
-    found = proxy_for(target(url).origin, PROXY | {"NO_PROXY": exceptions})
+    found = proxy_for(parse_target(url).origin, PROXY | {"NO_PROXY": exceptions})
     assert found is not None
     assert found.origin.authority == "proxy.test:3128"
 
 
 def test_each_scheme_has_its_proxy_and_lower_case_wins() -> None:
-    http, https = target("http://a.test/").origin, target("https://a.test/").origin
+    http, https = parse_target("http://a.test/").origin, parse_target("https://a.test/").origin
     environ = {
         "http_proxy": "http://one:1",
         "HTTP_PROXY": "http://two:2",
@@ -288,7 +288,7 @@ def test_each_scheme_has_its_proxy_and_lower_case_wins() -> None:
 
 
 def test_a_cgi_client_cannot_choose_the_proxy() -> None:
-    http = target("http://a.test/").origin
+    http = parse_target("http://a.test/").origin
     assert proxy_for(http, {"HTTP_PROXY": "http://evil:1", "REQUEST_METHOD": "POST"}) is None
 
 
@@ -297,13 +297,13 @@ def test_a_cgi_client_cannot_choose_the_proxy() -> None:
 )
 def test_an_invalid_proxy_variable_is_refused_and_its_value_not_shown(given: str) -> None:
     with pytest.raises(ConfigError, match="HTTPS_PROXY") as refused:
-        proxy_for(target("https://a.test/").origin, {"HTTPS_PROXY": given})
+        proxy_for(parse_target("https://a.test/").origin, {"HTTPS_PROXY": given})
     assert "sk-word" not in repr(refused.value)
 
 
 def test_all_proxy_serves_schemes_without_their_own_proxy() -> None:
     named, switched_off = FOR_ALL["environments"]
-    origin = target(FOR_ALL["url"]).origin
+    origin = parse_target(FOR_ALL["url"]).origin
     found = proxy_for(origin, named)
     assert found is not None
     assert found.origin.authority == "proxy:3128"
@@ -313,11 +313,11 @@ def test_all_proxy_serves_schemes_without_their_own_proxy() -> None:
     assert own.origin.authority == "own:1"
     assert proxy_for(origin, named | {"https_proxy": ""}) is None
     assert proxy_for(origin, named | {"all_proxy": ""}) is None
-    assert proxy_for(target("http://a.test/").origin, named | {"https_proxy": ""}) == found
+    assert proxy_for(parse_target("http://a.test/").origin, named | {"https_proxy": ""}) == found
     assert proxy_for(origin, named | {"NO_PROXY": "api.example"}) is None
     assert proxy_for(origin, named | {"NO_PROXY": "api.example", "no_proxy": ""}) == found
 
 
 def test_a_socks_proxy_is_refused_by_its_variable_and_kind() -> None:
     with pytest.raises(ConfigError, match="ALL_PROXY names a SOCKS proxy"):
-        proxy_for(target("https://a.test/").origin, {"ALL_PROXY": "socks5://proxy:1080"})
+        proxy_for(parse_target("https://a.test/").origin, {"ALL_PROXY": "socks5://proxy:1080"})

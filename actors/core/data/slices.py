@@ -2,7 +2,7 @@
 
 A computation is a generator that yields after each slice and returns its result, which does not depend on the slices.
 `run_slices` runs it in one go, for programs without an event loop and for short computations.
-`actors.kernel.turnstile.in_turns` yields to the event loop after each slice.
+`actors.kernel.turnstile.run_slices` yields to the event loop after each slice.
 """
 
 from collections.abc import Generator

@@ -1,8 +1,8 @@
-"""Create the headers and the query that authenticate a request, for each request anew; they are never logged.
+"""Create the headers and the query that authenticate a request. They are created for each request, and never logged.
 
-A key is looked up each time, so that a rotated key takes effect at once. A token comes from a program, is used until
-shortly before it expires, and is renewed when the provider rejects it. A signature depends on the request. Some hosts
-accept a key in the query of the base URL, so the query is kept out of error messages too.
+A key is looked up for each request, so that a rotated key takes effect at once. A token is printed by a program, used
+until shortly before it expires, and renewed when the provider rejects it. A signature depends on the request. Some
+hosts accept a key in the query of the base URL, so the query does not appear in error messages either.
 """
 
 from collections.abc import Callable
@@ -16,17 +16,17 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Outgoing(Struct, frozen=True):
-    """A request about to be sent, for credentials that sign it."""
+    """A request that is about to be sent, for credentials that sign it."""
 
     url: str
     segments: Segments
 
 
 class Credentials(Protocol):
-    """Creates the headers that carry a credential."""
+    """The source of the headers that authenticate requests to one backend."""
 
     async def headers(self, outgoing: Outgoing) -> Headers:
-        """Return the headers for one request.
+        """Return the headers that authenticate one request.
 
         Raises:
             ConfigError: The credential is no longer configured.
@@ -35,7 +35,7 @@ class Credentials(Protocol):
         ...
 
     def record_rejection(self, sent: Headers) -> bool:
-        """Record that the provider rejected these headers. Return True if new headers may differ."""
+        """Record that the provider rejected the headers `sent`. Return True if a retry would use other headers."""
         ...
 
 
@@ -43,37 +43,37 @@ __all__ = ["Credentials", "Headers", "Keys", "Outgoing", "query_secrets", "with_
 
 
 class Keys:
-    """Headers that are looked up for each request.
+    """Credentials whose headers are looked up for each request, such as an API key.
 
     Args:
-        look: Returns the headers. Raises ConfigError if the key is gone.
+        look_up: Returns the headers. Raises `ConfigError` if the key is no longer configured.
     """
 
-    def __init__(self, look: Callable[[], Headers] = tuple) -> None:
-        self._look = look
+    def __init__(self, look_up: Callable[[], Headers] = tuple) -> None:
+        self._look_up = look_up
 
     async def headers(self, outgoing: Outgoing) -> Headers:
-        """Return the current headers."""
-        return self._look()
+        """Return the headers with the current key."""
+        return self._look_up()
 
     def record_rejection(self, sent: Headers) -> bool:
-        """Return False: the same key would be sent again."""
+        """Return False, because a retry would use the same key."""
         return False
 
 
 _VERSIONS = frozenset({"api-version", "api_version"})
-"""Parameters whose values are no secrets: errors may name an unknown API version."""
+"""Parameters whose values are not secret, so that error messages may contain an unknown API version."""
 
 
 def with_query(url: str, query: str) -> str:
-    """Return a URL with a query appended. The URL may already have one, such as Gemini's `?alt=sse`."""
+    """Return `url` with `query` appended. The URL may already have a query, such as Gemini's `?alt=sse`."""
     if not query:
         return url
     return f"{url}{'&' if '?' in url else '?'}{query}"
 
 
 def query_secrets(query: str) -> Headers:
-    """Return the possibly secret parameters of a query, by name, both encoded and decoded."""
+    """Return the names and values of a query's parameters that may be secret, each value both encoded and decoded."""
     if not query:
         return ()
     from urllib.parse import unquote_plus  # few base URLs have a query

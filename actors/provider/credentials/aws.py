@@ -1,4 +1,4 @@
-"""Sign requests for AWS (SigV4), using botocore.
+"""Sign requests to AWS with Signature Version 4, using botocore.
 
 botocore is an extra: `pip install "llm-actors[bedrock]"`. It is imported at the first signature.
 """
@@ -18,42 +18,42 @@ from actors.provider.credentials import Headers, Outgoing
 
 
 class AwsSigner:
-    """Signs requests with AWS Signature Version 4.
+    """Credentials that sign each request with AWS Signature Version 4.
 
     Args:
         region: Region of the endpoint.
         service: Name of the signed service.
-        look: Returns the keys, for each request anew. If it returns None, AWS's usual chain is used: environment,
-            shared files, container and instance roles. The chain may use the network, so it runs in a thread, and
-            again when the keys expire.
+        look_up: Returns the configured keys, for each request anew. If it returns None, the keys come from AWS's usual
+            chain: environment, shared files, container and instance roles. The chain may use the network, so it runs in
+            a thread; botocore renews keys that expire.
     """
 
     def __init__(
-        self, region: str, look: Callable[[], AwsKeys | None] = lambda: None, *, service: str = "bedrock"
+        self, region: str, look_up: Callable[[], AwsKeys | None] = lambda: None, *, service: str = "bedrock"
     ) -> None:
         self._region = region
         self._service = service
-        self._look = look
+        self._look_up = look_up
 
     async def headers(self, outgoing: Outgoing) -> Headers:
-        """Return the signature's headers.
+        """Return the headers that contain the signature.
 
         Raises:
             ConfigError: botocore is not installed.
-            MissingKey: No keys are given and AWS's chain finds none.
+            MissingKey: No keys are configured, and AWS's chain finds none.
         """
-        keys = self._look()
+        keys = self._look_up()
         if keys is None:
             keys = await anyio.to_thread.run_sync(_chain_keys)
         return signature_headers(outgoing, keys, self._region, self._service)
 
     def record_rejection(self, sent: Headers) -> bool:
-        """Return False: the next signature would use the same keys."""
+        """Return False, because the next signature would use the same keys."""
         return False
 
 
 def signature_headers(request: Outgoing, keys: AwsKeys, region: str, service: str = "bedrock") -> Headers:
-    """Return the headers that sign a request, at the time of botocore's clock.
+    """Return the headers that sign a request at the current time of botocore's clock.
 
     The digest is computed over the segments, without joining them.
 
@@ -63,8 +63,10 @@ def signature_headers(request: Outgoing, keys: AwsKeys, region: str, service: st
     digest = sha256()
     for segment in request.segments:
         digest.update(segment)
-    auth = _botocore("auth").SigV4Auth(_botocore("credentials").Credentials(*_tuple(keys)), service, region)
-    outgoing = _botocore("awsrequest").AWSRequest(
+    auth = _import_botocore("auth").SigV4Auth(
+        _import_botocore("credentials").Credentials(*_key_strings(keys)), service, region
+    )
+    outgoing = _import_botocore("awsrequest").AWSRequest(
         "POST",
         request.url,
         {"content-type": "application/json", "x-amz-content-sha256": digest.hexdigest()},
@@ -74,18 +76,19 @@ def signature_headers(request: Outgoing, keys: AwsKeys, region: str, service: st
     return tuple((name.lower(), value) for name, value in made if name.lower() != "content-type")
 
 
-def _tuple(keys: AwsKeys) -> tuple[str, str, str | None]:
+def _key_strings(keys: AwsKeys) -> tuple[str, str, str | None]:
     token = keys.session_token
     secret = keys.secret_key.get_secret_value()
     return keys.access_key, secret, None if token is None else token.get_secret_value()
 
 
 def _chain_keys() -> AwsKeys:
-    """Return the current keys of AWS's chain. botocore refreshes keys that are about to expire."""
-    credentials = _session().get_credentials()
+    """Return the keys that AWS's chain finds. botocore refreshes keys that are about to expire."""
+    credentials = _botocore_session().get_credentials()
     if credentials is None:
         raise MissingKey(
-            "No AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK"
+            "No AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+            "AWS_BEARER_TOKEN_BEDROCK"
         )
     frozen = credentials.get_frozen_credentials()
     token = None if frozen.token is None else SecretStr(frozen.token)
@@ -93,14 +96,14 @@ def _chain_keys() -> AwsKeys:
 
 
 @lru_cache(maxsize=1)
-def _session() -> Any:  # Any: botocore has no types
-    return _botocore("session").get_session()
+def _botocore_session() -> Any:  # Any: botocore has no types
+    return _import_botocore("session").get_session()
 
 
-def _botocore(module: str) -> Any:  # Any: botocore has no types
+def _import_botocore(module: str) -> Any:  # Any: botocore has no types
     try:
         return import_module(f"botocore.{module}")
     except ImportError as error:
         raise ConfigError(
-            'Signing for AWS needs botocore, which is not installed; pip install "llm-actors[bedrock]"'
+            'Requests to AWS are signed with botocore, which is not installed; run pip install "llm-actors[bedrock]"'
         ) from error

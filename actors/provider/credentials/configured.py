@@ -1,4 +1,7 @@
-"""Create the credentials of a configured backend. A separate module, because it imports the configuration."""
+"""Create the credentials, headers and query of a configured backend.
+
+This is a separate module, because it imports the configuration.
+"""
 
 from functools import partial
 
@@ -9,7 +12,7 @@ from actors.provider.credentials.tokens import Tokens
 
 
 def credentials_of(config: Config, member: str) -> Credentials:
-    """Return the credentials for a backend.
+    """Return the credentials of a backend: a token command, AWS keys or an API key.
 
     Raises:
         ConfigError: The backend does not exist or cannot be used.
@@ -20,11 +23,11 @@ def credentials_of(config: Config, member: str) -> Credentials:
         case Aws(region=region):
             return AwsSigner(region, partial(_aws_keys, config, member))
         case _:
-            return Keys(partial(_key, config, member))
+            return Keys(partial(_key_header, config, member))
 
 
 def headers_of(config: Config, member: str) -> Headers:
-    """Return the current additional headers of a backend's requests.
+    """Return the additional headers that the configuration currently defines for a backend's requests.
 
     Raises:
         ConfigError: The backend does not exist, or a variable holds a value that is invalid in a header.
@@ -33,7 +36,7 @@ def headers_of(config: Config, member: str) -> Headers:
 
 
 def query_of(config: Config, member: str) -> str:
-    """Return the current query of a backend's requests; empty without one.
+    """Return the query of a backend's base URL, as currently configured; empty without a query.
 
     Raises:
         ConfigError: The backend does not exist or cannot be used.
@@ -43,13 +46,13 @@ def query_of(config: Config, member: str) -> str:
 
 
 def _aws_keys(config: Config, member: str) -> AwsKeys | None:
-    """Return a member's current AWS keys; None leaves them to AWS's own chain."""
+    """Return the AWS keys of a backend, as currently configured; None to use AWS's own chain."""
     found = config.backend(member).credential
     return found.keys if isinstance(found, Aws) else None
 
 
-def _key(config: Config, member: str) -> Headers:
-    """Return the header with a member's current key, which may have been rotated."""
+def _key_header(config: Config, member: str) -> Headers:
+    """Return the header with the current key of a backend; no header if the backend needs no key."""
     found = config.backend(member).credential
     if not isinstance(found, Key):
         return ()

@@ -1,4 +1,4 @@
-"""Obtain bearer tokens from a program: OAuth accounts, clouds, a company's own broker."""
+"""Obtain bearer tokens from a program, for OAuth accounts, clouds, or a company's own token service."""
 
 import json
 import math
@@ -13,24 +13,24 @@ from actors.errors import CredentialFailed
 from actors.provider.credentials import Headers, Outgoing
 
 COMMAND_SECONDS = 60.0
-"""Longest run time of a token command, in seconds."""
+"""Maximum run time of a token command, in seconds."""
 MARGIN_SECONDS = 60.0
-"""Seconds before its expiry at which a token is renewed; at most half its life."""
+"""Seconds before its expiry at which a token is renewed, but at most half of its lifetime."""
 MAX_TOKEN = 64 * 1024
-"""Most bytes that a token command may print."""
+"""Maximum number of bytes that a token command may print."""
 
 
 class Tokens:
-    """Bearer tokens printed by a program.
+    """Credentials with a bearer token that a program prints.
 
-    One run of the program serves all waiting requests, even if it fails. Cancelling the caller that started it ends
-    the run, and the next caller starts another.
+    One run of the program serves all waiting requests, even if the run fails. Cancelling the request that started the
+    run ends the run, and the next request starts another.
 
     Args:
         command: The program and its arguments. No shell is involved.
-        lifetime: Seconds for which a token is used if the program does not say.
+        lifetime: Seconds for which a token is used if the program does not report its expiry.
         clock: A monotonic clock, in seconds.
-        now: The wall clock, in seconds since 1970. A program may report the expiry of a token by it.
+        now: The wall clock, in seconds since 1970, for a program that reports when a token expires.
     """
 
     def __init__(
@@ -47,20 +47,21 @@ class Tokens:
         self._token = ""
         self._until = -math.inf
         self._runs = 0
-        self._failure: CredentialFailed | None = None  # of the last run
+        self._failure: CredentialFailed | None = None  # the failure of the last run
 
     async def headers(self, outgoing: Outgoing) -> Headers:
-        """Return the token's header, running the program if there is no valid token."""
-        runs = self._runs
+        """Return the header with the token. Run the program first if there is no valid token."""
+        runs = self._runs  # changes if the program is run while this caller waits for the lock
         async with self._lock:
             if self._clock() >= self._until:
                 if self._failure is not None and self._runs != runs:
-                    raise CredentialFailed(str(self._failure))  # the run that this caller waited for
+                    # the run for which this caller waited has failed
+                    raise CredentialFailed(str(self._failure))
                 await self._renew()
             return self._header()
 
     def record_rejection(self, sent: Headers) -> bool:
-        """Drop the token if it is the rejected one. Return True: the next token is new in any case."""
+        """Drop the token if it was sent in the rejected headers. Return True, because a retry uses a newer token."""
         if sent == self._header():
             self._until = -math.inf
         return True
@@ -69,33 +70,36 @@ class Tokens:
         return (("authorization", f"Bearer {self._token}"),)
 
     async def _renew(self) -> None:
+        """Run the program, and store the token and the time until which it is used."""
         self._runs += 1
         try:
-            self._token, seconds = _token(await self._output(), self._lifetime, self._now())
+            self._token, seconds = _parse_token(await self._command_output(), self._lifetime, self._now())
         except CredentialFailed as failure:
             self._failure = failure
             raise
         self._failure = None
         self._until = self._clock() + seconds - min(MARGIN_SECONDS, seconds / 2)
 
-    async def _output(self) -> str:
-        """Run the program and return its output. The output is a secret, so no error repeats it."""
+    async def _command_output(self) -> str:
+        """Run the program and return its output. The output is secret, so errors do not contain it."""
         program = repr(self._command[0][:80])
         try:
             with anyio.fail_after(COMMAND_SECONDS):
-                printed, status = await self._run(program)
+                printed, status = await self._run_command(program)
         except TimeoutError:
             raise CredentialFailed(
-                f"Token command {program} took longer than {COMMAND_SECONDS:g} s"
+                f"Token command {program} was stopped because it took longer than {COMMAND_SECONDS:g} s"
             ) from None
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise CredentialFailed(f"Token command {program} cannot be run: {why}") from None
         if status != 0:
-            raise CredentialFailed(f"Token command {program} failed with exit status {status}")
+            raise CredentialFailed(
+                f"Token command {program} failed with exit status {status}; run it in a terminal to see the error"
+            )
         return printed.decode("utf-8", "replace").strip()
 
-    async def _run(self, program: str) -> tuple[bytes, int]:
+    async def _run_command(self, program: str) -> tuple[bytes, int]:
         """Return the program's output and its exit status. A program with too much output is killed."""
         printed = bytearray()
         async with await anyio.open_process(
@@ -110,17 +114,20 @@ class Tokens:
             return bytes(printed), await process.wait()
 
 
-def _token(printed: str, lifetime: float, now: float) -> tuple[str, float]:
-    """Return the token in a command's output, and the seconds for which it is valid."""
+def _parse_token(printed: str, lifetime: float, now: float) -> tuple[str, float]:
+    """Return the token in a program's output, and the seconds for which it is valid."""
     token: object = printed
     seconds = lifetime
     if printed.startswith("{"):
         try:
             said = json.loads(printed)
         except (ValueError, RecursionError):
-            raise CredentialFailed("The token command printed neither a token nor JSON") from None
+            raise CredentialFailed(
+                "The token command printed neither a token nor JSON; it must print one line with the token, or JSON "
+                "with access_token"
+            ) from None
         token = said.get("access_token") or said.get("token") or ""
-        seconds = _seconds(said, lifetime, now)
+        seconds = _seconds_valid(said, lifetime, now)
     if (
         not isinstance(token, str)
         or not token
@@ -129,12 +136,13 @@ def _token(printed: str, lifetime: float, now: float) -> tuple[str, float]:
         or " " in token
     ):
         raise CredentialFailed(
-            "The token command printed no token; it prints one line, or JSON with access_token"
+            "The token command printed no token; it must print one line with the token, or JSON with access_token"
         )
     return token, seconds
 
 
-def _seconds(said: dict[str, object], lifetime: float, now: float) -> float:
+def _seconds_valid(said: dict[str, object], lifetime: float, now: float) -> float:
+    """Return the seconds until the token expires, according to the program's JSON, or else `lifetime`."""
     left, until = said.get("expires_in"), said.get("expires_at") or said.get("expiry")
     try:
         if isinstance(until, str):

@@ -17,7 +17,7 @@ from actors.tools.mcp.guard import GuardedTransport
 from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.streams import OpenRequests, watch
 from actors.tools.toolsets.owner import reason
-from actors.transport.origin import target
+from actors.transport.origin import parse_target
 from actors.transport.proxy import proxy_for
 
 __all__ = ["ChildServer", "RemoteServer", "Transport"]
@@ -67,7 +67,7 @@ class RemoteServer:
 
 def _sender(url: str) -> AsyncHTTPTransport:
     """Return a transport to an address, through the environment's proxy if there is one."""
-    found = proxy_for(target(url).origin, os.environ)
+    found = proxy_for(parse_target(url).origin, os.environ)
     if found is None:
         return AsyncHTTPTransport()
     return AsyncHTTPTransport(

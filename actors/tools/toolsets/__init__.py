@@ -90,7 +90,9 @@ class Toolsets:
         if (source := source_of(item)) is None:
             return item if is_tool(item) else tool(cast("Callable[..., object]", item))
         # a toolset that is closing must be closed before it opens again
-        await self._changes.until(lambda: (known := self._shared.get(id(item))) is None or known[1].users)
+        await self._changes.wait_until(
+            lambda: (known := self._shared.get(id(item))) is None or known[1].users
+        )
         if self._is_over:
             raise ShuttingDown(f"Toolset {source.name!r} is not opened: the runtime is shutting down")
         known = self._shared.get(id(item))
@@ -141,7 +143,7 @@ class Toolsets:
                 logger.toolset_stuck(owner.source.name)
         self._owners = [owner for owner in self._owners if owner not in owners]
         self._shared = {key: kept for key, kept in self._shared.items() if kept[1] not in owners}
-        self._changes.tell()
+        self._changes.notify()
 
 
 def _finish(over: "anyio.Event", error: BaseException | None) -> None:

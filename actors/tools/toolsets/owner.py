@@ -78,14 +78,14 @@ class ToolsetOwner:
         Raises:
             ToolsetFailed: The toolset cannot be opened.
         """
-        await self._changes.until(lambda: self.state != "opening")
+        await self._changes.wait_until(lambda: self.state != "opening")
         if self.state == "failed" or (self.state == "closed" and not self.version):
             raise ToolsetFailed(f"Toolset {self.source.name!r} cannot be opened: {self._reason}")
 
     async def wait_current(self) -> None:
         """Publish the current tools; wait up to `waiting` seconds while the toolset reads its list."""
         with anyio.move_on_after(self.source.waiting):
-            await self._changes.until(lambda: not self._is_reading)
+            await self._changes.wait_until(lambda: not self._is_reading)
         if self._is_up() and isinstance(self._opened, LiveTools):
             with suppress(Exception):  # `_follow` raises the same error, and the toolset opens again
                 self._publish(self._opened.tools)
@@ -107,7 +107,7 @@ class ToolsetOwner:
         if not self._is_up(beyond):
             self._hasten()
             with anyio.move_on_after(self.source.waiting):
-                await self._changes.until(lambda: self._is_up(beyond) or self.state == "closed")
+                await self._changes.wait_until(lambda: self._is_up(beyond) or self.state == "closed")
         return self._find(name, beyond)
 
     def current_in_thread(self, name: str) -> Tool[..., Any]:  # Any: any function
@@ -147,7 +147,7 @@ class ToolsetOwner:
 
     async def wait_closed(self) -> None:
         """Wait until the toolset's last task has ended."""
-        await self._changes.until(lambda: self.state in ("closed", "failed"))
+        await self._changes.wait_until(lambda: self.state in ("closed", "failed"))
 
     def _start(self) -> None:
         self._timer = None
@@ -196,7 +196,7 @@ class ToolsetOwner:
         while True:
             await opened.changed()
             self._publish(opened.tools)
-            self._changes.tell()
+            self._changes.notify()
 
     def _publish(self, opened: Any) -> None:  # Any: foreign code's value
         if not is_tool_list(opened):
@@ -227,7 +227,7 @@ class ToolsetOwner:
     def _mark_down(self) -> None:
         self._is_settled.clear()
         self.state = "down"
-        self._changes.tell()
+        self._changes.notify()
 
     def _hasten(self) -> None:
         """Retry soon, because a call waits."""
@@ -238,7 +238,7 @@ class ToolsetOwner:
 
     def _plan(self, seconds: float) -> None:
         self._is_wanted = False
-        self._timer = self._system.deadlines.at(self._system.now() + seconds, self._start)
+        self._timer = self._system.deadlines.call_at(self._system.now() + seconds, self._start)
 
     def _withdraw(self) -> None:
         assert self._timer is not None
@@ -248,7 +248,7 @@ class ToolsetOwner:
     def _settle(self, state: State) -> None:
         self.state = state
         self._is_settled.set()
-        self._changes.tell()
+        self._changes.notify()
 
     @property
     def _timeout_message(self) -> str:

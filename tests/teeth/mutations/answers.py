@@ -176,14 +176,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers, gemini: a paused answer is not continued",
-        "actors/provider/rounds.py:Round._attempt",
+        "actors/provider/rounds.py:Round._send_once",
         "failure is None and (token := self._decoder.end_response())",
         "False and (token := self._decoder.end_response())",
         (PAUSES,),
     ),
     Mutation(
         "answers, gemini: a paused answer is continued forever",
-        "actors/provider/rounds.py:Round._attempt",
+        "actors/provider/rounds.py:Round._send_once",
         "self._continued == CONTINUATIONS",
         "self._continued == CONTINUATIONS + 1",
         (PAUSES,),

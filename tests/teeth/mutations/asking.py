@@ -53,8 +53,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: an ask uses the timeouts of its backend",
         "actors/provider/attempts.py:timeouts_of",
-        "replace(usual, first_byte=first_byte, idle=idle)",
-        "usual",
+        "replace(defaults, first_byte=first_byte, idle=idle)",
+        "defaults",
         (SETTINGS,),
     ),
     Mutation(
@@ -179,8 +179,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "spending: a switch is accepted without a known price",
         "actors/session/held_changes.py:HeldChanges.switch",
-        "check_priced(*..., log.state.tenant, log.state.budget)",
-        'check_priced(*..., "", None)',
+        "check_prices(*..., log.state.tenant, log.state.budget)",
+        'check_prices(*..., "", None)',
         (SPENDING,),
     ),
 )

@@ -12,7 +12,7 @@ SUMMARY = f"{TESTS}::test_a_turn_ends_if_the_summary_before_it_used_up_the_budge
 MUTATIONS = (
     Mutation(
         "budgets: a request in flight is not counted",
-        f"{BUDGETS}:SharedBudget.is_roomy",
+        f"{BUDGETS}:SharedBudget.has_room",
         "not self._in_flight or ...",
         "True or ...",
         (SAME_TIME,),
@@ -20,13 +20,13 @@ MUTATIONS = (
     Mutation(
         "budgets: the latest request goes first",
         f"{BUDGETS}:_share_room",
-        "min(*..., key=_arrived).proceed()",
-        "min((budget.line[-1] for budget in found), key=_arrived).proceed()",
+        "min(*..., key=_arrived).reserve_or_queue()",
+        "min((budget.line[-1] for budget in found), key=_arrived).reserve_or_queue()",
         (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_blocked",),
     ),
     Mutation(
         "budgets: a request waits although the budget has room",
-        f"{BUDGETS}:Share.proceed",
+        f"{BUDGETS}:Share.reserve_or_queue",
         "next((each for each in self._budgets if not each.is_open), None)",
         "None if all((each.is_open for each in self._budgets)) else self._budgets[0]",
         (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_blocked",),
@@ -35,7 +35,7 @@ MUTATIONS = (
         "budgets: the end of a request wakes all waiting requests",
         f"{BUDGETS}:Share.release",
         "_share_room(self._budgets)",
-        "_share_room(self._budgets); [each.look_again() for budget in self._budgets for each in budget.line]",
+        "_share_room(self._budgets); [each.recheck() for budget in self._budgets for each in budget.line]",
         (f"{TESTS}::test_a_request_that_ends_wakes_only_the_next_one",),
     ),
     Mutation(
@@ -83,7 +83,7 @@ MUTATIONS = (
     Mutation(
         "budgets: a preview does not report a compaction before the ask",
         "actors/session/preview.py:preview_of",
-        "too_full(*...) is not None",
+        "compaction_limit(*...) is not None",
         "False",
         (SUMMARY,),
     ),
@@ -124,7 +124,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: money without a price is counted",
-        "actors/provider/resolver.py:check_priced",
+        "actors/provider/resolver.py:check_prices",
         "is_counted or any((each.counts_money for each in resolver.budgets(tenant, target)))",
         "is_counted or False",
         (f"{TESTS}::test_money_is_counted_by_prices_and_requires_them",),

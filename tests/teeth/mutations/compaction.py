@@ -164,7 +164,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: no compaction runs before a turn",
-        "actors/provider/resolver.py:too_full",
+        "actors/provider/resolver.py:compaction_limit",
         "expected_tokens(resolver, state, known, binding) < most",
         "most",
         (f"{SESSIONS}::test_compaction_before_the_window_is_full_avoids_too_long_requests",),
@@ -223,7 +223,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: compaction runs although it saves almost nothing",
-        "actors/provider/resolver.py:too_full",
+        "actors/provider/resolver.py:compaction_limit",
         "possible_savings(state.history, known, settings, before, ratio) >= most * WORTH",
         "possible_savings(state.history, known, settings, before, ratio)",
         (f"{SESSIONS}::test_a_history_with_little_to_summarise_is_not_compacted",),
@@ -244,7 +244,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the context window of a price is ignored",
-        "actors/provider/pricing.py:Pricing._window_given",
+        "actors/provider/pricing.py:Pricing._configured_window",
         "None if price is None else price.context",
         "None",
         (f"{ELSEWHERE}::test_the_window_of_a_price_applies_if_the_backend_declares_none",),

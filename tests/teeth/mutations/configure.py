@@ -84,8 +84,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: too many tools are sent",
-        "actors/provider/resolver.py:Resolver._build",
-        "self._check_count(backend)",
+        "actors/provider/resolver.py:Resolver._resolve_backend",
+        "self._check_tool_count(backend)",
         "",
         (f"{CONFIGURE}::test_an_ask_fails_if_a_toolset_exceeds_its_backends_limit",),
     ),

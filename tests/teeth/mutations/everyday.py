@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a call from the loop's own thread waits for itself",
-        f"{LOOP}:LoopThread._check",
+        f"{LOOP}:LoopThread._check_caller",
         "threading.current_thread() is self._thread",
         "False",
         (f"{SYNC}::test_a_call_from_the_loop_of_a_runtime_is_rejected",),
@@ -69,20 +69,20 @@ MUTATIONS = (
     Mutation(
         "everyday: a call runs without its caller's context",
         f"{LOOP}:LoopThread.start",
-        "context.run(self._begin, function, call)",
-        "self._begin(function, call)",
+        "context.run(self._start_call, function, call)",
+        "self._start_call(function, call)",
         (f"{SYNC}::test_a_script_asks_and_streams_without_an_event_loop",),
     ),
     Mutation(
         "everyday: a call under another library's loop is attributed to that library",
-        f"{LOOP}:LoopThread._begin",
+        f"{LOOP}:LoopThread._start_call",
         "sniffio.current_async_library_cvar.set(self._backend)",
         "pass",
         (f"{SYNC}::test_the_facade_works_in_a_thread_with_a_running_event_loop",),
     ),
     Mutation(
         "everyday: an exit exception of host code ends the loop",
-        f"{LOOP}:_outcome",
+        f"{LOOP}:_outcome_of",
         "return None, error",
         "raise",
         (f"{SYNC}::test_an_exception_of_a_function_on_the_loop_is_raised",),
@@ -96,7 +96,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a forked child waits for a thread that it does not have",
-        f"{LOOP}:LoopThread._check",
+        f"{LOOP}:LoopThread._check_caller",
         "os.getpid() != self._process",
         "False",
         (f"{SYNC}::test_a_forked_process_is_rejected",),

@@ -24,7 +24,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edges: a timeout hides the failure that was retried",
-        "actors/provider/advice.py:_sent_again",
+        "actors/provider/advice.py:_pending_retry",
         "failed.status == 'retried' and last.wait",
         "False",
         ("tests/provider/test_advice.py::test_a_timeout_during_retries_names_the_retried_failure",),
@@ -92,7 +92,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edges: a NO_PROXY entry with a final dot matches no host",
-        "actors/transport/proxy.py:_is_covered_by",
+        "actors/transport/proxy.py:_matches_host",
         "entry.removeprefix('*').strip('.')",
         "entry.removeprefix('*').removeprefix('.')",
         ("tests/transport/test_proxy.py::test_hosts_in_no_proxy_are_reached_directly",),

@@ -50,7 +50,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failed asks: only the command line adds advice",
-        f"{ADVICE}:no_answer",
+        f"{ADVICE}:no_answer_message",
         "_cause(result), advice(result, config)",
         '_cause(result), ""',
         (f"{ASKS}::test_the_error_gives_the_same_advice_as_the_command_line",),
@@ -65,15 +65,15 @@ MUTATIONS = (
     Mutation(
         "failed asks: a misspelt model is taken for a wrong address",
         f"{ADVICE}:advice",
-        "(_of_key, _of_model, _of_parameter, _of_address)",
-        "(_of_key, _of_parameter, _of_address)",
+        "(_key_advice, _model_advice, _parameter_advice, _address_advice)",
+        "(_key_advice, _parameter_advice, _address_advice)",
         (f"{ADVISED}::test_the_nearest_name_of_an_unknown_model_is_suggested",),
     ),
     Mutation(
         "failed asks: a refused parameter is not named",
         f"{ADVICE}:advice",
-        "(_of_key, _of_model, _of_parameter, _of_address)",
-        "(_of_key, _of_model, _of_address)",
+        "(_key_advice, _model_advice, _parameter_advice, _address_advice)",
+        "(_key_advice, _model_advice, _address_advice)",
         (f"{ADVISED}::test_a_refused_parameter_is_named",),
     ),
     Mutation(

@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         try:
             ...
         finally:
-            self._leave(ticket, failure, usage)
+            self._release_place(ticket, failure, usage)
         """,
         """
         try:
@@ -109,13 +109,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         except LookupError:
             pass
         else:
-            self._leave(ticket, failure, usage)
+            self._release_place(ticket, failure, usage)
         """,
         (_CANCELS,),
     ),
     Mutation(
         "a request stopped while it waits keeps its place in the queue",
-        "actors/provider/admission.py:Admission._wait",
+        "actors/provider/admission.py:Admission._wait_in_queue",
         "queue.remove(ticket.tenant, ticket.session, ticket)",
         "",
         (_CANCELS,),

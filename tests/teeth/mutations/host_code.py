@@ -68,8 +68,8 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a raising listener is called again",
-        "actors/kernel/host_code.py:Listener._switch_off",
-        "self.is_off = True",
+        "actors/kernel/host_code.py:Listener._disable",
+        "self.is_disabled = True",
         "pass",
         (PLAYS,),
     ),
@@ -110,7 +110,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a pool with temporarily unknown members counts as no pool",
-        "actors/provider/resolver.py:Resolver._why_not_member",
+        "actors/provider/resolver.py:Resolver._why_skipped",
         "if fits:\n    raise",
         "raise",
         (PLAYS,),
@@ -138,7 +138,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: an exit exception in a transport ends the runtime",
-        "actors/provider/rounds.py:Round._attempt",
+        "actors/provider/rounds.py:Round._send_once",
         "not is_failure(error)",
         "not isinstance(error, Exception)",
         (PLAYS,),
@@ -167,7 +167,7 @@ MUTATIONS = (
     Mutation(
         "host code: a requested cancellation counts as a failure of the code",
         "actors/kernel/host_code.py:is_failure",
-        "_is_told_to_end() or is_delivered(error)",
+        "_is_being_cancelled() or is_delivered(error)",
         "is_delivered(error)",
         (f"{INTERRUPTS}::test_a_requested_cancellation_propagates_and_a_raised_one_does_not",),
     ),

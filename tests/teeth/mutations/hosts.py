@@ -131,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "prices: a cache read without a listed price is free",
-        "actors/provider/pricing.py:listing",
+        "actors/provider/pricing.py:find_listing",
         "plain if written is None else written",
         "written",
         (f"{PRICES}::test_a_listing_has_the_first_tier_or_no_price",),

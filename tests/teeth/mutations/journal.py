@@ -82,15 +82,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an end is reported as a crash",
         "actors/kernel/cell.py:Cell._take_down",
-        "not self.is_end(error)",
+        "not self.is_regular_end(error)",
         "True",
         (_ENDS,),
     ),
     Mutation(
         "kernel: a message after an end is reported as a crash",
-        "actors/kernel/actor.py:_ChildOf.on_end",
+        "actors/kernel/actor.py:_ContextChild.on_end",
         """
-        if not owner.is_end(error):
+        if not owner.is_regular_end(error):
             system.crashed(owner.name, error)
         """,
         "system.crashed(owner.name, error)",
@@ -99,15 +99,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: queued senders do not receive the error of an end",
         "actors/kernel/cell.py:Cell.finish",
-        "self._bury_all(*..., why or self.stopped_error())",
-        "self._bury_all(*..., self.stopped_error())",
+        "self._drop_queues(*..., why or self.stopped_error())",
+        "self._drop_queues(*..., self.stopped_error())",
         (_ENDS,),
     ),
     Mutation(
         "kernel: waiting callers do not receive the error of an end",
-        "actors/kernel/cell.py:Cell._failure",
+        "actors/kernel/cell.py:Cell._caller_error",
         """
-        if self.is_end(cause):
+        if self.is_regular_end(cause):
             return cause
         """,
         "",
@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: an end does not end the group at once",
-        "actors/kernel/cell.py:Group.settle",
+        "actors/kernel/cell.py:Group.continue_when_down",
         "self.ended is not None or len(self.crashes) > self.restart.intensity",
         "len(self.crashes) > self.restart.intensity",
         (_ENDS,),

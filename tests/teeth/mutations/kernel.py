@@ -20,14 +20,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: a message is handled at once although senders wait for space",
-        "actors/kernel/receiver.py:Receiver.take",
+        "actors/kernel/receiver.py:Receiver.accept",
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         "not self.mail and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         (f"{SEMANTICS}::test_no_message_is_handled_at_once_ahead_of_waiting_senders",),
     ),
     Mutation(
         "kernel: an asker's messages are handled on its stack without yielding",
-        "actors/kernel/receiver.py:Receiver.take",
+        "actors/kernel/receiver.py:Receiver.accept",
         """
         self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and (
             dispatcher.stretch < STRETCH
@@ -38,24 +38,24 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: the loop gets no turn between messages of actors",
-        "actors/kernel/dispatch.py:Dispatcher._visit_ready",
+        "actors/kernel/dispatch.py:Dispatcher._handle_ready",
         """
         while ready and self.stretch < STRETCH:
             ...
-            if visit(min(BATCH, STRETCH - self.stretch)):
+            if handler(min(BATCH, STRETCH - self.stretch)):
                 ...
         """,
         """
         while ready:
             ...
-            if visit(BATCH):
+            if handler(BATCH):
                 ...
         """,
         (f"{SEMANTICS}::test_an_actor_with_much_mail_yields_to_other_actors_and_the_loop",),
     ),
     Mutation(
         "kernel: a handler runs inside its sender's handler",
-        "actors/kernel/receiver.py:Receiver.take",
+        "actors/kernel/receiver.py:Receiver.accept",
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         """
         self.mail is None and self.control is None and (not self.busy) and (
@@ -67,7 +67,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an actor crashes after its sender continued",
         "actors/kernel/cell.py:Cell.crash",
-        "self.system.dispatcher.afterwards",
+        "self.system.dispatcher.run_after_handler",
         "self.system.loop.soon",
         (f"{LIFECYCLE}::test_a_crash_stops_its_group_before_the_sender_continues",),
     ),
@@ -97,7 +97,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: handlers see their sender's context variables",
-        "actors/kernel/receiver.py:Receiver.take",
+        "actors/kernel/receiver.py:Receiver.accept",
         "dispatcher.run(self.handle, command)",
         "self.handle(command)",
         (f"{LIFECYCLE}::test_the_context_of_a_sender_does_not_leak_into_actors",),
@@ -119,8 +119,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an actor continues before its messages are sent",
         "actors/kernel/actor.py:Context.send",
-        'self.start(self._send, self.outbox, name="outbox", holds=True)',
-        'self.start(self._send, self.outbox, name="outbox")',
+        'self.start(self._send_outbox, self.outbox, name="outbox", holds=True)',
+        'self.start(self._send_outbox, self.outbox, name="outbox")',
         (f"{SEMANTICS}::test_an_actor_handles_no_message_while_its_outgoing_messages_wait_for_space",),
     ),
     Mutation(
@@ -153,8 +153,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: a query sent as a command is asked while it still waits",
-        "actors/kernel/message.py:sendable",
-        "with_reply(message, NO_REPLY) if message.reply.is_done else message",
+        "actors/kernel/message.py:prepare_to_send",
+        "attach_reply(message, NO_REPLY) if message.reply.is_done else message",
         "message",
         (f"{SEMANTICS}::test_a_query_object_may_be_asked_repeatedly_and_sent",),
     ),

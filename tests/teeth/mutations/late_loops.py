@@ -23,7 +23,7 @@ MUTATIONS = (
     ),
     Mutation(
         "closing: an endless call keeps the loop open",
-        f"{LOOP}:LoopThread._host",
+        f"{LOOP}:LoopThread._run_hosted",
         "self._tasks.cancel_scope.deadline = anyio.current_time() + ENDING",
         "",
         (f"{SYNC}::test_a_program_ends_during_a_call_and_then_allows_no_new_runtime",),

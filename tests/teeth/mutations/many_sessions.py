@@ -179,27 +179,27 @@ for oldest in ...:
     Mutation(
         "loop lag: concurrent answers are all read in one round of the loop",
         "actors/transport/connection.py:Connection.receive",
-        "await turnstile().enter()",
+        "await turnstile().wait_to_continue()",
         "",
         (f"{LAG}::test_few_of_many_simultaneous_answers_are_read_per_poll",),
     ),
     Mutation(
         "loop lag: all waiting work runs in one round of the loop",
-        f"{TURNSTILE}:Turnstile._let_through",
-        "queue and self._passed < most",
+        f"{TURNSTILE}:Turnstile._admit",
+        "queue and self._passed < limit",
         "queue",
         (f"{GATE}::test_few_tasks_compute_between_two_polls_each_in_turn",),
     ),
     Mutation(
         "loop lag: later work overtakes waiting work",
-        f"{TURNSTILE}:Turnstile._let_through",
+        f"{TURNSTILE}:Turnstile._admit",
         "queue.popleft()",
         "queue.pop()",
         (f"{GATE}::test_waiting_tasks_pass_in_the_order_of_their_arrival",),
     ),
     Mutation(
         "loop lag: cancelled waiting work takes the next one's slot",
-        f"{TURNSTILE}:Turnstile._let_through",
+        f"{TURNSTILE}:Turnstile._admit",
         """
         if not waiter.done():
             waiter.set_result(None)
@@ -214,22 +214,22 @@ for oldest in ...:
     ),
     Mutation(
         "loop lag: new work runs in its turn although other work has started",
-        f"{TURNSTILE}:Turnstile.begin",
+        f"{TURNSTILE}:Turnstile.wait_to_begin",
         "self._new.append(share, waiter := self._loop.waiter())",
         "self._waiting.append(waiter := self._loop.waiter())",
         (f"{GATE}::test_continuing_work_runs_first_and_new_work_keeps_a_quarter_of_the_places",),
     ),
     Mutation(
         "loop lag: new work waits as long as other work continues",
-        f"{TURNSTILE}:Turnstile._turn",
-        "self._let_through(self._new, 1 if is_behind else self._width // 4)",
+        f"{TURNSTILE}:Turnstile._on_next_turn",
+        "self._admit(self._new, 1 if is_behind else self._width // 4)",
         "",
         (f"{GATE}::test_continuing_work_runs_first_and_new_work_keeps_a_quarter_of_the_places",),
     ),
     Mutation(
         "loop lag: new work starts although messages wait",
-        f"{TURNSTILE}:Turnstile._turn",
-        "any(dispatcher.is_behind for dispatcher in self._dispatchers)",
+        f"{TURNSTILE}:Turnstile._on_next_turn",
+        "any(dispatcher.has_ready_actors for dispatcher in self._dispatchers)",
         "False",
         (
             f"{GATE}::test_new_work_keeps_one_place_while_messages_wait",
@@ -238,14 +238,14 @@ for oldest in ...:
     ),
     Mutation(
         "loop lag: a tenant's new work waits for another tenant's",
-        f"{TURNSTILE}:_NewWork.append",
+        f"{TURNSTILE}:_NewWorkQueue.append",
         "self._queues.setdefault(share, deque())",
         "self._queues.setdefault('', deque())",
         (f"{GATE}::test_tenants_begin_in_turn",),
     ),
     Mutation(
         "loop lag: the longest lag is the last one",
-        f"{TURNSTILE}:LagCounts.note",
+        f"{TURNSTILE}:LagCounts.count_turn",
         "max(self.longest, seconds)",
         "seconds",
         (f"{GATE}::test_the_duration_of_loop_iterations_is_counted",),
@@ -253,7 +253,7 @@ for oldest in ...:
     Mutation(
         "loop lag: a long log is folded in one step",
         "actors/journal/log.py:fold_in_slices",
-        "await turnstile().give_way()",
+        "await turnstile().yield_turn()",
         "pass",
         (f"{LAG}::test_a_long_log_is_folded_in_slices_to_the_same_session",),
     ),

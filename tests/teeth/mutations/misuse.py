@@ -153,7 +153,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a pool routes to the cheapest member although prices are unknown",
-        "actors/provider/resolver.py:check_priced",
+        "actors/provider/resolver.py:check_prices",
         'pool.policy == "cheapest" and ...',
         "False and ...",
         ("tests/provider/test_pools.py::test_a_pool_of_the_cheapest_requires_prices",),

@@ -161,22 +161,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "loop lag: a cold render runs in one step",
         "actors/renderer/renderer_actor.py:RendererActor.receive",
-        "lanes.unrendered_messages(binding, history) > LONG",
+        "lanes.unrendered_messages(binding, history) > MAX_UNSLICED",
         "lanes.unrendered_messages(binding, history) > 10**9",
         (f"{COLD}::test_a_cold_render_yields_to_the_loop_after_each_stride",),
     ),
     Mutation(
         "loop lag: slices run without a poll in between",
-        "actors/kernel/turnstile.py:in_turns",
-        "await here.give_way()",
+        "actors/kernel/turnstile.py:run_slices",
+        "await here.yield_turn()",
         "",
         (f"{COLD}::test_a_cold_render_yields_to_the_loop_after_each_stride",),
     ),
     Mutation(
         "loop lag: the renderer handles other messages during a long render",
         "actors/renderer/renderer_actor.py:RendererActor.receive",
-        "self._context.start(self._render, command, holds=True)",
-        "self._context.start(self._render, command)",
+        "self._context.start(self._render_slices, command, holds=True)",
+        "self._context.start(self._render_slices, command)",
         (f"{COLD}::test_other_requests_wait_until_a_long_render_has_ended",),
     ),
     Mutation(

@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: all accounts share learned facts",
-        "actors/provider/learned.py:LearnedFacts.of",
+        "actors/provider/learned.py:LearnedFacts.facts_of",
         "known = self._facts.pop(binding, None)",
         "binding = Binding('all', '')\nknown = self._facts.pop(binding, None)",
         (PARAMETERS,),

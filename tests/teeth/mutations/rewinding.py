@@ -129,7 +129,7 @@ MUTATIONS = (
     Mutation(
         "rewinding: no error suggests a rewind",
         "actors/provider/advice.py:advice",
-        "found or _of_conversation(result, attempt.cause)",
+        "found or _conversation_advice(result, attempt.cause)",
         "found",
         (f"{SESSIONS}::test_an_error_caused_by_the_history_suggests_a_rewind",),
     ),

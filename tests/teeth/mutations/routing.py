@@ -57,19 +57,19 @@ MUTATIONS = (
     ),
     Mutation(
         "concurrency: an outage lowers it",
-        "actors/provider/admission.py:Admission._learn",
+        "actors/provider/admission.py:Admission._adjust_limits",
         """
         if failure.kind == "rate_limit":
             self.concurrency.record_rate_limit(ticket.wave)
             ...
             if asked is not None:
-                self.hold(asked)
+                self.pause(asked)
         """,
         """
         self.concurrency.record_rate_limit(ticket.wave)
         if True:
             if asked is not None:
-                self.hold(asked)
+                self.pause(asked)
         """,
         (STORMS,),
     ),
@@ -83,8 +83,8 @@ MUTATIONS = (
     Mutation(
         "retries: delays have no jitter",
         "actors/provider/attempts.py:Retries.wait",
-        "self._longest(attempt) * random.uniform(*...)",
-        "self._longest(attempt)",
+        "self._longest_wait(attempt) * random.uniform(*...)",
+        "self._longest_wait(attempt)",
         (STORMS,),
     ),
     Mutation(
@@ -96,7 +96,7 @@ MUTATIONS = (
     ),
     Mutation(
         "breaker: waiting requests keep waiting when it opens",
-        "actors/provider/admission.py:Admission._turn_away",
+        "actors/provider/admission.py:Admission._reject_queued",
         """
         for ticket in (*self._again.clear(), *self._queue.clear()):
             wake(ticket.waiter)
@@ -124,13 +124,13 @@ MUTATIONS = (
     Mutation(
         "overload: the queue is unbounded",
         "actors/provider/admission.py:Admission.enter",
-        "self._queue_of(ticket).size >= self._most_waiting(ticket)",
+        "self._queue_of(ticket).size >= self._queue_capacity(ticket)",
         "self._queue_of(ticket).size >= 1 << 30",
         (STORMS,),
     ),
     Mutation(
         "overload: a stopped request keeps its place in the queue",
-        "actors/provider/admission.py:Admission._wait",
+        "actors/provider/admission.py:Admission._wait_in_queue",
         "queue.remove(ticket.tenant, ticket.session, ticket)",
         "pass",
         (STORMS,),
@@ -158,8 +158,8 @@ MUTATIONS = (
     ),
     Mutation(
         "rate limits: the backend's remaining quota is ignored",
-        "actors/provider/rounds.py:Round._exchange",
-        "self._admission.hold(wait)",
+        "actors/provider/rounds.py:Round._send_and_read",
+        "self._admission.pause(wait)",
         "pass",
         (STORMS,),
     ),
@@ -176,14 +176,14 @@ MUTATIONS = (
     ),
     Mutation(
         "pool: the next session tries a failed member again",
-        "actors/provider/choosing.py:MemberSelector._member",
+        "actors/provider/choosing.py:MemberSelector._member_state",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(condition.closed_for > 0, *...)",
         (POOLS, "tests/provider/test_failover.py"),
     ),
     Mutation(
         "pool: a paused member is chosen first",
-        "actors/provider/choosing.py:MemberSelector._member",
+        "actors/provider/choosing.py:MemberSelector._member_state",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(failed, *...)",
         (POOLS,),
@@ -267,7 +267,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retries: shown text is repeated",
-        "actors/provider/rounds.py:Round._next_try",
+        "actors/provider/rounds.py:Round._retry_wait",
         'failure.action != "retry" or self._visible',
         'failure.action != "retry"',
         ("tests/provider/test_retries.py",),
@@ -281,8 +281,8 @@ MUTATIONS = (
     ),
     Mutation(
         "admission: requests behind a stopped one keep waiting for its need",
-        "actors/provider/admission.py:Admission._wait",
-        "self._serve()",
+        "actors/provider/admission.py:Admission._wait_in_queue",
+        "self._start_queued()",
         "",
         (STORMS,),
     ),
@@ -312,9 +312,9 @@ MUTATIONS = (
     ),
     Mutation(
         "reproduction: the number of queued refusals is unbounded",
-        "actors/provider/dumps.py:Dumps.take",
-        "self._waiting >= WAITING",
-        "self._waiting > WAITING + 9",
+        "actors/provider/dumps.py:Dumps.try_reserve",
+        "self._waiting >= MAX_QUEUED",
+        "self._waiting > MAX_QUEUED + 9",
         ("tests/provider/test_failover.py::test_refusals_beyond_the_limit_are_not_handed_on",),
     ),
 )

@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "provider: parts omitted from an answer are not reported",
-        "actors/provider/rounds.py:Round._left_out",
+        "actors/provider/rounds.py:Round._report_left_out",
         "tuple(counts.items())",
         "()",
         ("tests/session/test_cut_answers.py",),
@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: a target accepts any number of tools",
-        "actors/provider/resolver.py:Resolver._check_count",
+        "actors/provider/resolver.py:Resolver._check_tool_count",
         "most is not None and ...",
         "most is not None and ... and False",
         ("tests/session/test_switching.py",),
@@ -138,14 +138,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "provider: a complete answer is lost when its timeout passes after its end",
-        "actors/provider/rounds.py:Round._exchange",
+        "actors/provider/rounds.py:Round._send_and_read",
         "patience.cancelled_caught and (not self._decoder.ended)",
         "patience.cancelled_caught",
         ("tests/provider/test_provider.py",),
     ),
     Mutation(
         "provider: a refusal with a broken body is retried",
-        "actors/provider/rounds.py:Round._refusal",
+        "actors/provider/rounds.py:Round._read_rejection",
         "suppress(ProviderFailed)",
         "suppress()",
         ("tests/provider/test_provider.py",),
@@ -209,8 +209,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: on trio, a tool runs in the shared nursery",
         "actors/kernel/contained.py:Containment.start",
-        "contextvars.Context().run(self._nursery.start_soon, self._contain, *...)",
-        "_enter(self._nursery, *...)",
+        "contextvars.Context().run(self._nursery.start_soon, self._run_containing_task, *...)",
+        "_start_in_nursery(self._nursery, *...)",
         (f"{LEAVING}::test_foreign_code_damages_only_its_own_task",),
     ),
     Mutation(
@@ -323,7 +323,7 @@ except BaseException:
     ),
     Mutation(
         "runtime: a nursery for tools keeps the context of its first tool",
-        "actors/kernel/contained.py:Containment._contain",
+        "actors/kernel/contained.py:Containment._run_containing_task",
         "del run, context",
         "del run",
         (f"{HOST}::test_no_text_of_a_deleted_session_stays_in_memory",),
@@ -370,12 +370,12 @@ except BaseException:
         "headers: defaults are sent beside the caller's values",
         "actors/provider/attempts.py:merged_headers",
         """
-        if not given:
-            return usual
+        if not overrides:
+            return defaults
         """,
         """
         if True:
-            return (*usual, *given)
+            return (*defaults, *overrides)
         """,
         (f"{OAUTH}::test_a_header_is_resolved_per_request_and_replaces_the_default",),
     ),

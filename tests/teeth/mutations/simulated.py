@@ -121,7 +121,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: a tenant's shared budget is never used up",
         "actors/provider/budgets.py:Share._wait_for_room",
-        "budget.why_over()",
+        "budget.used_up_limit()",
         "None",
         SEEDS,
     ),
@@ -239,7 +239,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/toolsets/owner.py:ToolsetOwner._follow",
         """
         self._publish(opened.tools)
-        self._changes.tell()
+        self._changes.notify()
         """,
         "pass",
         ("tests/commands/test_simulation.py::test_the_runs_exercise_every_feature",),

@@ -28,9 +28,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: a retry that was not sent is counted",
         "actors/provider/rounds.py:Round._next_wait",
-        "wait = self._next_try(failure, random)",
+        "wait = self._retry_wait(failure, random)",
         """
-        wait = self._next_try(failure, random)
+        wait = self._retry_wait(failure, random)
         self._counters["retries"] += wait is not None
         """,
         (RETRIES,),
@@ -72,7 +72,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a request is retried after part of its answer was shown",
-        "actors/provider/rounds.py:Round._next_try",
+        "actors/provider/rounds.py:Round._retry_wait",
         'failure.action != "retry" or self._visible',
         'failure.action != "retry"',
         ("tests/commands/test_simulation.py::test_answers_that_often_break_off_do_not_repeat_shown_text",),
@@ -107,7 +107,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: an attempt is not counted",
-        "actors/provider/rounds.py:Round._exchange",
+        "actors/provider/rounds.py:Round._send_and_read",
         'self._counters["requests"] += 1',
         'self._counters["requests"] += self._tries == 1',
         SEEDS,

@@ -40,7 +40,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: a request in flight counts as nothing",
-        "actors/provider/budgets.py:SharedBudget.is_roomy",
+        "actors/provider/budgets.py:SharedBudget.has_room",
         "not self._in_flight or ...",
         "True or ...",
         (BUDGETS,),
@@ -48,7 +48,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subagents: a subagent waiting for its budget ignores cancellation",
         "actors/session/inflight.py:AskInFlight.admit",
-        "share.look_again()",
+        "share.recheck()",
         "None",
         (BUDGETS, "tests/provider/test_shared_budgets.py"),
     ),

@@ -33,14 +33,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bursts: in doubt, all requests are sent at once",
-        "actors/provider/admission.py:Admission._fits",
+        "actors/provider/admission.py:Admission._can_start",
         "wait = max(wait, self._probed + pause - now)",
         "pass",
         (f"{BURSTS}::test_a_backend_that_stays_down_is_probed_and_then_avoided",),
     ),
     Mutation(
         "bursts: a hanging request blocks all others",
-        "actors/provider/admission.py:Admission._fits",
+        "actors/provider/admission.py:Admission._can_start",
         "NEXT_PROBE if self._in_doubt else ...",
         "inf if self._in_doubt else ...",
         (f"{BURSTS}::test_a_second_probe_is_sent_a_second_after_one_that_hangs",),
@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rate limits: a request is refused for good while others are served",
         "actors/provider/rounds.py:Round._counted_tries",
-        "self._was_passed_over()",
+        "self._were_others_answered()",
         "False",
         (f"{BURSTS}::test_a_rate_limit_while_others_are_served_uses_no_attempt",),
     ),
@@ -89,9 +89,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "resets: a wait of hours delays every request",
-        "actors/provider/admission.py:Admission.hold",
-        "if seconds <= self._pace.patience:\n    self._hold = max(self._hold, self._now() + seconds)",
-        "self._hold = max(self._hold, self._now() + min(seconds, self._pace.patience))",
+        "actors/provider/admission.py:Admission.pause",
+        "if seconds <= self._pace.patience:\n    self._paused_until = max(self._paused_until, self._now() + seconds)",
+        "self._paused_until = max(self._paused_until, self._now() + min(seconds, self._pace.patience))",
         (f"{RESETS}::test_a_quota_used_up_for_hours_delays_no_request",),
     ),
     Mutation(
@@ -103,22 +103,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "errors: an endless body is read on",
-        "actors/provider/rounds.py:Round._refusal",
-        "self._here.scope(deadline=self._here.now() + ERROR_TIME)",
+        "actors/provider/rounds.py:Round._read_rejection",
+        "self._here.scope(deadline=self._here.now() + ERROR_SECONDS)",
         "self._here.scope()",
         (f"{SILENCE}::test_an_error_body_is_read_for_two_seconds_at_most",),
     ),
     Mutation(
         "silence: a stream of pings continues",
-        "actors/provider/attempts.py:Silence.hear",
-        "self._timeout is not None and any(map(_says_something, events))",
+        "actors/provider/attempts.py:SilenceTimeout.record_events",
+        "self._timeout is not None and any(map(_has_content, events))",
         "self._timeout is not None",
         (SILENCE,),
     ),
     Mutation(
         "silence: a non-streamed answer is ended for it",
         "actors/provider/rounds.py:Round._read_answer",
-        "silence.allow()",
+        "silence.disable()",
         "pass",
         (SILENCE,),
     ),
@@ -144,7 +144,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (PAGES,),
     ),
     Mutation(
-        "proxies: plain http is sent through a tunnel",
+        "proxies: plain http is sent through a open_tunnel",
         "actors/transport/dial.py:dial",
         """
         if origin.scheme == "http":
@@ -155,7 +155,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "proxies: a forwarded request does not name its host",
-        "actors/transport/exchange.py:_request",
+        "actors/transport/exchange.py:_request_head",
         'path = f"{target.origin.scheme}://{target.origin.host_header}{path}"',
         "pass",
         (PROXY,),
@@ -169,15 +169,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "proxies: a blank variable does not disable a proxy",
-        "actors/transport/proxy.py:_value",
+        "actors/transport/proxy.py:_variable",
         "name in environ",
         "environ.get(name)",
         (PROXY,),
     ),
     Mutation(
         "connections: a connection closed by the provider stays open until the next request",
-        "actors/transport/pool.py:ConnectionPool.give_back",
-        "self._on_rest()",
+        "actors/transport/pool.py:ConnectionPool.release",
+        "self._on_idle()",
         "pass",
         (SWEEP,),
     ),
@@ -219,21 +219,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "variables: argument validators see no context variables",
         "actors/scheduler/scheduler_actor.py:SchedulerActor._plan_batch",
-        "with_variables(command.variables, planning)",
+        "call_with_variables(command.variables, planning)",
         "planning()",
         (VARIABLES,),
     ),
     Mutation(
         "variables: rules see no context variables",
         "actors/scheduler/calls.py:CallExecution._must_wait",
-        "partial(with_variables, self.site.context, rule)",
+        "partial(call_with_variables, self.site.context, rule)",
         "rule",
         (VARIABLES,),
     ),
     Mutation(
         "variables: answer validators see no context variables",
         "actors/session/inflight.py:AskInFlight.read_answer",
-        "with_variables(self.variables, partial(self.output.parse, text, repair))",
+        "call_with_variables(self.variables, partial(self.output.parse, text, repair))",
         "self.output.parse(text, repair)",
         (VARIABLES,),
     ),

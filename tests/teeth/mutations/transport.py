@@ -37,13 +37,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "transport: a request is sent again over another kept connection",
         "actors/transport/exchange.py:ClientExchange._fetch_head",
         """
-        self._connection = connection = await self._pool.renew(
+        self._connection = connection = await self._pool.replace(
             connection, self._deadlines, self._timeouts
         )
         """,
         """
         await self._pool.drop(connection)
-        self._connection = connection = await self._pool.take(self._deadlines, self._timeouts)
+        self._connection = connection = await self._pool.acquire(self._deadlines, self._timeouts)
         """,
         (FAULTS,),
     ),
@@ -56,10 +56,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: useless bytes prolong a timeout",
-        "actors/transport/exchange.py:ClientExchange._next",
+        "actors/transport/exchange.py:ClientExchange._next_chunk",
         "await connection.receive()",
         """
-        self._deadlines.wait("waiting for more of the answer", self._timeouts.idle)
+        self._deadlines.limit_wait("waiting for more of the answer", self._timeouts.idle)
         await connection.receive()
         """,
         (FAULTS,),
@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: an overtaken request still affects the timeout of its answer",
-        "actors/transport/exchange.py:ClientExchange._wait",
+        "actors/transport/exchange.py:ClientExchange._limit_wait",
         "connection is self._connection and (not self._is_answered)",
         "connection is self._connection",
         (FAULTS,),
@@ -108,7 +108,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: data after an answer inside TLS is the next answer",
         "actors/transport/connection.py:Connection.prepare_reuse",
-        "self._is_broken or ... or (self._tls and _has_more(self._tls))",
+        "self._is_broken or ... or (self._tls and _has_extra_data(self._tls))",
         "self._is_broken or ...",
         (TLS,),
     ),
@@ -121,14 +121,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: an error repeats the server's text",
-        "actors/transport/connection.py:_reason",
+        "actors/transport/connection.py:_error_text",
         "f\"the received data is not HTTP: {str(error).partition(':')[0][:120]}\"",
         'f"the received data is not HTTP: {error}"',
         (FAULTS,),
     ),
     Mutation(
         "transport: the limit of connections is ignored",
-        "actors/transport/pool.py:ConnectionPool.take",
+        "actors/transport/pool.py:ConnectionPool.acquire",
         """
         if self._free:
             ...
@@ -145,7 +145,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: the limit of concurrent connects is ignored",
-        "actors/transport/pool.py:ConnectionPool._open",
+        "actors/transport/pool.py:ConnectionPool._open_connection",
         """
         async with self._connects:
             ...
@@ -158,21 +158,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: a failed connect keeps its slot",
-        "actors/transport/pool.py:ConnectionPool._open",
+        "actors/transport/pool.py:ConnectionPool._open_connection",
         "self._release_slot()",
         "",
         (POOL,),
     ),
     Mutation(
         "transport: a cancelled waiter keeps its assigned slot",
-        "actors/transport/pool.py:ConnectionPool._wait_turn",
+        "actors/transport/pool.py:ConnectionPool._wait_for_slot",
         "self._release_slot()",
         "pass",
         ("tests/transport/test_cancelling.py",),
     ),
     Mutation(
         "transport: a certificate may be for any host",
-        "actors/transport/dial.py:system_trust",
+        "actors/transport/dial.py:system_tls_context",
         "context = ssl.create_default_context()",
         """
         context = ssl.create_default_context()
@@ -182,7 +182,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: a certificate may be from anyone",
-        "actors/transport/dial.py:system_trust",
+        "actors/transport/dial.py:system_tls_context",
         "context = ssl.create_default_context()",
         """
         context = ssl.create_default_context()
@@ -192,29 +192,29 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: HTTP/2 may be negotiated",
-        "actors/transport/dial.py:system_trust",
+        "actors/transport/dial.py:system_tls_context",
         '["http/1.1"]',
         '["h2", "http/1.1"]',
         (TLS,),
     ),
     Mutation(
-        "transport: a proxy sees the content of its tunnel",
+        "transport: a proxy sees the content of its open_tunnel",
         "actors/transport/dial.py:dial",
         "await _wrap_tls(stream, origin, trust)",
         "stream if proxy else await _wrap_tls(stream, origin, trust)",
         (PROXY,),
     ),
     Mutation(
-        "transport: a refused tunnel is used",
-        "actors/transport/proxy.py:tunnel",
+        "transport: a refused open_tunnel is used",
+        "actors/transport/proxy.py:open_tunnel",
         "200 <= event.status_code < 300",
         "200 <= event.status_code < 600",
         (PROXY,),
     ),
     Mutation(
         "transport: NO_PROXY is ignored",
-        "actors/transport/proxy.py:_is_direct",
-        "any((entry and _is_covered_by(entry, origin, address) for entry in entries))",
+        "actors/transport/proxy.py:_bypasses_proxy",
+        "any((entry and _matches_host(entry, origin, address) for entry in entries))",
         "not entries",
         (PROXY,),
     ),

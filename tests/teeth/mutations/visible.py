@@ -90,7 +90,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a retry is not logged",
-        "actors/provider/rounds.py:Round._report",
+        "actors/provider/rounds.py:Round._report_failure",
         "logger.request_failed(*...)",
         "None",
         (FAILURES,),
@@ -141,7 +141,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: a stopped request counts as answered",
-        "actors/provider/rounds.py:Round._leave",
+        "actors/provider/rounds.py:Round._release_place",
         "usage is None",
         "False",
         (f"{FIGURES}::test_broken_requests_have_no_status_and_stopped_ones_are_cancelled",),
@@ -172,7 +172,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: the first token is counted with each piece",
-        "actors/provider/rounds.py:Round._hear",
+        "actors/provider/rounds.py:Round._record_first_token",
         "not self._is_heard",
         "True",
         (SHOWN,),
