@@ -8,7 +8,7 @@
     ├── ProviderError               a provider returned no answer
     │   ├── ProviderFailed          the request failed; a retry or another backend may help
     │   ├── Overloaded              too many requests wait for the backend
-    │   ├── CircuitOpen             recent requests all failed, so none is sent for now
+    │   ├── CircuitOpen             recent requests all failed, so no request is sent for now
     │   ├── CredentialFailed        credentials could not be obtained
     │   └── StreamFault             the stream broke off after status 200; decoders raise its subclass
     │                               `actors.adapters.failure.AnswerFault` with the classification
@@ -19,30 +19,30 @@
     ├── MediaError                  an image or a document cannot be read
     ├── TranscriptError             a transcript file or value cannot be read
     ├── AskFailed                   an ask was accepted and then failed
-    ├── TooManySessions             the limits of open sessions or of their memory are reached
+    ├── TooManySessions             the limit of open sessions or of their memory is reached
     ├── SessionError                a session rejects a command
     │   ├── KeyReused               the key of an ask belongs to another message
-    │   ├── QueueFull               its queue of waiting asks is full
-    │   ├── CompactionFailed        its history could not be compacted
-    │   ├── OverBudget              its budget is used up
-    │   ├── NotAwaited              none of its turns waits for this call, or not for this kind of answer
+    │   ├── QueueFull               the queue of waiting asks is full
+    │   ├── CompactionFailed        the history could not be compacted
+    │   ├── OverBudget              a budget is used up
+    │   ├── NotAwaited              no turn waits for this call, or for this kind of answer
     │   ├── DecisionRefused         an approval decision does not match its call
-    │   ├── SessionClosed           it is closed
-    │   ├── SessionExists           its id is in use
-    │   ├── SessionUnknown          its id has no log
-    │   ├── SessionLeased           another host owns it
-    │   ├── ReentrantCall           one of its own tools called it
-    │   ├── UnknownSeq              its log has no event with this number
-    │   ├── SubagentDepthExceeded   a tool opened a session below too many others
-    │   └── SubagentFailed          a session that a tool asked did not answer
+    │   ├── SessionClosed           the session or its runtime is closed
+    │   ├── SessionExists           the session id is in use
+    │   ├── SessionUnknown          the session id has no log
+    │   ├── SessionLeased           another host owns the session
+    │   ├── ReentrantCall           one of the session's own tools called it
+    │   ├── UnknownSeq              the log has no event with this number
+    │   ├── SubagentDepthExceeded   a tool opened a subagent nested too deeply
+    │   └── SubagentFailed          a subagent did not complete its ask
     ├── ToolsetFailed               a toolset cannot be opened
-    ├── ToolsetDown                 a toolset is disconnected, so a call of its tools did not run or was cut short
+    ├── ToolsetDown                 a toolset is disconnected, so a call did not run or its result was lost
     ├── ToolChanged                 a tool changed after its call was validated, so the call did not run
     ├── AnswerTooLarge              an answer of a tool server exceeds a limit and was not read
     ├── ThreadsBusy                 no thread is free for a blocking tool
     ├── ResourceBusy                an abandoned tool still uses the resource
     ├── JournalError                the log could not be written or read
-    │   ├── JournalUnavailable      its disk, lock or connection fails; a later attempt may succeed
+    │   ├── JournalUnavailable      the disk, lock or connection fails; a later attempt may succeed
     │   ├── JournalDamaged          a record is missing or damaged
     │   ├── JournalBehind           acknowledged events are missing, after a failover or a restored copy
     │   └── Fenced                  another writer owns the session
@@ -51,8 +51,8 @@
         ├── ActorStopped            the receiver has stopped
         ├── ActorFailed             the receiver's handler raised
         ├── AskTimeout              no reply before the deadline
-        ├── AskOrderError           an ask against the order that prevents deadlocks
-        ├── WrongEventLoop          a call from another thread or event loop than the runtime's
+        ├── AskOrderError           an actor asked another actor against the order that prevents deadlocks
+        ├── WrongEventLoop          a call from outside the runtime's thread and event loop
         └── ShuttingDown            the system is shutting down
 
 A message names the object, its value and the fix on one line. No error contains a request, a header or a secret.
@@ -62,7 +62,7 @@ Expected outcomes, such as a cancelled call or a failed tool, are values and not
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = [  # `ActorsError` and `AskFailed` are names of `actors`
+__all__ = [  # without `ActorsError` and `AskFailed`, which `actors` exports
     "ActorFailed",
     "ActorStopped",
     "AnswerTooLarge",
@@ -121,12 +121,12 @@ class ActorsError(Exception):
 
 
 class Fault(ActorsError):
-    """A transcript that must not be sent.
+    """A transcript that breaks a rule and therefore must not be sent.
 
     Args:
-        message: One line: what is wrong, where, and with which value.
-        call_ids: Canonical ids of the tool calls concerned, in order of appearance.
-        rule: The rulebook id of the rule that is broken (docs/reference/rulebook.md), if there is one.
+        message: One line that states the problem, its position and the value.
+        call_ids: Canonical ids of the affected tool calls, in order of appearance.
+        rule: Id of the broken rule (docs/reference/rulebook.md); None if the rulebook has no rule for this problem.
     """
 
     fault_class = "unclassified"
@@ -138,30 +138,30 @@ class Fault(ActorsError):
 
 
 class CanonicalFault(Fault):
-    """The stored state contradicts itself: a repeated canonical id, a result for a call nobody made."""
+    """The stored state contradicts itself: a canonical id is repeated, or a result belongs to no call."""
 
     fault_class = "canonical"
 
 
 class RenderingFault(Fault):
-    """A rendered transcript breaks pairing or order."""
+    """A rendered transcript breaks the pairing or the order of calls and results."""
 
     fault_class = "rendering"
 
 
 class ProjectionFault(Fault):
-    """A rendered transcript holds an id, name, field or value the provider does not accept."""
+    """A rendered transcript contains an id, name, field or value that the provider does not accept."""
 
     fault_class = "projection"
 
 
 class ProviderError(ActorsError):
-    """A provider did not give an answer.
+    """A provider returned no answer.
 
     Args:
         message: One line, without credentials.
-        status: HTTP status, if there was a response.
-        retry_after: Seconds the provider asked to wait, if it did.
+        status: The HTTP status; None if there was no response.
+        retry_after: The wait that the provider requested, in seconds; None if it requested none.
     """
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
@@ -171,62 +171,68 @@ class ProviderError(ActorsError):
 
 
 class ProviderFailed(ProviderError):
-    """The provider failed, is overloaded, out of quota or out of reach."""
+    """The request failed: the provider reported an error, is overloaded or out of quota, or cannot be reached."""
 
 
 class Overloaded(ProviderError):
-    """As many requests wait for a backend as may. Nothing was sent."""
+    """The backend's queue of waiting requests is full. Nothing was sent."""
 
 
 class CircuitOpen(ProviderError):
-    """A backend failed every time, or asked to wait for long, and is left alone for now. Nothing was sent."""
+    """The backend's circuit breaker is open, after repeated failures or because the provider requested a long wait.
+
+    Nothing was sent.
+    """
 
 
 class CredentialFailed(ProviderError):
-    """Credentials could not be obtained: a token command failed. Nothing was sent."""
+    """Credentials could not be obtained, for example because a token command failed. Nothing was sent."""
 
 
 class StreamFault(ProviderError):
-    """A response that began with 200 ended in an error, or without its end marker."""
+    """A response began with status 200, but the stream ended with an error or without its end marker."""
 
 
 class ConfigError(ActorsError):
-    """A configuration that cannot be used. The message names the file or variable and the way out."""
+    """The configuration or an argument is invalid. The message names the file, variable or argument, and the fix."""
 
 
 class UnknownTarget(ConfigError):
-    """A backend, pool or provider name that is not configured."""
+    """No backend, pool or provider with this name is configured."""
 
 
 class MissingKey(ConfigError):
-    """The environment variable that should hold a credential is not set."""
+    """The environment variable for a credential is not set."""
 
 
 class ToolDefinitionError(ConfigError):
-    """A tool that cannot be offered: its schema is impossible, its name is taken, or there are too many."""
+    """A tool's definition is invalid: its schema is unusable, its name is taken, or the session has too many tools."""
 
 
 class MediaError(ActorsError):
-    """An image or a document that cannot be read: it is cut off, has no readable header, or is no base64."""
+    """An image or a document cannot be read: it is truncated, has no readable header, or is not valid base64."""
 
 
 class TranscriptError(ActorsError):
-    """A wire transcript that cannot be read at all. A merely broken one is imported, with diagnostics."""
+    """A transcript in a provider's format cannot be read.
+
+    If only some messages are invalid, the transcript is imported, and the report lists diagnostics.
+    """
 
 
 class AskFailed(ActorsError):
-    """An ask was taken, and failed. Its session can go on.
+    """An ask was accepted and then failed. The session accepts further asks.
 
     Args:
-        message: One line: who gave no answer, why, and what to try.
-        result: The `AskResult` of the ask, as it is returned with `check=False`.
-        kind: What kind of failure ended it, as `Cause.kind` has it; empty if it is none of them.
-        status: HTTP status, if a response ended it.
-        can_retry: Whether the same ask may succeed later, though nothing is changed.
-        advice: What to try, which is in the message too; empty if nothing is known to help.
+        message: One line that names the backend, the reason of the failure and a suggested fix.
+        result: The `AskResult` that the ask would return with `check=False`.
+        kind: The kind of failure, as in `Cause.kind`; empty if none of those kinds applies.
+        status: The HTTP status of the response that ended the ask; None if no response ended it.
+        can_retry: True if an unchanged ask may succeed later.
+        advice: The suggested fix, which the message contains too; empty if no fix is known.
     """
 
-    result: Any  # a AskResult: errors stand below it, and an exception cannot be generic where it is caught
+    result: Any  # Any: an `AskResult`; an `except` clause cannot know the type of its output
     kind: str
     status: int | None
     can_retry: bool
@@ -235,7 +241,7 @@ class AskFailed(ActorsError):
     def __init__(
         self,
         message: str,
-        result: Any = None,  # Any: as above. A session always gives it
+        result: Any = None,  # Any: an `AskResult`; None only in errors that no session raised
         *,
         kind: str = "",
         status: int | None = None,
@@ -249,15 +255,15 @@ class AskFailed(ActorsError):
 
 
 class TooManySessions(ActorsError):
-    """A runtime takes in nothing more for now: as many sessions are open as may be, or they hold all the memory."""
+    """The runtime opens no more sessions for now: its limit of open sessions or of their memory is reached."""
 
 
 class SessionError(ActorsError):
-    """A session cannot do what was asked."""
+    """A session rejects a command."""
 
 
 class QueueFull(SessionError):
-    """The session's queue of waiting asks is full. Wait for one to end, or cancel."""
+    """The session's queue of waiting asks is full. Wait until an ask ends, or cancel one."""
 
 
 class KeyReused(SessionError):
@@ -265,40 +271,40 @@ class KeyReused(SessionError):
 
 
 class CompactionFailed(SessionError):
-    """A session's history could not be made shorter. It is as it was."""
+    """A session's history could not be compacted and is unchanged."""
 
 
 class OverBudget(SessionError):
-    """A budget is used up: the session's own, or one that it shares with others. It takes no ask."""
+    """A budget is used up: the session's own, or a shared one. No ask is accepted, and no subagent is opened."""
 
 
 class NotAwaited(SessionError):
-    """A result or a decision is for a call that was never handed out, or that waits for something else."""
+    """A result or a decision was provided for a call that no turn waits for, or that needs the other kind of answer."""
 
 
 class DecisionRefused(SessionError):
-    """A decision is about other arguments than its call has, would run it with wrong ones, or is of a wrong type."""
+    """A decision has an invalid type, the wrong `digest`, or invalid replacement arguments."""
 
 
 class SessionClosed(SessionError):
-    """The session has ended, or its runtime has."""
+    """The session or its runtime is closed."""
 
 
 class SessionExists(SessionError):
-    """A session of this id is already open."""
+    """A session with this id already exists."""
 
 
 class SessionUnknown(SessionError):
-    """A session of this id has no log in the journal."""
+    """The journal contains no log for this session id."""
 
 
 class SessionLeased(SessionError):
-    """A session belongs to another host, which is alive. Ask there, or wait until it is released.
+    """Another live host owns the session. Send the ask to that host, or wait until it releases the session.
 
     Args:
         message: One line.
         host: The name of that host.
-        seconds: How long its lease lasts, if it is not prolonged.
+        seconds: Seconds until the host's lease expires unless it is renewed.
     """
 
     def __init__(self, message: str, *, host: str = "", seconds: float = 0.0) -> None:
@@ -308,33 +314,34 @@ class SessionLeased(SessionError):
 
 
 class ReentrantCall(SessionError):
-    """A tool asked the session it works for, which waits for that tool. Return first, or use another session."""
+    """A tool asked the session that is waiting for this tool. Return first, or ask another session."""
 
 
 class UnknownSeq(SessionError):
-    """A session's events were to be read on from a number that its log does not have."""
+    """Events were requested from a sequence number that the session's log does not contain."""
 
 
 class SubagentDepthExceeded(SessionError):
-    """A tool would open a session too many levels below the first: a subagent of a subagent, and so on."""
+    """A tool tried to open a subagent nested deeper than the limit."""
 
 
 class SubagentFailed(SessionError):
-    """A session that a tool asked did not complete. The message says why, for the model too."""
+    """A subagent did not complete its ask. The message gives the reason, and the model receives it too."""
 
 
 class ToolsetFailed(ActorsError):
-    """A toolset cannot be opened, or was not open in time. Nothing is left of it."""
+    """A toolset could not be opened, or not in time. Its resources have been released."""
 
 
 class ToolsetDown(ActorsError):
-    """A toolset is not connected now, so a call of one of its tools did not run, or its end was lost with it.
+    """A toolset is disconnected, so a call of one of its tools did not run, or its result was lost.
 
-    A tool of a toolset may raise it too. Its call is made again once, when the toolset is open again, if that is safe.
+    A tool of a toolset may raise this error too. When the toolset is open again, the call is repeated once if that is
+    safe.
 
     Args:
-        message: One line, for the model too.
-        may_have_run: Whether the call may have taken effect.
+        message: One line. The model receives it too.
+        may_have_run: True if the call may have taken effect.
     """
 
     def __init__(self, message: str, *, may_have_run: bool = False) -> None:
@@ -343,21 +350,21 @@ class ToolsetDown(ActorsError):
 
 
 class ToolChanged(ActorsError):
-    """A toolset offers a tool with another definition than the one its call was checked by, so the call did not run.
+    """A toolset changed the definition of a tool after the arguments of a call were validated, so the call did not run.
 
-    The model is told so. The session's next ask declares the tool as it is now, or, where the toolset is declared
-    `within_turn`, the turn's next request.
+    The model receives this error as the call's result. Requests declare the new definition from the session's next ask
+    on. If the toolset is declared `within_turn`, they declare it from the turn's next request on.
     """
 
 
 class AnswerTooLarge(ActorsError):
-    """An answer of a tool server (MCP) is above a limit, and was not read. The call may have taken effect.
+    """An answer of a tool server (MCP) exceeds a limit and was not read. The call may have taken effect.
 
     Args:
-        message: One line, for the model too.
+        message: One line. The model receives it too.
         setting: The option that sets the limit: `max_bytes`, `max_blocks` or `max_values`.
-        value: The size of the answer; the answer may be larger, if reading it ended there.
-        limit: The most that is read.
+        value: The size of the answer, or of the part that was read before the limit was exceeded.
+        limit: The value of that option.
     """
 
     setting: str
@@ -370,32 +377,32 @@ class AnswerTooLarge(ActorsError):
 
 
 class ThreadsBusy(ActorsError):
-    """A tool that blocks found no thread: all are in use, and none became free in time. It did not run."""
+    """All threads for blocking tools were in use, and none became free in time. The tool did not run."""
 
 
 class ResourceBusy(ActorsError):
-    """A tool writes to what an earlier call still works on, which was ended without its tool. It did not run."""
+    """An abandoned tool still uses the resource that this tool writes to. This tool did not run."""
 
 
 class JournalError(ActorsError):
-    """The log could not be written or read. Nothing was announced that is not in it."""
+    """The log could not be written or read. No event was announced that the log does not contain."""
 
 
 class JournalUnavailable(JournalError):
-    """The journal's disk is full, or it is locked, read-only, failing, out of reach or too slow.
+    """The journal's storage is full, locked, read-only, failing, unreachable or too slow.
 
-    What was asked was not done, and nothing that was announced is lost. It works again, without a restart,
-    when the cause is gone.
+    The operation was not performed, and no announced event is lost. The journal works again, without a restart, once
+    the problem is solved.
     """
 
 
 class JournalDamaged(JournalError):
-    """A log is not as it was written: a record is missing or has changed.
+    """A log contains a damaged record, or a record is missing.
 
     Args:
-        message: One line, with the file, the session, the record, and what is wrong.
-        session: Whose log; empty where that cannot be told.
-        number: Of the first record concerned; 0 where that cannot be told.
+        message: One line that names the file, the session, the record and the damage.
+        session: Id of the log's session; empty if unknown.
+        number: Number of the first affected record; 0 if unknown.
     """
 
     def __init__(self, message: str, *, session: str = "", number: int = 0) -> None:
@@ -405,15 +412,16 @@ class JournalDamaged(JournalError):
 
 
 class JournalBehind(JournalError):
-    """The journal's storage went back behind what it had acknowledged: a failover lost it, or a copy was restored.
+    """The journal's storage lost events that it had acknowledged: a failover dropped them, or an old copy was restored.
 
-    Nothing was written. The session goes on from what the journal has; its log names what is lost (`events_lost`).
+    Nothing was written. The session continues from the events that the journal contains, and an `events_lost` event in
+    its log gives the numbers of the lost events.
 
     Args:
         message: One line.
-        session: Whose log.
-        first: The number of the first event that is lost.
-        last: The number of the last one.
+        session: Id of the log's session.
+        first: Number of the first lost event.
+        last: Number of the last lost event.
     """
 
     session: str
@@ -426,39 +434,39 @@ class JournalBehind(JournalError):
 
 
 class Fenced(JournalError):
-    """Another writer has claimed the session since, so that this one may write it no more. Nothing was written."""
+    """Another writer has claimed the session, so this writer may no longer write to its log. Nothing was written."""
 
 
 class KernelError(ActorsError):
-    """A message could not be delivered, or a question was not answered."""
+    """A message could not be delivered, or a query received no reply."""
 
 
 class ActorStopped(KernelError):
-    """The receiver has stopped, or stopped before it came to the message."""
+    """The receiving actor has stopped, possibly before it handled the message."""
 
 
 class ActorFailed(KernelError):
-    """The receiver's handler raised; the cause is chained. The message is not tried again."""
+    """The receiving actor's handler raised an exception, which is the `__cause__`. The message is not retried."""
 
 
 class AskTimeout(KernelError):
-    """The deadline passed before an answer came."""
+    """No reply arrived before the deadline."""
 
 
 class AskOrderError(KernelError):
-    """An actor asked one that stands above it. Asks go downhill only, so they cannot deadlock."""
+    """An actor asked an actor above it. Asks only go downwards in a fixed order, so they cannot deadlock."""
 
 
 class WrongEventLoop(KernelError):
-    """A runtime or a session was used from another thread or event loop than the one its runtime was entered in."""
+    """A runtime or a session was used outside of the thread and event loop in which its runtime was entered."""
 
 
 class ShuttingDown(KernelError):
-    """The system is shutting down and takes no new work."""
+    """The system is shutting down and accepts no new work."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return what an unknown name was probably meant to be, for the hint of an error; None if it is like nothing."""
-    from difflib import get_close_matches  # only when something is mistyped
+    """Return the known name most similar to an unknown name, for the hint of an error; None if no name is similar."""
+    from difflib import get_close_matches  # imported lazily, because most programs never mistype a name
 
     return next(iter(get_close_matches(name, known, n=1)), None)

@@ -62,7 +62,7 @@ from actors.core.log.call_events import ToolCallRecord
 from actors.core.models.facts import ModelFacts
 from actors.core.models.rules import Ids, MediaRules, ReasoningRules, RequestRules, TurnRules
 from actors.core.render import RenderTarget, ThinkingPolicy
-from actors.core.settings.asking import check_choice
+from actors.core.settings.asking import check_forced_tool
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.transcript.diagnostics import Refusal, Report
 from actors.core.values.content import Message, ProviderBlock, ProviderState
@@ -285,7 +285,7 @@ def encode(
             among them.
     """
     declared = tuple(map(_spec, tools))
-    check_choice(tool_choice, [tool.name for tool in declared])
+    check_forced_tool(tool_choice, [tool.name for tool in declared])
     settings = Settings(
         model=model,
         system=rendered.system if system is None else system,

@@ -10,7 +10,7 @@ from actors.cli.parser import Parser
 from actors.cli.screen import columns, escape_controls
 from actors.config import Config, load
 from actors.config.providers import PROVIDERS
-from actors.core.settings.spending import all_prices
+from actors.core.settings.spending import combine_prices
 from actors.core.values.identity import Binding
 from actors.errors import ActorsError
 from actors.provider.pricing import Pricing
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> Exit:
 
 
 def _targets(config: Config) -> Iterator[tuple[str, ...]]:
-    pricing = Pricing(config, all_prices({}, config.settings.prices))
+    pricing = Pricing(config, combine_prices({}, config.settings.prices))
     for name, settings in config.settings.backends.items():
         try:
             backend = config.backend(name)

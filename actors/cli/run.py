@@ -208,9 +208,9 @@ class TextPrinter:
     def event(self, event: SessionEvent, code: Exit) -> None:
         match event:
             case TextEvent() | ThinkingEvent():
-                self._write(self._answer.delta(event))
+                self._write(self._answer.add_delta(event))
             case MessageEvent(message=message):
-                self._write(self._answer.rest(message.text, broken=bool(event.error)))
+                self._write(self._answer.end_round(message.text, broken=bool(event.error)))
                 self._is_in_round = False
             case CompleteEvent() | ErrorEvent() if self._has_text:
                 self._print("\n")

@@ -22,7 +22,7 @@ from actors.cli.screen import complain, escape_controls
 from actors.config import load
 from actors.core.session.export_file import import_logs
 from actors.core.session.publishing import Publisher
-from actors.core.settings.durations import duration
+from actors.core.settings.durations import parse_duration
 from actors.core.settings.labels import Scalar
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import (
@@ -305,6 +305,6 @@ def _age(text: str | None) -> datetime | timedelta | None:
     with suppress(ValueError):
         return datetime.fromisoformat(text).astimezone()
     try:
-        return timedelta(seconds=duration(text))
+        return timedelta(seconds=parse_duration(text))
     except ValueError as error:
         raise ConfigError(f"--older-than {text!r} {error}, or a date, such as 2026-01-31") from None

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Wr
 
 from actors.config.providers import PROVIDERS, Kind
 from actors.core.data.jsonio import is_object
-from actors.core.settings.durations import duration
+from actors.core.settings.durations import parse_duration
 from actors.core.settings.ranges import Range
 from actors.errors import nearest
 
@@ -34,7 +34,7 @@ def variable_name(name: str) -> str:
 def duration_text(text: object) -> int:
     if not isinstance(text, str):
         raise ValueError("takes a string, such as '90 days'")
-    return duration(text)
+    return parse_duration(text)
 
 
 def label(text: str) -> str:

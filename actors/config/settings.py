@@ -45,7 +45,7 @@ from actors.core.settings.spending import (
     Price,
     has_shared_limit,
 )
-from actors.core.settings.table import SETTINGS, names, out_of_range
+from actors.core.settings.table import SETTINGS, out_of_range, setting_names
 from actors.core.settings.values import RequestSettings
 from actors.core.turn.guards import Repeats
 
@@ -232,8 +232,8 @@ if TYPE_CHECKING:
 else:
     RequestTable = model(
         "RequestTable",
-        {name: SETTINGS[name].range for name in names("backend")},
-        {name: SETTINGS[name].default for name in names("backend")},
+        {name: SETTINGS[name].range for name in setting_names("backend")},
+        {name: SETTINGS[name].default for name in setting_names("backend")},
     )
 
 
@@ -274,7 +274,7 @@ class BackendSettings(RequestTable):
     @property
     def request(self) -> RequestSettings:
         """The settings that requests send unless an ask replaces them."""
-        given = {name: getattr(self, name) for name in names("backend")}
+        given = {name: getattr(self, name) for name in setting_names("backend")}
         return RequestSettings(**given, effort=self.reasoning.effort)
 
 

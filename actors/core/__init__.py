@@ -1,1 +1,1 @@
-"""Values, events and rules. Pure: no clock, no event loop, no network."""
+"""Define the values, events and rules of conversations, without a clock, an event loop or a network."""

@@ -1,12 +1,13 @@
-"""Record the completion of every tool call, by canonical id; the ledger actor and the renderer use it.
+"""Record how every tool call ended, by canonical call id. The ledger actor and the renderer use this module.
 
-The ledger is a fold of events, and the fold is a join: the knowledge about a call only grows,
+The ledger is computed from events by applying them one after another. What it knows about a call only grows:
 
     pending  <  cancelled  <  a real completion
 
-so events may repeat and may arrive late or in any order. The log's order matters only between rivals: the first of two
-real completions wins, and so does the first of a real completion and a seal. A seal records that a request has carried
-a synthetic result. A return value after the seal is a late result and never replaces the synthetic one.
+Events may therefore repeat, arrive late or arrive in any order. The log's order matters only between rivals: the first
+of two real completions wins, and so does the first of a real completion and a seal. A seal records that a request has
+carried a synthetic result. A return value that arrives after the seal is a late result and never replaces the synthetic
+one.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,34 +31,37 @@ from actors.core.log.call_events import (
     result_of,
 )
 from actors.core.log.events import RequestSent
-from actors.core.values.content import Media, in_words
+from actors.core.values.content import Media, transcript_text
 from actors.core.values.identity import CallId
 
 Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
-"""A real result for a transcript: its text as a JSON string literal, True if it is an error, and its media."""
+"""A real result for a transcript: the text as a JSON string literal, True for an error, and the media."""
 
 
 def is_repeated(end: object) -> bool:
-    """Return True if a call's completion repeats earlier ones so often that repetition was detected."""
+    """Return True if the call was detected as a repeat of earlier calls with the same result."""
     return isinstance(end, Returned | Failed) and end.repeated
 
 
-def closed_record(known: ToolCallRecord) -> ToolCallRecord:
-    """Return a call's record for another session, which has sent nothing yet and runs no calls."""
-    if known.end is not None:
-        return replace(known, sealed=None)
-    reason = "outcome_unknown" if known.reason == "running" else known.reason
-    return replace(known, sealed=None, cancelled=reason)
+def closed_record(record: ToolCallRecord) -> ToolCallRecord:
+    """Return a call's record for a copy of the history in another session, which runs no calls and has sent nothing.
+
+    The seal is removed, and a call without a real completion is marked as cancelled.
+    """
+    if record.end is not None:
+        return replace(record, sealed=None)
+    reason = "outcome_unknown" if record.reason == "running" else record.reason
+    return replace(record, sealed=None, cancelled=reason)
 
 
 class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=ConstructorMeta):
-    """An immutable mapping from canonical call id to `ToolCallRecord`. `apply` returns the next version."""
+    """An immutable mapping from canonical call id to `ToolCallRecord`. `apply` returns an updated ledger."""
 
     _known: PersistentMap[CallId, ToolCallRecord]
     late: tuple[CallId, ...]
-    """Calls with a late result, in order of arrival."""
+    """Ids of the calls with a late result, in order of arrival."""
     size: int
-    """Approximate memory in bytes."""
+    """Approximate memory use of the ledger, in bytes."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return reduce_fields(self)
@@ -66,20 +70,22 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
         known = {item.call_id: item for item in interactions}
         late = tuple([item.call_id for item in known.values() if item.late is not None])
         return from_fields(
-            cls, PersistentMap(known) if known else NOTHING, late, sum(map(_size, known.values()))
+            cls, PersistentMap(known) if known else NOTHING, late, sum(map(_record_bytes, known.values()))
         )
 
     def get(self, call_id: CallId) -> ToolCallRecord | None:
-        """Return the record of a call, or None."""
+        """Return the record of a call; None if the ledger does not know the call."""
         return self._known.get(call_id)
 
     def _answer(self, call_id: CallId) -> Answer | None:
-        """Return the real result for a transcript; None if there was none before the seal."""
+        """Return the real result that a transcript shows; None if there is none, or if a synthetic result was sent
+        first.
+        """
         known = self._known.get(call_id)
         if known is None or known.sealed is not None or (end := known.end) is None:
             return None
         if type(end) is Returned:
-            return in_words(end.content), False, end.media
+            return transcript_text(end.content), False, end.media
         result = result_of(end)
         return result.rendered_json, result.error_json is not None, result.media
 
@@ -90,11 +96,11 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
         return len(self._known)
 
     def interactions(self) -> list[ToolCallRecord]:
-        """Return all records, in order of first mention."""
+        """Return the records of all calls, in the order in which events first mentioned them."""
         return [item for _, item in self._known.items()]
 
     def apply(self, *events: CallEvent | RequestSent) -> "Ledger":
-        """Return the ledger with these events applied. An event that is already known changes nothing."""
+        """Return the ledger with these events applied. An event that was applied before changes nothing."""
         changed: dict[CallId, ToolCallRecord] = {}
         late, size = self.late, self.size
         for event in events:
@@ -117,59 +123,63 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
         return self._known == other._known if isinstance(other, Ledger) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # Struct's own `__ne__` compares identities
+        return not self == other  # needed because Struct defines `__ne__` by identity
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # compared by value; never a key
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # ledgers are compared by value and never hashed
 
     def __repr__(self) -> str:
         return f"<Ledger of {len(self)} calls>"
 
 
 CALL = 400
-"""Approximate bytes of Python objects per call, in addition to its arguments and results."""
+"""Approximate bytes of Python objects per call, in addition to the bytes of its arguments and results."""
 
 
-def _size(known: ToolCallRecord) -> int:
-    said = CALL + len(known.arguments or b"")
-    ends = (() if known.end is None else (result_of(known.end),)) + known.duplicates
-    return said + sum(
-        len(end.content_json or b"") + len(end.error_json or b"") + _media(end.media) for end in ends
+def _record_bytes(record: ToolCallRecord) -> int:
+    results = (() if record.end is None else (result_of(record.end),)) + record.duplicates
+    return (
+        CALL
+        + len(record.arguments or b"")
+        + sum(
+            len(result.content_json or b"") + len(result.error_json or b"") + _media_bytes(result.media)
+            for result in results
+        )
     )
 
 
-def _media(media: tuple[Media, ...]) -> int:
+def _media_bytes(media: tuple[Media, ...]) -> int:
     return sum([len(item.data) for item in media]) if media else 0
 
 
-def _apply_call_event(known: ToolCallRecord, event: CallEvent) -> tuple[ToolCallRecord, int]:
-    """Return the record after an event, and the number of bytes that it adds."""
+def _apply_call_event(record: ToolCallRecord, event: CallEvent) -> tuple[ToolCallRecord, int]:
+    """Return the call's record after the event, and the number of bytes by which the record grows."""
     match event:
         case Scheduled(tool=tool, arguments=arguments):
-            more = 0 if known.tool else CALL + len(arguments)
-            return replace(known, tool=known.tool or tool, arguments=known.arguments or arguments), more
+            more = 0 if record.tool else CALL + len(arguments)
+            return replace(record, tool=record.tool or tool, arguments=record.arguments or arguments), more
         case Started(effects=effects):
-            return replace(known, started=True, effects=effects), 0
+            return replace(record, started=True, effects=effects), 0
         case Cancelled(reason=reason):
-            return replace(known, cancelled=known.cancelled or reason), 0
+            return replace(record, cancelled=record.cancelled or reason), 0
         case _:
-            return _add_completion(known, event)
+            return _add_completion(record, event)
 
 
-def _add_completion(known: ToolCallRecord, event: Completion) -> tuple[ToolCallRecord, int]:
-    """Add a real completion: the first counts, one after a seal is late, a different one is a duplicate."""
-    more = len(event.content) + _media(event.media) if isinstance(event, Returned) else len(event.error)
-    if known.end is None:
-        return replace(known, end=event), more
+def _add_completion(record: ToolCallRecord, event: Completion) -> tuple[ToolCallRecord, int]:
+    """Add a real completion. The first completion counts; a later, different completion is recorded as a duplicate."""
+    more = len(event.content) + _media_bytes(event.media) if isinstance(event, Returned) else len(event.error)
+    if record.end is None:
+        return replace(record, end=event), more
     new = event.result
-    if new == result_of(known.end) or new in known.duplicates:
-        return known, 0
-    return replace(known, duplicates=(*known.duplicates, new)), more
+    if new == result_of(record.end) or new in record.duplicates:
+        return record, 0
+    return replace(record, duplicates=(*record.duplicates, new)), more
 
 
-def _seal(known: ToolCallRecord, reason: Reason) -> ToolCallRecord:
-    """Seal a call's synthetic result, unless a real completion or a seal came first."""
-    return known if known.end is not None or known.sealed is not None else replace(known, sealed=reason)
+def _seal(record: ToolCallRecord, reason: Reason) -> ToolCallRecord:
+    """Mark a call's synthetic result as sent, unless the call has a real completion or a seal already."""
+    return record if record.end is not None or record.sealed is not None else replace(record, sealed=reason)
 
 
 NO_CALLS = Ledger()
-"""The empty ledger, shared because it is immutable."""
+"""The empty ledger. It is shared, because ledgers are immutable."""

@@ -53,7 +53,7 @@ class JournalHealth(Struct):
         """Commit, in the thread of the storage, and record the duration. Failed commits are not counted."""
         began = monotonic()
         written = commit()
-        self.commits.note(monotonic() - began)
+        self.commits.record(monotonic() - began)
         return written
 
     def record_failure(self, error: Exception) -> None:

@@ -138,7 +138,7 @@ class SessionEvents:
             if first < seq:
                 await self._readers.throttle.pause()
             before = max(0, first - BACK)
-            start.look(before, await self._read_range(before, first))
+            start.search(before, await self._read_range(before, first))
             first = before
         publisher = start.publisher()
         first = publisher.seq

@@ -206,7 +206,7 @@ class Admission:
             self.answers += 1
             self._record_success()
             if not ticket.is_first:
-                self._retries.give_back()
+                self._retries.refund_retry()
         else:
             self._record_failure(ticket, failure)
         if self.waiting:
@@ -236,7 +236,7 @@ class Admission:
         """
         if self.breaker.until is not None:
             return False
-        return failure.kind == "rate_limit" or self._retries.take(self._first_tries, self._now())
+        return failure.kind == "rate_limit" or self._retries.take_retry(self._first_tries, self._now())
 
     def record_give_up(self) -> None:
         """Record that a round failed for good. Pools avoid this backend for a while."""
@@ -255,7 +255,7 @@ class Admission:
         """
         if (wait := self.breaker.wait(self._now())) is not None:
             raise self._circuit_open_error(wait)
-        ticket.probes = self.breaker.probe()
+        ticket.probes = self.breaker.begin_request()
         self._start(ticket)
 
     def _queue_of(self, ticket: Ticket) -> FairQueue[Ticket]:
@@ -346,7 +346,7 @@ class Admission:
             queue = self._again if self._again.size else self._queue
             if not self._can_start(ticket := queue.first()):
                 break
-            queue.take(self._queue_cost(ticket))
+            queue.pop(self._queue_cost(ticket))
             self._start(ticket)
             wake(ticket.waiter)
 

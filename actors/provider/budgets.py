@@ -18,7 +18,14 @@ from typing import Self
 from msgspec import Struct
 
 from actors.core.data.record import replace
-from actors.core.settings.spending import PERIOD_SECONDS, Budget, Cost, Used, remaining_budget, why_over
+from actors.core.settings.spending import (
+    PERIOD_SECONDS,
+    Budget,
+    Cost,
+    Used,
+    exhausted_limit,
+    remaining_budget,
+)
 from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -130,7 +137,7 @@ class SharedBudget:
 
     def used_up_limit(self) -> str | None:
         """Return a line that names the used-up limit; None if no limit is used up."""
-        why = why_over(self._budget, self.used, self._cost, self.whose)
+        why = exhausted_limit(self._budget, self.used, self._cost, self.whose)
         if why is None or self._window is None:
             return why
         return f"{why}; the budget restarts in {self._window.seconds_left:.0f} s"

@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 import anyio
 from msgspec import Struct
 
-from actors.core.policy.routing import SPREADING, UNKNOWN, Member, Occasion, Pool, after_failure, first
+from actors.core.policy.routing import (
+    SPREADING,
+    UNKNOWN,
+    AskPosition,
+    Member,
+    Pool,
+    choose_first,
+    choose_next,
+)
 from actors.errors import ConfigError, KernelError
 from actors.provider.provider_actor import Inspect
 from actors.provider.resolver import Resolver
@@ -55,8 +63,8 @@ class MemberSelector:
         if pool.policy == "manual" or len(pool.members) == 1:
             return pool.members[0]
         # before any wait, so that places are assigned in the order of the asks
-        occasion = self._pool_occasion(pool)
-        return first(pool, await self._member_states(pool), occasion)
+        position = self._position(pool)
+        return choose_first(pool, await self._member_states(pool), position)
 
     async def next_member(self, pool: Pool, tried: Sequence[str], *, visible: bool) -> str | None:
         """Return the member for the next turn after a failed turn, or None. `tried` lists the members used so far.
@@ -65,19 +73,19 @@ class MemberSelector:
         """
         if pool.policy == "manual" or len(pool.members) == 1:
             return None
-        return after_failure(
-            pool, await self._member_states(pool), self._pool_occasion(pool), tried, visible=visible
+        return choose_next(
+            pool, await self._member_states(pool), self._position(pool), tried, visible=visible
         )
 
-    def _pool_occasion(self, pool: Pool) -> Occasion:
+    def _position(self, pool: Pool) -> AskPosition:
         """Return the number of this ask in the pool, and the session's starting place, for the pool's policy."""
         if pool.policy not in SPREADING:
-            return Occasion(self._ask)
+            return AskPosition(self._ask)
         places = self._affinity.places
         if pool.name not in places:
             places[pool.name] = self.resolver.places.next_place(pool.name), self._ask
         place, first_ask = places[pool.name]
-        return Occasion(self._ask - first_ask + 1, place)
+        return AskPosition(self._ask - first_ask + 1, place)
 
     def record_request(self, pool: Pool, member: str, size: int) -> None:
         """Record the last request of a turn, for policies that prefer the backend with a warm prompt cache."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from actors.core.settings.spending import total
+from actors.core.settings.spending import sum_costs
 from actors.core.stats.measures import AskCounts, RequestCounts, ToolMeasures, bounded_label
 from actors.core.stats.stats import BackendStats, ModelStats, ToolCounts, ToolStats
 from actors.core.values.identity import Binding
@@ -83,5 +83,5 @@ class Meters(Struct):
             if binding.backend == backend:
                 model = bounded_label(binding.model, counts)
                 counts.setdefault(model, RequestCounts()).add(meter.requests)
-                costs[model] = total((costs.get(model, 0.0), cost(binding, meter.requests.usage)))
+                costs[model] = sum_costs((costs.get(model, 0.0), cost(binding, meter.requests.usage)))
         return {model: each.stats(costs[model]) for model, each in counts.items()}

@@ -18,7 +18,7 @@ from actors.core.history.estimate import Calibrations, estimate_tokens
 from actors.core.ledger import Ledger
 from actors.core.policy.routing import Pool, Rates, SkippedMember
 from actors.core.session.state import SessionState
-from actors.core.settings.spending import Budget, why_over
+from actors.core.settings.spending import Budget, exhausted_limit
 from actors.core.stats.stats import ToolCounts
 from actors.core.transcript.diagnostics import Refusal
 from actors.core.values.identity import Binding, content_name
@@ -296,7 +296,7 @@ def used_up_limit(resolver: Resolver, state: SessionState) -> str | None:
     """Return a line that names the used-up limit of the session's budget; None if no limit is used up."""
     if state.budget is None or state.used is None:
         return None
-    return why_over(state.budget, state.used, resolver.cost)
+    return exhausted_limit(state.budget, state.used, resolver.cost)
 
 
 def expected_tokens(resolver: Resolver, state: SessionState, known: Ledger, binding: Binding) -> int:

@@ -204,7 +204,7 @@ class Round:
         """Release the place of a try, and count its requests. `usage` is None if the try was stopped."""
         self._admission.leave(ticket, failure, usage)
         status = 200 if failure is None else failure.status
-        self._requests.end(self._sent, status, stopped=usage is None)
+        self._requests.record_end(self._sent, status, stopped=usage is None)
 
     def _next_wait(self, failure: Failure, random: Random) -> float | None:
         """Record a failed try. Return the seconds until the next try, or None if the failure is final."""
@@ -256,7 +256,7 @@ class Round:
     def outcome(self) -> Generated:
         """Return the result of the round: a complete, an aborted or a broken answer."""
         decoder, usage = self._decoder, self._decoder.usage
-        self._requests.use(usage)
+        self._requests.add_usage(usage)
         calls = max(self._calls, decoder.minted_ids)
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
@@ -371,7 +371,7 @@ class Round:
         self._message = self._decoder.close()
         self._emit_deltas(self._decoder.late)
         self._record_first_token()
-        self._requests.answer.note(self._here.now() - self._began)
+        self._requests.answer.record(self._here.now() - self._began)
         if withheld := self._decoder.withheld:  # the provider hid invalid parts of the request from its model
             self._counters["tool_api_400_total"] += 1
             logger.withheld(f"round {self._command.key}", withheld)
@@ -448,7 +448,7 @@ class Round:
         """Measure the time to the first token when the first delta of the answer arrives."""
         if not self._is_heard:
             self._is_heard = True
-            self._requests.first_token.note(self._here.now() - self._began)
+            self._requests.first_token.record(self._here.now() - self._began)
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         if not self._is_heard:

@@ -16,7 +16,7 @@ from actors.core.history.estimate import Calibrations
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Rules
 from actors.core.settings.ranges import check_fields
-from actors.core.settings.spending import Budget, Prices, all_prices, shared_budgets
+from actors.core.settings.spending import Budget, Prices, combine_prices, shared_budgets
 from actors.core.stats.stats import BackendStats
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.identity import Binding
@@ -70,7 +70,7 @@ class RuntimeBackends:
     ) -> None:
         settings = config.settings
         self._config, self._refuse = config, refuse
-        self.prices: Prices = all_prices(prices or {}, settings.prices)
+        self.prices: Prices = combine_prices(prices or {}, settings.prices)
         self.compaction: Compaction = settings.compaction
         if compaction is not None:
             self.compaction = check_fields(compaction, COMPACTION_RANGES, "compaction=")

@@ -172,7 +172,7 @@ class Executor:
 
     def count(self, tool: str, began: float, *, failed: bool) -> None:
         """Count a call that has ended. `began`: its start time on the loop's clock."""
-        self._measures.end(tool, self.now() - began, failed=failed)
+        self._measures.record_call(tool, self.now() - began, failed=failed)
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         """Call `action` after that time. It must not raise."""

@@ -208,7 +208,7 @@ class Threads:
         for limit in sorted(self._waiting):
             queue = self._waiting[limit]
             while queue.size and self.taken < limit:
-                request = queue.take(1.0)
+                request = queue.pop(1.0)
                 request.place = self._new_place()
                 answered.append(request)
             if self.stuck >= limit:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from actors.adapters.failure import TOO_LONG, Failure
 from actors.core.history import compaction
 from actors.core.history.compaction import CompactionResult
-from actors.core.history.estimate import tokens_of_results
+from actors.core.history.estimate import result_tokens
 from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
@@ -91,7 +91,7 @@ class Compactor:
         summarised = await self._summarise_in_parts(0 if again else self._settings.keep_turns)
         if short or summarised.messages or self._ask.cancelled:
             return replace(summarised, results=made.results)
-        seen = compaction.last_batch(self._log.state.history.since(0))
+        seen = compaction.last_batch_index(self._log.state.history.since(0))
         short = await self._shortenable(known, old=True, before=seen)
         return replace(summarised, results=(await self._shorten(short)).results) if short else summarised
 
@@ -129,7 +129,7 @@ class Compactor:
     def _tokens_left(self, known: Ledger, short: dict[CallId, Short]) -> int:
         """Return the tokens of the next request if these results are shortened."""
         ratio = self._ask.resolver.calibrations[self._requests.backend.binding].ratio
-        return self._next_request_tokens(known) - round(tokens_of_results(short, known, ratio))
+        return self._next_request_tokens(known) - round(result_tokens(short, known, ratio))
 
     def _next_request_tokens(self, known: Ledger) -> int:
         """Return the estimated tokens of the next request."""
@@ -156,12 +156,12 @@ class Compactor:
         if not summary.text:
             return CompactionResult(error=summary.why, usage=summary.usage)
         history, known = self._log.state.history, await self._ask.ledger.query()
-        if compaction.is_longer(summary.text, history, known, stop):
+        if compaction.is_summary_longer(summary.text, history, known, stop):
             return CompactionResult(
                 error="the summary is longer than the messages that it replaces", usage=summary.usage
             )
-        stands_for = compaction.summary_scope(history, known, stop)
-        await self._hold(Compacted(0, stop, compaction.summary(summary.text, stands_for, self._settings)))
+        scope = compaction.summary_scope(history, known, stop)
+        await self._hold(Compacted(0, stop, compaction.summary_message(summary.text, scope, self._settings)))
         return CompactionResult(stop, usage=summary.usage)
 
     async def _request_summary(self, before: int) -> _Summary:
@@ -207,7 +207,7 @@ class Compactor:
 
     def _asking(self, before: int) -> History:
         """Return the history before a message, followed by the instruction to summarise it."""
-        return extend(self._log.state.history.upto(before), (compaction.instruction(),))
+        return extend(self._log.state.history.upto(before), (compaction.summary_instruction(),))
 
     async def _leave_out_media(self, plan: RequestPlan, failure: Failure, rendered: Rendered) -> bool:
         """Begin an epoch without the rejected attachments; return False if the request has none."""

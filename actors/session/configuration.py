@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from actors.core.log.events import Configured, SwitchApplied
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked, check_choice
+from actors.core.settings.asking import Asked, check_forced_tool
 from actors.core.settings.values import ToolChoice
 from actors.errors import ConfigError
 from actors.provider.budgets import SharedBudget
@@ -101,7 +101,7 @@ class Configuration(Struct):
         if asked is not None and isinstance(asked.tool_choice, ToolChoice):
             offer = self.offer if self._change is None or self._change.offer is ... else self._change.offer
             offer.refresh()
-            check_choice(asked.tool_choice, offer.tools.names)
+            check_forced_tool(asked.tool_choice, offer.tools.names)
 
     def hold(self, change: Change, *, behind: bool = False) -> None:
         """Hold a change until `take_up` applies it. It overrides the parts that it shares with a change held before.

@@ -9,7 +9,7 @@ from actors.core.history.history import History, from_packed
 from actors.core.log.events import Opened
 from actors.core.session.state import opening
 from actors.core.values.content import Message
-from actors.core.values.packed import Packed, packed_for_host
+from actors.core.values.packed import Packed, pack_host_message
 from actors.errors import TranscriptError
 from actors.kernel.turnstile import compute
 
@@ -42,7 +42,7 @@ def _history_of(came: tuple[Message, ...]) -> History:
     packed = list[Packed]()
     for number, message in enumerate(came):
         try:
-            packed.append(packed_for_host(message))
+            packed.append(pack_host_message(message))
         except ValueError as error:
             raise TranscriptError(
                 f"messages[{number}]: {error}; to convert a provider's own messages, use from_wire(messages, dialect)"

@@ -15,7 +15,7 @@ from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.publishing import AskFold
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
-from actors.core.settings.spending import total
+from actors.core.settings.spending import sum_costs
 from actors.core.stream_events.events import MemberSkippedEvent
 from actors.core.stream_events.results import AskResult, PendingCall
 from actors.core.stream_events.sink import Sink
@@ -126,7 +126,7 @@ class Tally(Struct):
         self.usage += step.usage
         self.malformed = step.malformed
         if step.usage != Usage():
-            self.cost = total((self.cost, cost))
+            self.cost = sum_costs((self.cost, cost))
         self.text = step.message.text if step.message is not None else self.text
 
     def progress(self, tried: list[str]) -> AskProgress:

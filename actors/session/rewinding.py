@@ -5,7 +5,7 @@ places to which a history can be rewound. The log and the ledger keep the remove
 are not used again.
 """
 
-from actors.core.history.turn_ends import end_of, refusal
+from actors.core.history.turn_ends import end_of, unreachable_reason
 from actors.core.log.events import Rewound
 from actors.core.session.publishing import NOBODY
 from actors.core.session.state import SessionState
@@ -22,7 +22,7 @@ async def rewind(ask: AskInFlight, made: HostRewind, pending: PendingAsks) -> No
     state, to = ask.log.state, made.to
     result = AskResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
     if (end := end_of(state.ends, to)) is None:
-        why = refusal(state.ends, to, state.turns)
+        why = unreachable_reason(state.ends, to, state.turns)
         made.refusal = f"Session {state.session!r} cannot be rewound to turn {to}: {why}"
         pending.settle(result, 0)
     elif end.length == state.history.length:

@@ -76,7 +76,9 @@ class SessionActor(Actor[SessionCommand]):
         self._pending = pending
         self._generation = generation
         self._phase: Phase
-        self._enter(phases.first(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None))
+        self._enter(
+            phases.initial_phase(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None)
+        )
         if state.session:  # empty until the log has been read
             self.pending_calls = awaiting.pending_calls(state, state.ledger)
         self._runs = awaiting.approved_calls(state, state.ledger)
@@ -126,7 +128,7 @@ class SessionActor(Actor[SessionCommand]):
         self.pending_calls = awaiting.pending_calls(state, state.ledger)
         is_open = not self._held.is_empty or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
-        self._enter(phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
+        self._enter(phases.initial_phase(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
         if self._phase == "recovering":
             if pending.current is not None:
                 publisher = awaiting.publisher_at(state, state.ledger, replay.round)

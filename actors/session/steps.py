@@ -101,7 +101,7 @@ class TurnSteps:
         if not self._guard.is_stopping:
             return False
         history = self._log.state.history
-        self._guard.read(history, self._ask.ledger.latest, history.length)
+        self._guard.count_messages(history, self._ask.ledger.latest, history.length)
         return self._guard.is_stuck
 
     def do(self, step: steps.Asking) -> Awaitable[Outcome]:
@@ -373,7 +373,7 @@ class TurnSteps:
         self._ask.stoppable(lambda context: context.send(scheduler, StopBatch()))
         try:
             history = self._log.state.history
-            self._guard.read(history, self._known, history.length - 1)
+            self._guard.count_messages(history, self._known, history.length - 1)
             policy = self._guard.policy(step.calls)
             batch = RunBatch(
                 step.calls,

@@ -12,7 +12,7 @@ from actors.core.stream_events.events import (
     SessionEvent,
     TextEvent,
     ThinkingEvent,
-    droppable,
+    is_droppable,
 )
 from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.round_text import RoundText
@@ -62,7 +62,7 @@ class AskStream:
         self._error: Exception | None = None
         self._ended = self._is_closed = False
         self._seq = 0
-        self._events: Subscription[SessionEvent] = Subscription(BUFFER, droppable=droppable)
+        self._events: Subscription[SessionEvent] = Subscription(BUFFER, droppable=is_droppable)
         self._begun = event_loop().waiter()
 
     @property
@@ -181,9 +181,9 @@ class TextStream:
         """Return the new text in an event. The message of a round contains the text that deltas did not deliver."""
         match event:
             case TextEvent() | ThinkingEvent():
-                return self._separate(self._round.delta(event), event.turn, event.round)
+                return self._separate(self._round.add_delta(event), event.turn, event.round)
             case MessageEvent(message=message):
-                text = self._round.rest(message.text, broken=bool(event.error))
+                text = self._round.end_round(message.text, broken=bool(event.error))
                 return self._separate(text, event.turn, event.round)
             case _:
                 return ""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from actors.core.values.content import Media, Message, Text
-from actors.core.values.packed import Packed, pack, packed_for_host
+from actors.core.values.packed import Packed, pack, pack_host_message
 from actors.errors import MediaError, SessionError
 
 UserInput: TypeAlias = str | Message | Sequence[str | Text | Media]
@@ -40,7 +40,7 @@ def pack_user_input(message: UserInput) -> Packed:
 
 def _pack_message(message: object) -> Packed:
     try:
-        packed = packed_for_host(message)
+        packed = pack_host_message(message)
     except ValueError as error:
         raise SessionError(f"An ask takes a string or a Message: {error}") from None
     assert isinstance(message, Message)

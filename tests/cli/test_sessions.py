@@ -310,7 +310,7 @@ def test_an_age_is_rejected_if_the_clock_is_far_from_the_journal(tmp_path: Path)
     )
     assert len(listed_ids(tmp_path)) == 5
     odd = run_sessions(tmp_path, "delete", "--older-than", "soon")
-    assert (odd.code, "takes a number of minutes, hours, days or weeks" in odd.complaint) == (3, True)
+    assert (odd.code, "takes a whole number of minutes, hours, days or weeks" in odd.complaint) == (3, True)
     for words in (("delete",), ("delete", "of-2020", "--tenant", "them"), ("export",)):
         assert run_sessions(tmp_path, *words).code == 2
 

@@ -214,14 +214,23 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         ),
         (
             B + "  max_tokens = 0\n",
-            "actors.toml, line 4, column 3: [backends.b] max_tokens: takes a whole number from 1",
+            "actors.toml, line 4, column 3: [backends.b] max_tokens: takes a whole number of at least 1",
         ),
-        (B + "max_tokens = -1\n", "line 4, column 1: [backends.b] max_tokens: takes a whole number from 1"),
-        (B + "max_tokens = nan\n", "line 4, column 1: [backends.b] max_tokens: takes a whole number from 1"),
-        (B + 'max_tokens = "9"\n', "line 4, column 1: [backends.b] max_tokens: takes a whole number from 1"),
+        (
+            B + "max_tokens = -1\n",
+            "line 4, column 1: [backends.b] max_tokens: takes a whole number of at least 1",
+        ),
+        (
+            B + "max_tokens = nan\n",
+            "line 4, column 1: [backends.b] max_tokens: takes a whole number of at least 1",
+        ),
+        (
+            B + 'max_tokens = "9"\n',
+            "line 4, column 1: [backends.b] max_tokens: takes a whole number of at least 1",
+        ),
         (B + "seed = -1\n", "[backends.b] seed: takes a whole number from 0 to 2147483647"),
         (B + "seeds = 1\n", "[backends.b] has no key 'seeds'; did you mean 'seed'?"),
-        (B + "metadata = { team = 1 }\n", "[backends.b] metadata: takes a table of at most 16 texts"),
+        (B + "metadata = { team = 1 }\n", "[backends.b] metadata: takes a mapping of at most 16 names"),
         (
             B + "[backends.b.limits]\nidle_timeout = inf\n",
             "line 5, column 1: [backends.b.limits] idle_timeout: must be a finite",
@@ -243,11 +252,14 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + f'api_key = "{CANARY}"\n', "line 4, column 1: [backends.b] has no key 'api_key'; keys: kind"),
         (
             '[prices."m"]\ninput = -1\noutput = 1\n',
-            "line 2, column 1: [prices.m] input: takes a finite number from 0",
+            "line 2, column 1: [prices.m] input: takes a finite number of at least 0",
         ),
         ('[prices."m"]\ninput = 1\n', "[prices.m] lacks the key 'output'"),
         ("[tenants.t]\nbudget = { seconds = 5 }\n", "[tenants.t.budget] has no key 'seconds'"),
-        ("[tenants.t]\nbudget = { tokens = 0 }\n", "[tenants.t.budget] tokens: takes a whole number from 1"),
+        (
+            "[tenants.t]\nbudget = { tokens = 0 }\n",
+            "[tenants.t.budget] tokens: takes a whole number of at least 1",
+        ),
         (
             '[tenants.t]\nbudget = { per = "day" }\n',
             "[tenants.t] budget: takes rounds, tokens, money, or some",
@@ -296,7 +308,8 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         *[
             (
                 f"[compaction]\nthreshold = {share}\n",
-                "line 2, column 1: [compaction] threshold: takes a share of the window up to 1, as 0.8, or 'never'",
+                "line 2, column 1: [compaction] threshold: takes a share of the window above 0 and up to 1, as 0.8, "
+                "or 'never'",
             )
             for share in ("80", "0", "-0.5", "nan", '"off"', "true")
         ],

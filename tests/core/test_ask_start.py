@@ -39,7 +39,7 @@ def test_publishing_from_any_ask_start_gives_the_same_events() -> None:
             start, first = AskStart(), place
             while first and not start.is_found:
                 first, end = max(0, first - step), first
-                start.look(first, LOG[first:end])
+                start.search(first, LOG[first:end])
             publisher = start.publisher()
             assert place - 9 < publisher.seq <= place
             published_events(publisher, LOG[publisher.seq : place])

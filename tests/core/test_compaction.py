@@ -10,16 +10,16 @@ from actors.core.history.compaction import (
     COMPACTION_RANGES,
     FEW,
     Compaction,
-    is_longer,
+    is_summary_longer,
     mentioned_ids,
     messages_to_summarise,
     possible_savings,
     results_to_trim,
-    summary,
+    summary_message,
     summary_scope,
     turn_starts,
 )
-from actors.core.history.estimate import Calibration, ReportedRequest, estimate_tokens, tokens_of
+from actors.core.history.estimate import Calibration, ReportedRequest, estimate_tokens, message_tokens
 from actors.core.history.history import History, shorten, with_ledger
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import Returned, Scheduled
@@ -57,7 +57,7 @@ def compact(session: Simulated, settings: Compaction, words: str = WORDS) -> boo
     session.write(ResultsTrimmed(tuple(short.items())))
     if stop:
         stands_for = summary_scope(state.history, state.ledger, stop)
-        session.write(Compacted(0, stop, summary(words, stands_for, settings)))
+        session.write(Compacted(0, stop, summary_message(words, stands_for, settings)))
     return bool(stop)
 
 
@@ -153,11 +153,11 @@ def test_compaction_starts_an_epoch_in_every_lane_and_drops_bound_thinking(
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
 def test_the_summary_lists_calls_that_the_model_omits(session: Simulated) -> None:
     stands_for = summary_scope(session.state.history, session.state.ledger, 6)
-    said = unpack(summary(WORDS, stands_for, Compaction())).text
+    said = unpack(summary_message(WORDS, stands_for, Compaction())).text
     assert "read: hist_tool_1." in said
     assert set(stands_for.results) == {mint(1), mint(2)}
     assert mentioned_ids(said) == {mint(1), mint(2)}
-    silent = unpack(summary("Nothing.", stands_for, Compaction())).text
+    silent = unpack(summary_message("Nothing.", stands_for, Compaction())).text
     assert "read: hist_tool_1 to 2." in silent
 
 
@@ -188,7 +188,7 @@ def test_user_attachments_are_kept_newest_first(session: Simulated) -> None:
     stands_for = summary_scope(
         session.state.history, session.state.ledger, len(session.state.history.since(0))
     )
-    message = unpack(summary(WORDS, stands_for, Compaction(attachments=2)))
+    message = unpack(summary_message(WORDS, stands_for, Compaction(attachments=2)))
     kept = [block.data for block in message.blocks if isinstance(block, Media)]
     assert kept == ["cGFnZ2" * 4, "cGFnZ3" * 4]
     assert "[Left out: 1 attachments (application/pdf).]" in message.text
@@ -229,7 +229,7 @@ def test_earlier_duplicate_calls_and_long_results_are_shortened(
 def test_the_estimated_saving_counts_summarisable_and_shortenable_content(session: Simulated) -> None:
     state, settings = session.state, Compaction(keep_turns=1)
     history, ledger = state.history, state.ledger
-    first, second, third = (tokens_of(history.upto(at), ledger, 1.0) for at in (3, 6, 9))
+    first, second, third = (message_tokens(history.upto(at), ledger, 1.0) for at in (3, 6, 9))
     assert 700 < first < 1000
     assert possible_savings(history, ledger, settings, 9, 1.0) == second
     assert possible_savings(history, ledger, settings, 6, 1.0) == first
@@ -244,12 +244,12 @@ def test_the_estimated_saving_counts_summarisable_and_shortenable_content(sessio
 
 def test_a_summary_must_be_shorter_than_its_range_unless_it_is_short(session: Simulated) -> None:
     history, ledger = session.state.history, session.state.ledger
-    size = round(tokens_of(history.upto(6), ledger, 1.0))
-    assert not is_longer("x" * FEW, history, ledger, 0)
-    assert is_longer("x" * (FEW + 1), history, ledger, 0)
-    assert not is_longer("x" * size, history, ledger, 6)
-    assert is_longer("x" * (size + 1), history, ledger, 6)
-    assert is_longer("\u00e9" * (size - 1), history, ledger, 6)
+    size = round(message_tokens(history.upto(6), ledger, 1.0))
+    assert not is_summary_longer("x" * FEW, history, ledger, 0)
+    assert is_summary_longer("x" * (FEW + 1), history, ledger, 0)
+    assert not is_summary_longer("x" * size, history, ledger, 6)
+    assert is_summary_longer("x" * (size + 1), history, ledger, 6)
+    assert is_summary_longer("\u00e9" * (size - 1), history, ledger, 6)
 
 
 def test_reported_tokens_are_used_and_only_new_messages_estimated() -> None:

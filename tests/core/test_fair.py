@@ -28,7 +28,7 @@ def test_each_item_is_taken_once_in_session_order(steps: list[tuple[str, str, st
                 waiting.pop()
         elif queue.size:
             expected = queue.first()
-            taken = queue.take(1 + number % 3)
+            taken = queue.pop(1 + number % 3)
             assert taken == expected == model[taken[:2]].popleft()
         assert queue.size == sum(map(len, model.values()))
     left = sorted(queue.clear())
@@ -49,7 +49,7 @@ def test_busy_tenants_are_served_in_proportion_to_their_weights(
             queue.put(tenant, str(session), tenant)
     served = Counter[str]()
     for turn in range(600):
-        tenant = queue.take(1.0)
+        tenant = queue.pop(1.0)
         served[tenant] += 1
         queue.put(tenant, f"new {turn}", tenant)
     whole = sum(weights.values())
@@ -63,7 +63,7 @@ def test_sessions_of_a_tenant_share_equally_whatever_their_backlog() -> None:
         queue.put("t", "greedy", "greedy")
     for number in range(5):
         queue.put("t", f"s{number}", f"s{number}")
-    assert Counter(queue.take(1.0) for _ in range(12))["greedy"] == 7  # alternating, then alone
+    assert Counter(queue.pop(1.0) for _ in range(12))["greedy"] == 7  # alternating, then alone
     assert queue.size == 93
 
 
@@ -74,7 +74,7 @@ def test_tenants_with_higher_costs_are_served_less_often() -> None:
         queue.put(name, "s", name)
     for _ in range(110):
         name = queue.first()
-        queue.take(10.0 if name == "dear" else 1.0)
+        queue.pop(10.0 if name == "dear" else 1.0)
         served[name] += 1
         queue.put(name, "s", name)
     assert 8 <= served["dear"] <= 12
@@ -85,10 +85,10 @@ def test_an_idle_tenant_accumulates_no_credit() -> None:
     for _ in range(50):
         queue.put("busy", "s", "busy")
     for _ in range(40):
-        queue.take(1.0)
+        queue.pop(1.0)
     for _ in range(5):
         queue.put("idle", "s", "idle")
-    assert Counter(queue.take(1.0) for _ in range(6)) == {"busy": 3, "idle": 3}
+    assert Counter(queue.pop(1.0) for _ in range(6)) == {"busy": 3, "idle": 3}
 
 
 class Named(str):
@@ -119,7 +119,7 @@ def test_removing_thousands_of_items_takes_linear_time() -> None:
     for number, name in enumerate(names[:-1]):
         assert queue.remove("t", name, number)
     assert Named.seen < 50 * len(names)
-    assert queue.take(1.0) == len(names) - 1
+    assert queue.pop(1.0) == len(names) - 1
     assert queue.size == 0
 
 
@@ -138,7 +138,7 @@ def test_an_item_with_a_lead_moves_ahead_by_exactly_that_lead() -> None:
         queue.put("t", name, ("t", name, False))
     order: list[str] = []
     while len(order) < 12:
-        _, name, _ = queue.take(1.0)
+        _, name, _ = queue.pop(1.0)
         order.append(name)
         if name == "long":
             queue.put("t", "long", ("t", "long", True))
@@ -151,7 +151,7 @@ def test_a_lead_gives_a_session_no_larger_share_in_the_long_run() -> None:
         queue.put("t", f"s{number}", ("t", f"s{number}", number % 2 == 0))
     served = Counter[str]()
     for _ in range(2000):
-        item = queue.take(1.0)
+        item = queue.pop(1.0)
         served[item[1]] += 1
         queue.put("t", item[1], item)
     assert max(served.values()) - min(served.values()) <= LEAD + 1
@@ -168,6 +168,6 @@ def test_a_lead_does_not_change_the_order_of_tenants(items: list[Item], weights:
         for queue in (plain, led):
             queue.put(item[0], item[1], item)
         if number % 3 == 2:
-            assert plain.take(1.0)[0] == led.take(1.0)[0]
+            assert plain.pop(1.0)[0] == led.pop(1.0)[0]
     while plain.size:
-        assert plain.take(1.0)[0] == led.take(1.0)[0]
+        assert plain.pop(1.0)[0] == led.pop(1.0)[0]

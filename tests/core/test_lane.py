@@ -344,7 +344,7 @@ def test_a_lane_longer_than_its_compacted_history_requires_an_epoch() -> None:
 def test_an_invalid_range_is_not_compacted() -> None:
     history = History([Message("user", [Text("a")])])
     for start, stop in ((1, 0), (0, 2), (-1, 1)):
-        with pytest.raises(CanonicalFault, match="no range"):
+        with pytest.raises(CanonicalFault, match="cannot be replaced"):
             replace_messages(history, start, stop, pack(Message("user", [Text("s")])))
 
 

@@ -7,7 +7,7 @@ import pytest
 from actors.adapters.settings import DEFAULTS
 from actors.config import FileSettings
 from actors.core.models.facts import ModelFacts, merge
-from actors.core.policy.learned import FIELDS, models_entry, overrides
+from actors.core.policy.learned import FIELDS, model_overrides, models_entry
 from actors.core.values.identity import Binding
 
 HERE = Binding("house", "openai_chat", model="m[1]*")
@@ -20,10 +20,12 @@ def test_the_entry_of_each_parameter_is_a_table_that_a_configuration_accepts(nam
     assert [*tables["models"]] == ["house:m[[]1][*]"]
     FileSettings.model_validate({**tables, "backends": {"house": BACKEND}})
     accepting = ModelFacts(display=True, verbosity=True, service_tier=True)
-    assert (merge(accepting, overrides([name])) != accepting) == (name in FIELDS)
+    assert (merge(accepting, model_overrides([name])) != accepting) == (name in FIELDS)
 
 
 def test_an_entry_holds_all_facts_and_mentions_those_without_a_field() -> None:
     assert models_entry(
         Binding("house", "openai_chat", model="m"), ["temperature", "top_p", "stream_options"]
-    ) == ('[models."house:m"]\nsampling = "never"\n# stream_options was refused; no field says so')
+    ) == (
+        '[models."house:m"]\nsampling = "never"\n# stream_options was rejected, but no field can express that'
+    )

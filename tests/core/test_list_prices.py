@@ -166,7 +166,7 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
 
 def test_the_windows_setting_has_two_values() -> None:
     with pytest.raises(
-        ConfigError, match="compaction= has windows='all'; it takes one of configured, listed"
+        ConfigError, match="compaction= has windows='all', but windows must be one of configured, listed"
     ):
         Runtime(environ={}, compaction=Compaction(windows="all"))  # type: ignore[arg-type]  # a mistake
 

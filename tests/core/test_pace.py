@@ -64,13 +64,13 @@ def test_retries_are_limited_to_a_burst_plus_a_share_of_requests(
     for more, pause in steps:
         requests += more
         now += pause
-        granted += budget.take(requests, now)
+        granted += budget.take_retry(requests, now)
         assert granted <= 10 + share * requests + (now - 50.0) + 1e-6
 
 
 def test_a_single_session_never_runs_out_of_retries() -> None:
     budget = RetryBudget(burst=10)
-    assert all(budget.take(asked, 60.0 * asked) for asked in range(1, 100) for _ in range(10))
+    assert all(budget.take_retry(asked, 60.0 * asked) for asked in range(1, 100) for _ in range(10))
 
 
 @given(st.lists(st.sampled_from(["answered", "limited", "late"]), max_size=200), st.integers(1, 50))
@@ -104,14 +104,14 @@ def test_a_breaker_opens_after_consecutive_failures_and_admits_one_probe() -> No
     assert breaker.wait(2.0) == 10
     assert breaker.wait(11.9) is not None
     assert breaker.wait(12.0) is None
-    assert breaker.probe()
+    assert breaker.begin_request()
     assert breaker.wait(12.0) == 0  # another probes
     assert breaker.record_failure(13.0)
     assert breaker.wait(22.0) == 1
     assert breaker.wait(23.0) is None
-    assert breaker.probe()
+    assert breaker.begin_request()
     assert breaker.record_answer()
-    assert (breaker.wait(23.0), breaker.probe()) == (None, False)
+    assert (breaker.wait(23.0), breaker.begin_request()) == (None, False)
 
 
 def test_an_answer_between_two_failures_keeps_a_breaker_closed() -> None:
@@ -125,7 +125,7 @@ def test_an_answer_between_two_failures_keeps_a_breaker_closed() -> None:
 def test_a_cancelled_probe_admits_the_next() -> None:
     breaker = Breaker(failures=1, cooldown=10)
     breaker.record_failure(0.0)
-    assert breaker.probe()
+    assert breaker.begin_request()
     breaker.cancel_probe()
     assert breaker.wait(10.0) is None
 

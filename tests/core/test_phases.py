@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from actors.core.session.phases import TABLE, Phase, PhaseEvent, first, step
+from actors.core.session.phases import TABLE, Phase, PhaseEvent, initial_phase, step
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 HAPPENINGS: tuple[PhaseEvent, ...] = get_args(PhaseEvent)
@@ -43,9 +43,9 @@ def test_a_transition_missing_in_the_phase_table_is_a_programming_error() -> Non
 def test_a_session_rebuilt_from_its_log_starts_in_the_last_phase(
     is_closed: bool, is_open: bool, phase: Phase
 ) -> None:
-    assert first(is_closed=is_closed, is_open=is_open) == phase
+    assert initial_phase(is_closed=is_closed, is_open=is_open) == phase
     waits: Phase = "ended" if is_closed else "awaiting"
-    assert first(is_closed=is_closed, is_open=is_open, is_awaiting=True) == waits
+    assert initial_phase(is_closed=is_closed, is_open=is_open, is_awaiting=True) == waits
 
 
 def test_an_ending_session_starts_nothing_and_can_always_end() -> None:

@@ -6,7 +6,7 @@ from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.history.compaction import summary_scope
 from actors.core.history.history import is_removed, with_ledger
-from actors.core.history.turn_ends import end_of, is_within, refusal, with_range
+from actors.core.history.turn_ends import add_range, contains_call, end_of, unreachable_reason
 from actors.core.log.call_events import Cancelled, Returned, Scheduled
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (
@@ -20,7 +20,7 @@ from actors.core.log.events import (
     TurnEnded,
     TurnStarted,
 )
-from actors.core.session.order import disorder
+from actors.core.session.order import order_violation
 from actors.core.session.rebuild import rebuild
 from actors.core.session.state import SessionState, opening
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall
@@ -143,8 +143,8 @@ def test_a_summary_or_removed_range_is_no_place_to_rewind_to(session: Simulated)
     assert state_texts(session.state) == ["Summary.", "Question 3.", "Answer 3."]
     assert end_of(session.state.ends, 4) is None
     turn(session, 5)
-    assert "3 or 5 is possible" in refusal(session.state.ends, 4, session.state.turns)
-    assert "5 turns; 5 is possible" in refusal(session.state.ends, 9, session.state.turns)
+    assert "rewind to turn 3 or 5" in unreachable_reason(session.state.ends, 4, session.state.turns)
+    assert "5 turns; rewind to turn 5" in unreachable_reason(session.state.ends, 9, session.state.turns)
 
 
 def test_a_session_can_be_rewound_to_its_empty_start_despite_a_summary() -> None:
@@ -161,21 +161,21 @@ def test_a_foreign_log_is_rewound_only_to_valid_places(
     session: Simulated, place: int, why: str | None
 ) -> None:
     session.write(Rewound(2))
-    found = disorder(session.state, Rewound(place))
+    found = order_violation(session.state, Rewound(place))
     assert found is None if why is None else why in str(found)
 
 
 def test_a_foreign_log_is_rewound_only_between_turns(session: Simulated) -> None:
     session.write(AskStarted(5, pack(Message("user", [Text("Go.")]))), TurnStarted(5, 5, CLAUDE))
-    assert "turn 5 was open" in str(disorder(session.state, Rewound(2)))
+    assert "turn 5 was open" in str(order_violation(session.state, Rewound(2)))
 
 
 def test_numbers_of_removed_calls_are_stored_as_ranges() -> None:
-    ranges = with_range(with_range((), 5, 7), 8, 9)
+    ranges = add_range(add_range((), 5, 7), 8, 9)
     assert ranges == ((5, 9),)
-    assert with_range(ranges, 3, 12) == ((3, 12),)
-    assert with_range(ranges, 12, 14) == ((5, 9), (12, 14))
-    assert with_range(ranges, 12, 11) == ranges
-    inside = [number for number in range(16) if is_within(((5, 9), (12, 14)), mint(number))]
+    assert add_range(ranges, 3, 12) == ((3, 12),)
+    assert add_range(ranges, 12, 14) == ((5, 9), (12, 14))
+    assert add_range(ranges, 12, 11) == ranges
+    inside = [number for number in range(16) if contains_call(((5, 9), (12, 14)), mint(number))]
     assert inside == [5, 6, 7, 8, 9, 12, 13, 14]
     assert is_removed(replace(SessionState().history, _removed=((5, 9),)), mint(6))

@@ -488,7 +488,7 @@ def test_an_empty_structured_answer_is_retried_before_it_is_corrected() -> None:
     )
     assert kinds(steps) == ["CheckStep", "InstructStep", "CheckStep", "CloseStep"]
     assert ended is not None
-    assert (ended.status, ended.why) == ("failed", "the answer does not have the form asked for: no value")
+    assert (ended.status, ended.why) == ("failed", "the answer does not have the required format: no value")
 
 
 def test_a_call_as_text_is_never_parsed_as_a_structured_answer() -> None:

@@ -17,7 +17,7 @@ from actors.config.settings import JournalSettings
 from actors.core.data.jsonio import Json
 from actors.core.log.call_events import Failed, Returned
 from actors.core.log.events import LogEvent, Opened, TurnPaused, TurnStarted
-from actors.core.settings.durations import duration
+from actors.core.settings.durations import parse_duration
 from actors.core.values.identity import Binding, CallId
 from actors.errors import ConfigError, JournalDamaged, SessionLeased
 from actors.journal.storage import Entry, Storage
@@ -481,10 +481,10 @@ async def test_no_file_contains_a_byte_of_deleted_sessions(tmp_path: Path, seed:
     [("90 days", 90 * DAY), ("1 day", DAY), ("12h", 43_200), ("2 weeks", 14 * DAY), ("5 minutes", 300)],
 )
 def test_a_duration_is_a_number_and_its_unit(text: str, seconds: int) -> None:
-    assert duration(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "90", "0 days", "-1 days", "1.5 days", "3 months", "days", "1 d ay"])
 def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="as '90 days'"):
-        duration(text)
+        parse_duration(text)

@@ -413,14 +413,18 @@ async def test_budgets_of_the_program_override_those_of_a_file(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "given", "says"),
     [
-        ("t", Budget(tokens=1), "neither tenants.NAME nor pools.NAME"),
-        ("pools.q", Budget(tokens=1), "there is no pool 'q'"),
+        ("t", Budget(tokens=1), "the form tenants.NAME or pools.NAME"),
+        ("pools.q", Budget(tokens=1), "names the pool 'q', which is not configured"),
         ("tenants.t", Budget(), "has no limit"),
         ("tenants.t", Budget(tokens=0), "tokens=0"),
         ("tenants.t", Budget(money=float("inf")), "money=inf"),
-        ("tenants.t", Budget(tokens=1, per="week"), "per='week'; it takes one of minute, hour, day, or None"),  # type: ignore[arg-type]  # as under test
-        ("tenants.t", Budget(rounds=1, seconds=5), "has seconds; only the budget of a session"),
-        ("tenants.t", 5, "takes a Budget, not int"),
+        (
+            "tenants.t",
+            Budget(tokens=1, per="week"),  # type: ignore[arg-type]  # as under test
+            "per='week', but per must be one of minute, hour, day, or None",
+        ),
+        ("tenants.t", Budget(rounds=1, seconds=5), "limits seconds, which only a session's budget"),
+        ("tenants.t", 5, "must be a Budget, not int"),
     ],
 )
 def test_an_invalid_budget_is_a_config_error(name: str, given: Any, says: str) -> None:

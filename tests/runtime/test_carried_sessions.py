@@ -222,7 +222,7 @@ def _copy_record(lines: list[str], number: int, to: int) -> list[str]:
 
 BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "nothing": (lambda lines: [], "is empty"),
-    "another file": (lambda lines: ['{"type": "complete"}'], "line 1: not the first line"),
+    "another file": (lambda lines: ['{"type": "complete"}'], "line 1: expected the first line"),
     "no JSON": (lambda lines: [lines[0], "{", *lines[2:]], "line 2: not a JSON object"),
     "another form": (
         lambda lines: [lines[0].replace('"v":1', '"v":9'), *lines[1:]],
@@ -232,9 +232,12 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "swapped": (_swap_two, "line 2: expected record 1, found 2"),
     "no base64": (
         lambda lines: [lines[0], '{"seq": 1, "record": "?"}', *lines[2:]],
-        "line 2: 'record' is not",
+        "line 2: the value of 'record' is not",
     ),
-    "no event": (lambda lines: _change_record(lines, 3, lambda record: record[:-1]), "line 4: Not an event"),
+    "no event": (
+        lambda lines: _change_record(lines, 3, lambda record: record[:-1]),
+        "line 4: Not a valid event",
+    ),
     "changed": (
         lambda lines: _change_record(lines, 2, lambda record: record.replace(b"Pay.", b"Pay!")),
         "line 1: the records were changed",
@@ -245,13 +248,13 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     ),
     "named otherwise": (
         lambda lines: [lines[0].replace("trip", "trap"), *lines[1:]],
-        "line 1: the session id differs from the log's, 'trip'",
+        "line 1: the session id differs from the id 'trip' in the log",
     ),
     "opened twice": (lambda lines: _copy_record(lines, 1, 2), "line 3: 'opened' must be the first event"),
     "not opened": (lambda lines: _copy_record(lines, 2, 1), "line 2: 'opened' must be the first event"),
     "a turn out of order": (
         lambda lines: _copy_record(lines, len(lines) - 1, 2),
-        "line 3: an event of turn 2",
+        "line 3: an event belongs to turn 2",
     ),
 }
 

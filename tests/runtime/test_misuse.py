@@ -187,9 +187,9 @@ async def test_tools_that_are_no_list_of_tools_are_rejected(tools: Any, says: st
     ("options", "says"),
     [
         ({"id": 3}, "Session id '3' is invalid"),
-        ({"tenant": None}, "tenant= takes at most 64 printable characters, not 'None'"),
+        ({"tenant": None}, "tenant= must be a string of at most 64 printable characters, not 'None'"),
         ({"approve": True}, "approve= must be a function that takes a tool call, not True"),
-        ({"budget": {"rounds": 3}}, "budget= takes a Budget, not dict"),
+        ({"budget": {"rounds": 3}}, "budget= must be a Budget, not dict"),
         ({"budget": Budget(tokens=-1)}, "budget= has tokens=-1"),
     ],
     ids=["id", "tenant", "approve", "budget", "tokens"],
@@ -206,8 +206,8 @@ async def test_invalid_options_of_open_are_config_errors(options: Any, says: str
     ("given", "says"),
     [
         ({"tracing": True}, "tracing= takes a Tracing (actors.telemetry), or None, not bool"),
-        ({"prices": {3: Price(1, 2)}}, "prices= takes a mapping of models' names"),
-        ({"prices": [Price(1, 2)]}, "prices= takes a mapping of models' names"),
+        ({"prices": {3: Price(1, 2)}}, "prices= must be a mapping of model names"),
+        ({"prices": [Price(1, 2)]}, "prices= must be a mapping of model names"),
         ({"config": 3}, "config= takes the path of an actors.toml, a Config, or None, not int"),
         (
             {"journal": b"s.db"},
@@ -223,7 +223,7 @@ async def test_invalid_options_of_open_are_config_errors(options: Any, says: str
         ({"on_refusal": 3}, "on_refusal= takes a function, the path of a directory, or None, not int"),
         ({"compaction": {}}, "compaction= takes a Compaction, or None, not dict"),
         ({"budgets": 3}, "budgets= takes a mapping of tenants.NAME and pools.NAME to Budgets, or None"),
-        ({"budgets": {3: 4}}, "budgets: 3 is neither tenants.NAME nor pools.NAME"),
+        ({"budgets": {3: 4}}, "budgets= has the name 3; a name must have the form"),
     ],
 )
 def test_invalid_arguments_of_a_runtime_are_config_errors(given: Any, says: str) -> None:  # Any: as above
@@ -242,9 +242,11 @@ def _invalid_calls(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: an inv
         "A session's id is a string, not bytes": lambda: runtime.journal.delete(b"one"),
         "A session's id is a string, not list": lambda: runtime.resume([]),
         "A session's id is a string, not dict": lambda: runtime.session({}),
-        "An exported session is bytes or a string, not int": lambda: runtime.journal.import_session(3),
+        "An exported session must be bytes or a string, not int": lambda: runtime.journal.import_session(3),
         "Session id '' is invalid": lambda: _import_without_id(runtime),
-        "line 1: not the first line of an exported session": lambda: runtime.journal.import_session(file),
+        "line 1: expected the first line of an exported session": lambda: runtime.journal.import_session(
+            file
+        ),
         "older_than= takes a datetime, a timedelta, or None, not str": lambda: delete(older_than="2020"),
         "older_than= is outside the range of the system clock": lambda: delete(older_than=datetime.min),
         "dry_run= takes True, False, or None, not str": lambda: delete("one", dry_run="no"),

@@ -368,4 +368,4 @@ async def test_a_damaged_record_is_named_by_session_and_number() -> None:
         generation = Generation("s", 1, journal, runtime._backends.rules, MemoryUse(HeldBytes()), 1)
         with anyio.fail_after(60), pytest.raises(JournalError) as raised:
             await generation.replay()
-    assert "Session 's', record 2: Not an event: cancelled.reason: 'contacted'" in str(raised.value)
+    assert "Session 's', record 2: Not a valid event: cancelled.reason: 'contacted'" in str(raised.value)

@@ -516,7 +516,7 @@ async def test_corrections_are_counted_across_a_compaction() -> None:
         for _ in range(4):
             await session.ask("Word after word. " * 100)
         answer = await session.ask("How many?", output=int, max_corrections=2, check=False)
-        expected = "the answer does not have the form asked for: it is not one JSON value"
+        expected = "the answer does not have the required format: it is not one JSON value"
         assert (answer.status, answer.error) == ("failed", expected)
         assert sum(isinstance(event, Compacted) for event in log(runtime, session)) == 1
         assert len(bodies(second)) == 2

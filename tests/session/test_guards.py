@@ -169,7 +169,7 @@ async def test_on_repeat_allows_warns_or_stops(
 async def test_an_unknown_on_repeat_policy_is_a_config_error() -> None:
     async with runtime_with(a=openai()) as runtime:
         wrong: Any = "never"
-        with pytest.raises(ConfigError, match=r"^on_repeat= takes 'allow', 'warn' or 'stop', not 'never'$"):
+        with pytest.raises(ConfigError, match=r"^on_repeat= must be 'allow', 'warn' or 'stop', not 'never'$"):
             await runtime.open("a", on_repeat=wrong)
 
 

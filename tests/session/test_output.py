@@ -214,7 +214,7 @@ async def test_an_ask_fails_after_max_corrections_of_its_output() -> None:
         session = await runtime.open("a")
         answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert (answer.status, answer.output, answer.rounds) == ("failed", None, 3)
-        assert answer.error == "the answer does not have the form asked for: it is not one JSON value"
+        assert answer.error == "the answer does not have the required format: it is not one JSON value"
         assert (await session.ask("And now?")).text == "free again"
 
 
@@ -225,7 +225,7 @@ async def test_the_error_names_missing_fields_but_no_values_of_the_answer() -> N
         session = await runtime.open("a")
         answer = await session.ask("Which city?", output=City, max_corrections=0, check=False)
     assert answer.error == (
-        "the answer does not have the form asked for: name: expected string; people: missing"
+        "the answer does not have the required format: name: expected string; people: missing"
     )
 
 
@@ -238,7 +238,7 @@ async def test_corrections_are_counted_across_a_failover() -> None:
         session = await runtime.open("both")
         answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert answer.status == "failed"
-        assert answer.error.startswith("the answer does not have the form asked for: ")
+        assert answer.error.startswith("the answer does not have the required format: ")
         assert (len(bodies(first)), len(bodies(second))) == (2, 2)
 
 

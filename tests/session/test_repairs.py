@@ -133,7 +133,7 @@ async def test_strict_mode_rejects_arguments_that_could_be_repaired(where: str) 
 async def test_an_unknown_repair_mode_is_a_config_error() -> None:
     async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
-        with pytest.raises(ConfigError, match="repair is 'loose'; it takes one of unambiguous, strict"):
+        with pytest.raises(ConfigError, match="repair is 'loose', but must be one of unambiguous, strict"):
             await session.ask("Hi.", repair="loose")  # type: ignore[call-overload]  # the mistake under test
 
 
@@ -252,7 +252,7 @@ async def test_strict_mode_rejects_an_answer_that_could_be_repaired(
 ) -> None:  # Any: a type
     async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
-        with pytest.raises(AskFailed, match="the answer does not have the form asked for"):
+        with pytest.raises(AskFailed, match="the answer does not have the required format"):
             await session.ask("Which?", output=asked, repair="strict", max_corrections=0)
 
 

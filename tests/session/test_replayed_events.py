@@ -50,7 +50,7 @@ def events_of_log(runtime: Runtime, session: Session) -> list[Json]:
         start, first = AskStart(), place
         while first and not start.is_found:
             first, end = max(0, first - 3), first
-            start.look(first, events[first:end])
+            start.search(first, events[first:end])
         publisher = start.publisher()
         assert publisher.seq <= place
         rest = publish_all(publisher, events[publisher.seq :])

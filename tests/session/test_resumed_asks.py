@@ -62,7 +62,7 @@ async def test_the_corrections_of_an_answer_are_counted_across_a_wait(put_away: 
         leave(session, put_away)
         answer = await session.ask(results={ONE: 1}, check=False)
     assert answer.status == "failed"
-    assert answer.error.startswith("the answer does not have the form asked for: ")
+    assert answer.error.startswith("the answer does not have the required format: ")
     assert len(bodies(server)) == 4
 
 

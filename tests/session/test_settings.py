@@ -112,28 +112,34 @@ EFFORT_LEVELS = "none, minimal, low, medium, high, xhigh, max"
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"max_tokens": 0}, "max_tokens is 0; it takes a whole number from 1, or None"),
-        ({"max_tokens": True}, "max_tokens is True; it takes a whole number from 1, or None"),
-        ({"temperature": float("nan")}, "temperature is nan; it takes a finite number from 0, or None"),
-        ({"top_p": 1.5}, "top_p is 1.5; it takes a number from 0 to 1, or None"),
-        ({"stop": ("a", " ")}, "stop is ('a', ' '); it takes at most 4 texts that are not blank, or None"),
-        ({"stop": "a"}, "stop is 'a'; it takes at most 4 texts that are not blank, or None"),
+        ({"max_tokens": 0}, "max_tokens is 0, but must be a whole number of at least 1, or None"),
+        ({"max_tokens": True}, "max_tokens is True, but must be a whole number of at least 1, or None"),
+        (
+            {"temperature": float("nan")},
+            "temperature is nan, but must be a finite number of at least 0, or None",
+        ),
+        ({"top_p": 1.5}, "top_p is 1.5, but must be a number from 0 to 1, or None"),
+        (
+            {"stop": ("a", " ")},
+            "stop is ('a', ' '), but must be at most 4 strings that are not blank, or None",
+        ),
+        ({"stop": "a"}, "stop is 'a', but must be at most 4 strings that are not blank, or None"),
         (
             {"tool_choice": "any"},
-            "tool_choice is 'any'; it takes one of auto, none, required, ToolChoice('NAME'), or None",
+            "tool_choice is 'any', but must be one of auto, none, required, ToolChoice('NAME'), or None",
         ),
-        ({"thinking": "manual"}, "thinking is 'manual'; it takes one of adaptive, off, or None"),
+        ({"thinking": "manual"}, "thinking is 'manual', but must be one of adaptive, off, or None"),
         (
             {"effort": " "},
-            f"effort is ' '; it takes one of {EFFORT_LEVELS}, or the provider's own word, or None",
+            f"effort is ' ', but must be one of {EFFORT_LEVELS}, or the provider's own word, or None",
         ),
         (
             {"effort": "hihg"},
-            f"effort is 'hihg'; it takes one of {EFFORT_LEVELS}, or the provider's own word, or None; "
+            f"effort is 'hihg', but must be one of {EFFORT_LEVELS}, or the provider's own word, or None; "
             "did you mean 'high'?",
         ),
-        ({"timeout": 0}, "timeout is 0; it takes seconds above 0, or None"),
-        ({"max_corrections": -1}, "max_corrections is -1; it takes a whole number from 0, or None"),
+        ({"timeout": 0}, "timeout is 0, but must be a number of seconds above 0, or None"),
+        ({"max_corrections": -1}, "max_corrections is -1, but must be a whole number of at least 0, or None"),
         ({"max_token": 3}, "An ask has no setting 'max_token'; did you mean 'max_tokens'?"),
     ],
 )
@@ -232,7 +238,7 @@ async def test_an_ask_that_exceeds_its_timeout_fails_and_closes_every_call() -> 
         answer = await session.ask("Work!", timeout=0.2, check=False)
         assert (answer.status, answer.error) == (
             "failed",
-            "the ask took longer than 0.2 s, as its timeout says",
+            "the ask took longer than its timeout of 0.2 s",
         )
         ended = [event for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert [event.status for event in ended] == ["failed"]

@@ -24,7 +24,7 @@ from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
 from actors.core.settings.asking import Asked, parse_settings
-from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, names, out_of_range
+from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, out_of_range, setting_names
 from actors.core.settings.values import RequestSettings, ToolChoice
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
@@ -102,9 +102,9 @@ def test_a_setting_is_sent_in_the_field_that_the_table_names(name: str, model: s
 
 def test_every_list_of_settings_has_the_same_names() -> None:
     assert {*VALUES} == {*REQUEST_SETTINGS}
-    assert {*names("ask")} == {*AskSettings.__annotations__}
-    assert {*names("ask"), "output"} == {*Asked.__struct_fields__}
-    assert {*RequestSettings.__struct_fields__} <= {*names("ask")} & {*DEFAULTS}
+    assert {*setting_names("ask")} == {*AskSettings.__annotations__}
+    assert {*setting_names("ask"), "output"} == {*Asked.__struct_fields__}
+    assert {*RequestSettings.__struct_fields__} <= {*setting_names("ask")} & {*DEFAULTS}
     for kind in (Asked, Settings, RequestSettings):
         defaults = {
             field.name: field.default
@@ -136,18 +136,18 @@ def test_the_log_stores_only_the_given_settings_by_name() -> None:
 @pytest.mark.parametrize(
     ("setting", "value", "words"),
     [
-        ("top_k", 0, "a whole number from 1, or None"),
+        ("top_k", 0, "a whole number of at least 1, or None"),
         ("seed", -1, "a whole number from 0 to 2147483647, or None"),
         ("frequency_penalty", 3, "a number from -2 to 2, or None"),
         ("parallel_tool_calls", 1, "True or False, or None"),
         ("logprobs", 21, "a whole number from 0 to 20, or None"),
         ("verbosity", "terse", "one of low, medium, high, or None"),
         ("display", "raw", "one of summarized, omitted, or None"),
-        ("service_tier", "", "a word of at most 64 characters, or None"),
-        ("user", " ", "a text of at most 256 characters that is not blank, or None"),
-        ("metadata", {"a": 1}, "a table of at most 16 texts, of at most 512 characters each, or None"),
-        ("temperature", 10**400, "a finite number from 0, or None"),
-        ("timeout", float("inf"), "seconds above 0, or None"),
+        ("service_tier", "", "a string of at most 64 characters that is not blank, or None"),
+        ("user", " ", "a string of at most 256 characters that is not blank, or None"),
+        ("metadata", {"a": 1}, "a mapping of at most 16 names to strings of at most 512 characters, or None"),
+        ("temperature", 10**400, "a finite number of at least 0, or None"),
+        ("timeout", float("inf"), "a number of seconds above 0, or None"),
     ],
 )
 def test_a_value_out_of_range_is_rejected_with_the_range_in_words(

@@ -49,7 +49,9 @@ def test_an_invalid_budget_is_a_config_error(budget: Budget) -> None:
 
 
 def test_a_negative_price_is_a_config_error() -> None:
-    with pytest.raises(ConfigError, match=r"The price of 'm' has input=-1; it takes a finite number from 0$"):
+    with pytest.raises(
+        ConfigError, match=r"The price of 'm' has input=-1, but input must be a finite number of at least 0$"
+    ):
         checked_prices({"m": Price(-1, 1)})
 
 

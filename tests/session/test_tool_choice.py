@@ -131,9 +131,12 @@ def test_an_output_tool_is_declared_in_addition_to_a_forced_tool() -> None:
 @pytest.mark.parametrize(
     ("tools", "says"),
     [
-        (TOOLS, "tool_choice forces 'fund', which is not a tool of this session; did you mean 'find'?"),
-        (TOOLS[:1], "tool_choice forces 'fund', which is not a tool of this session; there are read"),
-        ((), "tool_choice forces 'fund', which is not a tool of this session; there are no tools"),
+        (TOOLS, "tool_choice forces the tool 'fund', which this session does not have; did you mean 'find'?"),
+        (
+            TOOLS[:1],
+            "tool_choice forces the tool 'fund', which this session does not have; its tools are read",
+        ),
+        ((), "tool_choice forces the tool 'fund', which this session does not have; it has no tools"),
     ],
 )
 def test_encode_rejects_a_choice_of_an_undeclared_tool(tools: tuple[ToolSpec, ...], says: str) -> None:
@@ -180,17 +183,17 @@ async def test_a_lost_choice_is_reported_by_the_answer_and_the_preview() -> None
 @pytest.mark.anyio
 async def test_an_ask_that_forces_an_unknown_tool_is_rejected() -> None:
     server = openai(Turn(Say("Hi.")))
-    says = "tool_choice forces 'fund', which is not a tool of this session; did you mean 'find'?"
+    says = "tool_choice forces the tool 'fund', which this session does not have; did you mean 'find'?"
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
         before = log(runtime, session)
         with pytest.raises(ConfigError) as refused:
             await session.ask("Find it.", tool_choice=ToolChoice("fund"))
         assert str(refused.value) == says
-        with pytest.raises(ConfigError, match="is not a tool of this session"):
+        with pytest.raises(ConfigError, match="which this session does not have"):
             async with session.stream("Find it.", tool_choice=ToolChoice("fund")):
                 pass
-        with pytest.raises(ConfigError, match="is not a tool of this session"):
+        with pytest.raises(ConfigError, match="which this session does not have"):
             await session.preview("a", tool_choice=ToolChoice("fund"))
         assert log(runtime, session) == before
         assert (await session.ask("Hello.")).text == "Hi."
@@ -205,7 +208,7 @@ async def test_a_forced_tool_is_looked_up_in_the_tools_of_its_own_ask() -> None:
         tasks.start_soon(session.ask, "Work!")
         await gate.started("a")
         assert await session.configure(tools=[find]) == SwitchOutcome("a", "queued", 1)
-        with pytest.raises(ConfigError, match="there are find"), anyio.fail_after(10):
+        with pytest.raises(ConfigError, match="its tools are find"), anyio.fail_after(10):
             await session.ask("Again.", tool_choice=ToolChoice("work"))
         gate.open("a")
         answer = await session.ask("Find it.", tool_choice=ToolChoice("find"))
@@ -259,5 +262,5 @@ def test_a_tool_choice_takes_a_mode_or_a_tool_choice_object(
     if takes:
         assert asked_for({"tool_choice": wanted}) == Asked(tool_choice=wanted)
         return
-    with pytest.raises(ConfigError, match="it takes one of auto, none, required, ToolChoice"):
+    with pytest.raises(ConfigError, match="but must be one of auto, none, required, ToolChoice"):
         asked_for({"tool_choice": wanted})

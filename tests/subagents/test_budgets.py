@@ -196,7 +196,7 @@ async def test_budget_used_by_one_subagent_is_not_available_to_another() -> None
     assert account.remaining == Budget(2, 500)
     Share(account).record_usage(A, Usage(400, 100), is_round=False)
     with pytest.raises(
-        OverBudget, match="No subagent is opened: the session's budget of 1000 tokens is used up"
+        OverBudget, match="The subagent cannot be opened: the session's budget of 1000 tokens is used up"
     ):
         _ = account.remaining
 
@@ -209,7 +209,7 @@ async def test_without_remaining_budget_no_subagent_is_opened() -> None:
         (known,) = (await session.ledger()).interactions()
         assert sorted(each.id for each in runtime._storage.sessions()) == ["trip"]
     assert known.completion is not None
-    assert str(known.completion.error).startswith("OverBudget: No subagent is opened: ")
+    assert str(known.completion.error).startswith("OverBudget: The subagent cannot be opened: ")
 
 
 async def test_without_a_budget_no_usage_is_recorded() -> None:

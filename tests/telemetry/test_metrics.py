@@ -286,8 +286,8 @@ def test_models_are_counted_by_name_up_to_a_limit_with_their_total_cost() -> Non
     meters, prices = Meters(lambda *_: None), {"model-65": None}
     for number in range(MOST_NAMES + 3):
         requests = meters.add_meter(Binding("a", "openai_chat", "", "", f"model-{number}")).requests
-        requests.end(1, 200)
-        requests.use(Usage(10, 5))
+        requests.record_end(1, 200)
+        requests.add_usage(Usage(10, 5))
     cost = {number: prices.get(f"model-{number}", 2.0) for number in range(MOST_NAMES + 3)}
     models = meters.backend_stats(lambda binding, _: cost[int(binding.model.partition("-")[2])])["a"].models
     assert len(models) == MOST_NAMES + 1
@@ -298,8 +298,8 @@ def test_models_are_counted_by_name_up_to_a_limit_with_their_total_cost() -> Non
 def test_tools_are_counted_by_name_up_to_a_limit() -> None:
     measures = ToolMeasures()
     for number in range(MOST_NAMES + 5):
-        measures.end(f"tool{number}", 0.2, failed=number % 2 == 0)
-    measures.end("tool3", 7.0, failed=True)
+        measures.record_call(f"tool{number}", 0.2, failed=number % 2 == 0)
+    measures.record_call("tool3", 7.0, failed=True)
     stats = measures.stats
     assert len(stats) == MOST_NAMES + 1
     assert (stats["other"].seconds.count, stats["other"].failures) == (5, 3)
@@ -311,7 +311,7 @@ def test_a_histogram_counts_each_duration_in_one_bucket() -> None:
     counts = DurationCounts()
     buckets = counts.counts
     for seconds in (*BOUNDS, 0.0, 1e9):
-        counts.note(seconds)
+        counts.record(seconds)
     assert counts.counts is buckets  # taking a sample copies nothing
     assert counts.stats.count == len(BOUNDS) + 2
     assert [*counts.stats.counts.values()] == [2, *[1] * len(BOUNDS)]
@@ -324,12 +324,12 @@ def test_a_histogram_counts_each_duration_in_one_bucket() -> None:
 
 def test_statuses_are_counted_by_http_code() -> None:
     counts = RequestCounts()
-    counts.end(3, 529)  # an answer that was continued, twice
-    counts.end(0, 200)  # nothing was sent
-    counts.end(1, None)
-    counts.end(1, None, stopped=True)
-    counts.end(1, 799)
+    counts.record_end(3, 529)  # an answer that was continued, twice
+    counts.record_end(0, 200)  # nothing was sent
+    counts.record_end(1, None)
+    counts.record_end(1, None, stopped=True)
+    counts.record_end(1, 799)
     assert counts.statuses == {"200": 2, "529": 1, "none": 1, "cancelled": 1, "other": 1}
     assert len({status_label(status) for status in range(1000)}) < 100
-    counts.use(Usage(3, 4))
+    counts.add_usage(Usage(3, 4))
     assert counts.stats(1.5).cost == 1.5

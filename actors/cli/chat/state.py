@@ -8,7 +8,7 @@ from actors.cli.chat.terminal import Terminal
 from actors.cli.exits import Exit
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
-from actors.core.settings.spending import total
+from actors.core.settings.spending import sum_costs
 from actors.core.stream_events.results import AskResult
 from actors.core.values.stream import Usage
 from actors.runtime.handle import Session
@@ -43,7 +43,7 @@ class ChatState:
         self.turns += 1
         self.usage += result.usage
         if result.usage != Usage():
-            self.cost = total((self.cost, result.cost))
+            self.cost = sum_costs((self.cost, result.cost))
 
     def leave(self, code: Exit = Exit.OK) -> None:
         """End the chat, and cancel the current turn."""

@@ -65,12 +65,12 @@ class View:
         """Show an event."""
         match event:
             case ThinkingEvent():
-                self._answer.delta(event)
+                self._answer.add_delta(event)
                 self._show_thinking(escape_controls(event.text))
             case TextEvent():
-                self._show_text(self._answer.delta(event))
+                self._show_text(self._answer.add_delta(event))
             case MessageEvent():
-                self._show_text(self._answer.rest(event.message.text, broken=bool(event.error)))
+                self._show_text(self._answer.end_round(event.message.text, broken=bool(event.error)))
                 self._end_round()
             case ToolCallEvent():
                 self._start_call(event)

@@ -3,9 +3,9 @@
 In:  the provider's report of the session's last request, and the bytes added since.
 Out: a token count for decisions that tolerate an error, never for billing.
 
-The report is exact and includes the system prompt and the tools. The bytes added since count by the ratio that the
-binding's earlier reports have shown; without a report, all bytes count that way. An estimate decides when something
-happens and never changes the bytes of a request.
+The report is exact and includes the system prompt and the tools. For the bytes added since then, the estimate divides
+by the ratio of bytes per token in the binding's earlier reports; without a report, all bytes count in this way. An
+estimate decides when something happens and never changes the bytes of a request.
 """
 
 from collections.abc import Iterable
@@ -21,17 +21,17 @@ from actors.core.values.packed import Packed
 from actors.core.values.stream import Usage
 
 BYTES = 3.5
-"""Bytes per token before the first report. English has about four, code and JSON about three."""
+"""Assumed bytes per token before the first report. English text has about four, code and JSON about three."""
 LEAST, MOST = 1.5, 6.0
-"""Bounds of a plausible ratio."""
+"""Bounds of a plausible number of bytes per token."""
 MEDIA = 1500
-"""Assumed tokens of an image or document, independent of its bytes."""
+"""Assumed tokens of an image or document, whatever its size in bytes."""
 ANSWER = 1024
 """Assumed tokens of an answer before the first report."""
 
 
-def bytes_of(packed: Packed) -> int:
-    """Return the bytes of a message's text; media outside the packed bytes do not count."""
+def text_bytes(packed: Packed) -> int:
+    """Return the size of a message without its large media, in bytes."""
     return len(packed if isinstance(packed, bytes) else packed[0])
 
 
@@ -39,18 +39,18 @@ def _media_count(packed: Packed) -> int:
     return 0 if isinstance(packed, bytes) else len(packed[1])
 
 
-def size_of(result: ToolResult) -> int:
-    """Return the bytes of a result's text."""
+def result_bytes(result: ToolResult) -> int:
+    """Return the size of a result's text in a transcript, in bytes."""
     return len(result.rendered_json) - 2
 
 
 class ReportedRequest(StoredRecord, frozen=True):
-    """The usage that a provider reported for the session's last request.
+    """The tokens that a provider reported for the session's last request.
 
     Args:
         binding: The binding of the request.
-        length: Messages of the history that the request contained.
-        tokens: Reported input and output tokens. Both numbers are 0 if the history has changed since.
+        length: Number of history messages that the request and its answer cover.
+        tokens: Reported input tokens. `length` and `tokens` are 0 if the history was shortened since.
     """
 
     binding: Binding
@@ -59,11 +59,11 @@ class ReportedRequest(StoredRecord, frozen=True):
 
 
 class Calibration(Struct):
-    """The averages of a binding's reports. Mutable; all sessions of a runtime share one per binding.
+    """The averages of a binding's reports. Mutable: all sessions of a runtime share one calibration per binding.
 
     Args:
-        ratio: Bytes per token; each report moves it half of the way.
-        answer: Tokens of the longest answer, which decays with each report.
+        ratio: Bytes per token. Each report moves this ratio half of the way to the reported ratio.
+        answer: Tokens of the longest answer. This maximum decays with each report.
     """
 
     ratio: float = BYTES
@@ -71,7 +71,7 @@ class Calibration(Struct):
     _has_report: bool = False
 
     def record_report(self, size: int, usage: Usage) -> None:
-        """Learn from a provider's report of a request of `size` bytes."""
+        """Update the averages with a provider's report about a request of `size` bytes."""
         if usage.input_tokens:
             seen = min(max(size / usage.input_tokens, LEAST), MOST)
             self.ratio += (seen - self.ratio) / 2
@@ -81,11 +81,11 @@ class Calibration(Struct):
 
 
 class Calibrations(dict[Binding, Calibration]):
-    """A runtime's calibrations, by binding."""
+    """A runtime's calibrations, by binding. A missing calibration is created when it is first read."""
 
     def __missing__(self, binding: Binding) -> Calibration:
-        made = self[binding] = Calibration()
-        return made
+        calibration = self[binding] = Calibration()
+        return calibration
 
 
 def estimate_tokens(
@@ -96,35 +96,36 @@ def estimate_tokens(
     preamble: int,
     ratio: float,
 ) -> int:
-    """Return the estimated tokens of a request with `history`. The cost grows with the messages since the last
-    request.
+    """Return the estimated tokens of a request with `history`.
+
+    The cost of the estimate grows with the number of messages since the last request.
 
     Args:
         history, ledger: The content of the request.
-        measured: The report of the last request; ignored if another binding made it.
+        measured: The report of the last request; ignored if the request had another binding.
         binding: The binding of the request.
         preamble: Bytes that every request contains, such as the system prompt and the tools.
         ratio: Bytes per token.
     """
     is_known = measured is not None and measured.binding == binding and 0 < measured.length <= history.length
     length, tokens = (measured.length, measured.tokens) if measured and is_known else (0, 0)
-    before = tokens or preamble / ratio
-    return round(before + tokens_of(history, ledger, ratio, length))
+    known_tokens = tokens or preamble / ratio
+    return round(known_tokens + message_tokens(history, ledger, ratio, length))
 
 
-def tokens_of(history: History, ledger: Ledger, ratio: float, start: int = 0) -> float:
-    """Return the estimated tokens of the messages from `start` on, including the results of their calls."""
+def message_tokens(history: History, ledger: Ledger, ratio: float, start: int = 0) -> float:
+    """Return the estimated tokens of the messages from index `start` on and of their calls' results."""
     size, media = 0, 0
     for packed in packed_messages(history, start):
-        size += bytes_of(packed)
+        size += text_bytes(packed)
         media += _media_count(packed)
     calls = [call.id for message in history.since(start) for call in message.calls]
-    whole = [call_id for call_id in calls if call_id not in shortened_results(history)]
-    return size / ratio + media * MEDIA + tokens_of_results(whole, ledger, ratio)
+    untrimmed = [call_id for call_id in calls if call_id not in shortened_results(history)]
+    return size / ratio + media * MEDIA + result_tokens(untrimmed, ledger, ratio)
 
 
-def tokens_of_results(calls: Iterable[CallId], ledger: Ledger, ratio: float) -> float:
-    """Return the estimated tokens of the calls' untrimmed results."""
+def result_tokens(calls: Iterable[CallId], ledger: Ledger, ratio: float) -> float:
+    """Return the estimated tokens of the results of these calls, in full length."""
     size, media = 0, 0
     for call_id in calls:
         if (answer := ledger._answer(call_id)) is not None:

@@ -1,6 +1,7 @@
-"""Define the history: an immutable sequence of messages, packed in a chunked vector and decoded on each read.
+"""Define the history: an immutable sequence of messages, stored as packed bytes and decoded on each read.
 
-The garbage collector therefore has nothing to visit, however long the conversation is.
+The packed messages are in a chunked vector. The garbage collector has nothing to visit in them, however long the
+conversation is.
 """
 
 from abc import ABCMeta
@@ -12,7 +13,7 @@ from msgspec import Struct
 from actors.core.data.chunked import EMPTY, ChunkedVector, append, from_index, item, item_count, up_to
 from actors.core.data.persistent_map import NOTHING, PersistentMap
 from actors.core.data.record import ConstructorMeta, from_fields, reduce_fields, replace
-from actors.core.history.turn_ends import CallRanges, is_within, with_range
+from actors.core.history.turn_ends import CallRanges, add_range, contains_call
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.log.call_events import ToolCallRecord
 from actors.core.log.events import Short
@@ -25,15 +26,15 @@ from actors.core.values.packed import Packed, pack, unpack
 from actors.errors import CanonicalFault
 
 
-def _so_far(known: ToolCallRecord) -> ToolResult | None:
-    """Return a call's result, `pending` while the call runs."""
-    if known.reason == "running":
-        return ToolResult(known.call_id, is_complete=False)
-    return known.completion or known.late
+def _current_result(record: ToolCallRecord) -> ToolResult | None:
+    """Return a call's current result: `pending` while the call runs; None if the call ended without a real result."""
+    if record.reason == "running":
+        return ToolResult(record.call_id, is_complete=False)
+    return record.completion or record.late
 
 
 class _PublicSequence(ConstructorMeta, ABCMeta):
-    """Metaclass of stored values that are also sequences."""
+    """The metaclass of stored values that are also sequences."""
 
 
 class History(
@@ -41,23 +42,22 @@ class History(
 ):
     """An immutable sequence of messages, oldest first, in normal form (`actors.core.normalize`).
 
-    `History(messages, ledger)` normalizes messages of any shape. If `ledger` knows the call of a result without a
-    call, the call is restored. `append` returns the next history. The messages of a normal history contain no results;
-    results found in the blocks are in the history's own `ledger`. Iteration inserts them again: each group of calls is
-    followed by its results, with a `pending` result for a running call. `since` returns the stored messages without
-    results.
+    `History(messages, ledger)` normalizes messages of any shape. If a result has no call, but `ledger` knows the call,
+    the call is restored. `append` returns a longer history. The stored messages contain no results; results found in
+    the messages are in the history's own `ledger`. Iteration inserts the results after each group of calls, with a
+    `pending` result for a running call. `since` returns the stored messages without results.
     """
 
     _packed: ChunkedVector[Packed]
     """The stored messages."""
     ledger: Ledger
-    """The results found in the history's own blocks. Empty in a session, whose ledger actor holds all results."""
+    """The results found in the history's own blocks. Empty in a session, where the ledger actor keeps all results."""
     report: ImportReport
     """The repairs and losses of the import."""
     system: str | None
-    """The system prompt of the imported transcript, if any."""
+    """The system prompt of the imported transcript; None if there is none."""
     _short: PersistentMap[CallId, Short]
-    """The calls whose results are rendered as marks, with the reason. The ledger keeps the results."""
+    """Ids of the calls whose results transcripts replace by marks, with the reasons. The ledger keeps the results."""
     _removed: CallRanges
     """The calls removed by rewinds. The ledger records their late results, but no transcript contains them."""
 
@@ -69,24 +69,25 @@ class History(
         return from_packed(given, tuple(map(pack, given)), ledger)
 
     def append(self, *messages: Message, ledger: Ledger = NO_CALLS) -> "History":
-        """Return the history with these messages, of any shape, normalized and appended."""
+        """Return the history with these messages appended. They may have any shape and are normalized."""
         if not messages:
             return self
-        before = map(unpack, from_index(self._packed, 0))  # lazy: plain user messages do not need it
-        said, known, report = normalize(messages, ledger, before=before, known=self.ledger)
-        return replace(extend(self, map(pack, said)), ledger=known, report=self.report.then(report))
+        # `map` is lazy: the earlier messages are unpacked only if normalizing the new ones needs them.
+        before = map(unpack, from_index(self._packed, 0))
+        normal, known, report = normalize(messages, ledger, before=before, known=self.ledger)
+        return replace(extend(self, map(pack, normal)), ledger=known, report=self.report.then(report))
 
     @property
     def length(self) -> int:
-        """Number of stored messages."""
+        """Number of stored messages, without the results that iteration inserts."""
         return item_count(self._packed)
 
     def since(self, cursor: int) -> list[Message]:
-        """Return the stored messages from index `cursor` on. The cost grows with the messages returned."""
+        """Return the stored messages from index `cursor` on. The cost grows with the number of these messages."""
         return list(map(unpack, from_index(self._packed, cursor)))
 
     def upto(self, length: int) -> "History":
-        """Return the history's first `length` stored messages."""
+        """Return the history of the first `length` stored messages."""
         return replace(self, _packed=up_to(self._packed, length))
 
     def __len__(self) -> int:
@@ -105,7 +106,7 @@ class History(
         for message in map(unpack, from_index(self._packed, 0)):
             yield message
             known = [item for call in message.calls if (item := self.ledger.get(call.id)) is not None]
-            if results := [result for item in known if (result := _so_far(item)) is not None]:
+            if results := [result for item in known if (result := _current_result(item)) is not None]:
                 yield Message("tool", results, message.turn)
 
     def __eq__(self, other: object) -> bool:
@@ -114,87 +115,97 @@ class History(
         return self._packed == other._packed and self.ledger == other.ledger
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # Struct's own `__ne__` compares all fields
+        return not self == other  # needed because Struct's own `__ne__` compares all fields
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # compared by value; never a key
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # histories are compared by value and never hashed
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} messages>"
 
 
 def from_packed(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> History:
-    """Return the history of messages of any shape with their packed forms. Unchanged messages share theirs."""
-    said, own, report = normalize(messages, ledger)
+    """Return the history of these messages, which may have any shape.
+
+    `packed` has the packed form of each message; messages that normalization leaves unchanged are not packed again.
+    """
+    normal, own, report = normalize(messages, ledger)
     known = dict(zip(map(id, messages), packed, strict=True))
-    return _of([known.get(id(each)) or pack(each) for each in said], own, report)
+    return _new_history([known.get(id(message)) or pack(message) for message in normal], own, report)
 
 
 def from_transcript(placed: Iterable[Placed], remarks: ReportBuilder, system: str | None) -> History:
     """Return the history of a provider's transcript, in which call ids are the provider's.
 
-    `placed` is in wire order; a wire message that mixes roles may appear as several messages.
+    `placed` is in wire order; a wire message that mixes roles may appear as several messages. `remarks` collects the
+    notes of the import.
     """
-    said, ledger, report = import_transcript(placed, remarks)
-    return _of(map(pack, said), ledger, report, system)
+    normal, ledger, report = import_transcript(placed, remarks)
+    return _new_history(map(pack, normal), ledger, report, system)
 
 
 def packed_messages(history: History, start: int = 0) -> Iterator[Packed]:
-    """Return the stored messages from index `start` on, packed."""
+    """Return the packed messages from index `start` on."""
     return from_index(history._packed, start)
 
 
 def shortened_results(history: History) -> PersistentMap[CallId, Short]:
-    """Return the calls whose results are rendered as marks, with the reason."""
+    """Return the ids of the calls whose results transcripts replace by marks, with the reasons."""
     return history._short
 
 
 def with_ledger(history: History, ledger: Ledger) -> History:
-    """Return the history with `ledger` as the source of its results."""
+    """Return the history with `ledger` as the source of the results that iteration inserts."""
     return replace(history, ledger=ledger)
 
 
 def extend(history: History, packed: Iterable[Packed]) -> History:
-    """Return the history with these normal, packed messages appended; it shares their bytes."""
+    """Return the history with these normal, packed messages appended. Their bytes are shared rather than copied."""
     return replace(history, _packed=append(history._packed, packed))
 
 
 def replace_messages(history: History, start: int, stop: int, summary: Packed) -> History:
-    """Return the history with stored messages `start` to `stop` (excluded) replaced by a summary.
+    """Return the history with a summary in place of the stored messages `start` to `stop` (excluded).
 
     Raises:
         CanonicalFault: The history has no such range.
     """
     if not 0 <= start <= stop <= history.length:
-        raise CanonicalFault(f"A history of {history.length} messages has no range {start} to {stop}")
+        raise CanonicalFault(
+            f"Messages {start} to {stop} cannot be replaced, because the history has {history.length} messages"
+        )
     packed = append(up_to(history._packed, start), (summary, *from_index(history._packed, stop)))
     return replace(history, _packed=packed)
 
 
 def rewind(history: History, length: int, calls: range) -> History:
-    """Return the history's first `length` messages; `calls` are the numbers of the calls in the removed messages.
+    """Return the history of the first `length` messages. `calls` are the numbers of the calls in the removed messages.
 
     Raises:
         CanonicalFault: The history has fewer messages.
     """
     if not 0 <= length <= history.length:
-        raise CanonicalFault(f"A history of {history.length} messages cannot be rewound to {length}")
-    removed = with_range(history._removed, calls.start, calls.stop - 1)
+        raise CanonicalFault(
+            f"The history cannot be rewound to {length} messages, because it has {history.length} messages"
+        )
+    removed = add_range(history._removed, calls.start, calls.stop - 1)
     return replace(history, _packed=up_to(history._packed, length), _removed=removed)
 
 
 def is_removed(history: History, call_id: CallId) -> bool:
     """Return True if a rewind removed this call."""
-    return is_within(history._removed, call_id)
+    return contains_call(history._removed, call_id)
 
 
 def shorten(history: History, results: Iterable[tuple[CallId, Short]]) -> History:
-    """Return the history with these results rendered as marks."""
+    """Return the history with marks in place of these results. Each pair is a call id and the reason for the mark."""
     return replace(history, _short=history._short.update(dict(results)))
 
 
-def _of(packed: Iterable[Packed], ledger: Ledger, report: ImportReport, system: str | None = None) -> History:
+def _new_history(
+    packed: Iterable[Packed], ledger: Ledger, report: ImportReport, system: str | None = None
+) -> History:
     return from_fields(History, append(EMPTY, packed), ledger, report, system, NOTHING, ())
 
 
 NO_MESSAGES = History()
-"""The empty history, shared because it is immutable."""
+"""The empty history. It is shared, because histories are immutable."""

@@ -1,10 +1,10 @@
-"""Record where turns ended, for `rewind`.
+"""Record the positions at which turns ended, so that a history can be rewound.
 
 In:  the positions of turn ends, and the turn to rewind to.
-Out: the number of messages to keep and the calls to remove; or the reason why the turn has no position.
+Out: the number of messages to keep and the calls to remove; or the reason why the turn cannot be reached.
 
-Positions count the messages of the current history: a summary shifts later positions and removes those inside its
-range. Call numbers grow, so all calls after a position have greater numbers than those before.
+A position counts the messages of the current history: a summary shifts later positions and removes positions inside its
+range. Call numbers only grow, so all calls after a position have greater numbers than the calls before it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,9 +19,10 @@ from actors.core.values.identity import CallId, number_of
 
 
 class TurnEnd(Struct, frozen=True, gc=False):
-    """The end of a turn: the length of the history and the number of call ids used. Turn 0 is the opening.
+    """The end of a turn: the length of the history and the number of call ids used. Turn 0 is the session's opening.
 
-    A named tuple would keep itself and the tuples around it tracked by the garbage collector.
+    A struct rather than a named tuple, because the garbage collector would track named tuples and the tuples around
+    them.
     """
 
     turn: int
@@ -30,21 +31,21 @@ class TurnEnd(Struct, frozen=True, gc=False):
 
 
 TurnEnds: TypeAlias = ChunkedVector[TurnEnd]
-"""Turn ends, oldest first, without the turns that a summary or a rewind removed."""
+"""The ends of turns, oldest first, without the turns that a summary or a rewind removed."""
 
 NO_TURN_ENDS: TurnEnds = EMPTY
 
 CallRanges: TypeAlias = tuple[tuple[int, int], ...]
-"""Call numbers as sorted, disjoint ranges that include both ends."""
+"""A set of call numbers as sorted, disjoint ranges. A range includes both of its numbers."""
 
 
 def with_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
-    """Return the turn ends with one appended."""
+    """Append the end of a turn."""
     return append(ends, (end,))
 
 
 def end_of(ends: TurnEnds, turn: int) -> TurnEnd | None:
-    """Return the end of a turn; None if it has no position."""
+    """Return the recorded end of a turn; None if the turn has none."""
     count = item_count(ends)
     at = bisect_left(range(count), turn, key=lambda index: item(ends, index).turn)
     found = item(ends, at) if at < count else None
@@ -52,24 +53,27 @@ def end_of(ends: TurnEnds, turn: int) -> TurnEnd | None:
 
 
 def last_turn_within(ends: TurnEnds, length: int) -> int | None:
-    """Return the last turn that ended within the first `length` messages; None if there is none."""
+    """Return the number of the last turn that ended within the first `length` messages; None if there is none."""
     at = bisect_right(range(item_count(ends)), length, key=lambda index: item(ends, index).length)
     return item(ends, at - 1).turn if at else None
 
 
 def ends_until(ends: TurnEnds, turn: int) -> TurnEnds:
-    """Return the turn ends up to and including `turn`."""
+    """Return the ends of all turns up to and including `turn`."""
     count = item_count(ends)
     at = bisect_left(range(count), turn + 1, key=lambda index: item(ends, index).turn)
     return up_to(ends, at)
 
 
 def ends_around(ends: TurnEnds, start: int, stop: int) -> TurnEnds:
-    """Return the turn ends after messages `start` to `stop` (excluded) became one, without ends inside that range."""
-    return append(EMPTY, _remaining(ends, start, stop))
+    """Return the turn ends after a summary replaced messages `start` to `stop` (excluded).
+
+    Ends inside that range are removed, and later positions are shifted.
+    """
+    return append(EMPTY, _remaining_ends(ends, start, stop))
 
 
-def _remaining(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
+def _remaining_ends(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
     for end in from_index(ends, 0):
         if end.length <= start:
             yield end
@@ -77,23 +81,24 @@ def _remaining(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
             yield replace(end, length=end.length - (stop - start) + 1)
 
 
-def refusal(ends: TurnEnds, turn: int, turns: int) -> str:
-    """Return why a history cannot be rewound to a turn, and the nearest turns to which it can.
+def unreachable_reason(ends: TurnEnds, turn: int, turns: int) -> str:
+    """Return the reason why a history cannot be rewound to `turn`, and the nearest turns to which it can be rewound.
 
     `turns` is the number of turns so far.
     """
     why = (
-        f"there have been {turns} turns"
+        f"the session has had {turns} turns"
         if turn > turns
-        else "its messages became a summary, or an earlier rewind took them out of the history"
+        else "a summary replaced the messages of that turn, or an earlier rewind removed them"
     )
     known = [end.turn for end in from_index(ends, 0)]
     near = [*[each for each in known if each < turn][-1:], *[each for each in known if each > turn][:1]]
-    return f"{why}; {' or '.join(map(str, near)) or 'none'} is possible"
+    fix = f"rewind to turn {' or '.join(map(str, near))}" if near else "no turn can be reached"
+    return f"{why}; {fix}"
 
 
-def with_range(ranges: CallRanges, first: int, last: int) -> CallRanges:
-    """Return the ranges with a last one added; ranges that it covers or touches are merged into it."""
+def add_range(ranges: CallRanges, first: int, last: int) -> CallRanges:
+    """Add a range after the last one, and merge it with the ranges that it overlaps or touches."""
     if last < first:
         return ranges
     before = [each for each in ranges if each[1] < first - 1]
@@ -101,8 +106,8 @@ def with_range(ranges: CallRanges, first: int, last: int) -> CallRanges:
     return (*before, (min([first, *[each[0] for each in touched]]), last))
 
 
-def is_within(ranges: CallRanges, call_id: CallId) -> bool:
-    """Return True if the call's number is in one of the ranges. Ids that no session minted are in none."""
+def contains_call(ranges: CallRanges, call_id: CallId) -> bool:
+    """Return True if the call's number is in one of the ranges. An id that no session assigned is in no range."""
     if not ranges:
         return False
     number = number_of(call_id)

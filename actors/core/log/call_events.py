@@ -1,4 +1,4 @@
-"""Define the log events of a single tool call, and the record that they make up.
+"""Define the log events of a single tool call, and the record that results from them.
 
 `actors.core.log.events` has all other events and the table of the catalogue. The ledger (`actors.core.ledger`) applies
 the events of this module and keeps one `ToolCallRecord` per call.
@@ -16,27 +16,34 @@ from actors.core.values.identity import CallId
 Reason: TypeAlias = Literal[
     "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"
 ]
-"""The reason of a synthetic result; a closed list."""
+"""The reason for a synthetic result. The list is closed."""
 
-_UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})  # reasons that leave the outcome open
+# For these reasons, it is unknown whether the call took effect.
+_UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})
 
 Gap: TypeAlias = Reason | Literal["running"]
-"""The reason of a missing result. `running` is derived from the ledger and occurs in no event."""
+"""The reason why a call has no result. `running` is derived from the ledger and occurs in no event."""
 
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
-"""A call's side effects: none, repeatable with one idempotency key, or not repeatable."""
+"""A tool's side effects. `pure`: none. `idempotent`: repeating a call with the same idempotency key has no further
+effect. `once`: a call must not be repeated.
+"""
 
 
 class CallEventBase(EventBase, frozen=True):
-    """The base of events of one tool call, which change only the ledger."""
+    """The base of all events of one tool call. Such events change only the ledger."""
 
     call_id: CallId
 
 
 class Scheduled(CallEventBase, frozen=True):
-    """A call was accepted for execution, with its parsed arguments. Written before the tool starts.
+    """A call was accepted for execution. The event is written before the tool starts.
 
-    `repaired` lists malformed parts of the arguments that had exactly one interpretation under the tool's schema.
+    Args:
+        tool: The tool's name.
+        arguments: The arguments as JSON, repaired if they were malformed.
+        repaired: The repairs. Only malformed arguments with exactly one interpretation under the tool's schema are
+            repaired.
     """
 
     tool: str
@@ -45,13 +52,13 @@ class Scheduled(CallEventBase, frozen=True):
 
 
 class Started(CallEventBase, frozen=True):
-    """The tool of a call began to run. `effects` is the tool's declaration at that time."""
+    """The tool of a call began to run. `effects` are the side effects that the tool declared at that time."""
 
     effects: Effects = "once"
 
 
 class Returned(CallEventBase, frozen=True):
-    """The tool of a call returned. No other event contains its return value.
+    """The tool of a call returned. No other event contains the return value.
 
     `repeated` is True if the same call has returned the same result so often that repetition was detected.
     """
@@ -67,7 +74,7 @@ class Returned(CallEventBase, frozen=True):
 
 
 class _Unsuccessful(CallEventBase, frozen=True):
-    """The base of real completions that are errors."""
+    """The base of real completions that answer the call with an error."""
 
     error: Json = Json(b'""')
 
@@ -78,30 +85,30 @@ class _Unsuccessful(CallEventBase, frozen=True):
 
 
 class Failed(_Unsuccessful, frozen=True):
-    """The tool of a call raised an exception. `repeated` is as in `Returned`."""
+    """The tool of a call raised an exception. `repeated` has the same meaning as in `Returned`."""
 
     repeated: bool = False
 
 
 class Denied(_Unsuccessful, frozen=True):
-    """A policy or a person denied the call. A real completion, which the model receives as an error."""
+    """A policy or a person denied the call. This is a real completion; the model receives the denial as an error."""
 
 
 class Refused(_Unsuccessful, frozen=True):
-    """The call could not run as written: unknown tool or invalid arguments. A real completion."""
+    """The call could not run, because its tool is unknown or its arguments are invalid. This is a real completion."""
 
 
 class Cancelled(CallEventBase, frozen=True):
-    """The call was stopped or never started: closed without a real completion."""
+    """The call was stopped, or never started, and is closed without a real completion."""
 
     reason: Reason = "cancelled"
 
 
 Completion: TypeAlias = Returned | Failed | Denied | Refused
-"""A tool call's real completion. Its `result` answers the call."""
+"""A real completion of a tool call. Its `result` answers the call."""
 
 End: TypeAlias = Completion | ToolResult
-"""A call's completion: an event of the log, or a result from an imported history."""
+"""The completion of a call: a log event, or a result from an imported history."""
 
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """Events of one tool call. Only a session's scheduler reports them."""
@@ -111,15 +118,16 @@ class ToolCallRecord(StoredRecord, frozen=True):
     """The record of one tool call.
 
     Args:
-        call_id: The call.
+        call_id: The canonical id of the call.
         tool, arguments: The tool's name and the arguments as JSON, repaired if they were malformed; None while only the
             completion is known.
         started: True if the tool is known to have started.
         end: The first real completion; None if there is none.
-        cancelled: The reason if the call was stopped.
-        sealed: Reason code of the synthetic result that was sent; a real completion, if any, came after it.
-        duplicates: Further real completions that differ from the first. Never rendered.
-        effects: The side effects that the tool declared when it started; they decide whether the call may run again.
+        cancelled: The reason for which the call was stopped; None if it was not stopped.
+        sealed: The reason code of the synthetic result that was sent; None if none was sent. If `end` is set too, the
+            real completion arrived after that request.
+        duplicates: Further real completions that differ from the first. They are never rendered.
+        effects: The side effects that the tool declared when it started. They decide whether the call may run again.
     """
 
     call_id: CallId
@@ -134,20 +142,21 @@ class ToolCallRecord(StoredRecord, frozen=True):
 
     @property
     def completion(self) -> ToolResult | None:
-        """The effective real completion; None if there is none or if a synthetic result was sent before it."""
+        """The real completion that transcripts show; None if there is none or a synthetic result was sent first."""
         return None if self.end is None or self.sealed is not None else result_of(self.end)
 
     @property
     def late(self) -> ToolResult | None:
-        """A real completion that came after the seal; transcripts carry it as a note."""
+        """The real completion that arrived after the seal, which transcripts show as a note; None if there is none."""
         return None if self.end is None or self.sealed is None else result_of(self.end)
 
     @property
     def status(self) -> Status:
-        """`pending`, `complete`, `error`, `cancelled`, or `unknown` if the call may have completed unrecorded.
+        """The call's status: `pending`, `complete`, `error`, `cancelled` or `unknown`.
 
-        The result's own status comes first (REQ-915-048). A call without a result is `pending` while it may still
-        complete, `unknown` if its reason is `lost` or `outcome_unknown`, and `cancelled` otherwise.
+        A real completion determines the status (REQ-915-048). A call without one is `pending` while it may still
+        complete, `unknown` if its reason is `lost` or `outcome_unknown`, so that it may have taken effect, and
+        `cancelled` otherwise.
         """
         if (completion := self.completion) is not None:
             return completion.status
@@ -157,9 +166,10 @@ class ToolCallRecord(StoredRecord, frozen=True):
 
     @property
     def reason(self) -> Gap | None:
-        """Why there is no result: the seal's reason, else `denied`, else the call's state. None for a completed tool.
+        """The reason why the call has no result from its tool; None if the tool completed the call.
 
-        A denial is rendered as its error, all other reasons as a synthetic result.
+        The reason of the seal comes first, then `denied`, then the reason of the cancellation, and `running` otherwise.
+        A denial is rendered as its error, and all other reasons are rendered as a synthetic result.
         """
         if self.sealed is not None:
             return self.sealed

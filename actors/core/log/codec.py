@@ -1,8 +1,8 @@
-"""Encode log events as binary records and decode them strictly; the journal's readers and writers use it.
+"""Encode log events as binary records and decode them strictly. The journal's readers and writers use this module.
 
-A record is the msgpack of a version and an event, whose class defines its fields (`actors.core.data.record`). Decoding
-rejects an unknown version, event or field, a missing field, a value of the wrong type, and invalid JSON in a field
-that holds JSON. A record does not mark its own end; the storage does.
+A record is the msgpack of a version and an event; the event's class defines its fields (`actors.core.data.record`).
+Decoding rejects an unknown version, event or field, a missing field, a value of the wrong type, and invalid JSON in a
+field for JSON. A record does not mark its own end, so the storage must know the record's length.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=StoredRecord)
 
 
 class LogRecord(StoredRecord, frozen=True):
-    """The value of one record."""
+    """The content of one record: an event and the version of the format."""
 
     version: Literal[1]
     event: LogEvent
@@ -46,19 +46,19 @@ _BEGINS: Mapping[object, bytes] = {
     Json | None: b"",
     JsonObject | None: b"{",
 }
-"""The first byte of the JSON in a field, by the field's type."""
+"""The first byte that the JSON in a field must have, by the field's type; empty if any JSON is valid."""
 _PACKED = (Packed, Packed | None)
 _HOLDS_MORE = (
     *(*_BEGINS, *_PACKED, Binding, ProviderState | None, End | None),
     *(AskProgress, tuple[Attempt, ...], tuple[RefusedRequest, ...]),
     *(tuple[Packed, ...], tuple[Block, ...], tuple[ToolCallRecord, ...], tuple[ToolResult, ...]),
 )
-"""Field types that need checks beyond msgspec's."""
-Check: TypeAlias = Callable[[Any], Any]  # Any: a field's value, and the value to store
+"""Field types that need more checks than msgspec makes."""
+Check: TypeAlias = Callable[[Any], Any]  # Any: takes the value of any field, and returns the value to store
 
 
 def decode_event(record: bytes) -> LogEvent:
-    """Return the event of one record.
+    """Decode one record and return its event.
 
     Raises:
         JournalError: The record is not an event of this version with all fields and the right types. The message names
@@ -67,19 +67,21 @@ def decode_event(record: bytes) -> LogEvent:
     try:
         return _check(_decode_strictly(_RECORD, record).event)
     except (MsgspecError, ValueError) as error:
-        raise JournalError(f"Not an event: {_fault_of(record) or error}; is the journal damaged?") from error
+        raise JournalError(
+            f"Not a valid event: {_describe_fault(record) or error}; the journal may be damaged"
+        ) from error
 
 
 def _decode_strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
-    """Decode bytes, and check that encoding gives the same bytes, so that no field with a default is missing."""
+    """Decode bytes. Reject them if encoding the result gives other bytes, for example because a field is missing."""
     record = decoder.decode(data)
     if _ENCODER.encode(record) != data:
-        raise ValueError(f"not the bytes that version {VERSION} writes")
+        raise ValueError(f"its bytes differ from the bytes that version {VERSION} writes for this event")
     return record
 
 
 def _check(record: F) -> F:
-    """Check the fields beyond their types, and replace equal bindings by one shared object."""
+    """Check fields more strictly than their types do, and replace equal bindings by one shared object."""
     for name, check in _checks(type(record)):
         if (value := getattr(record, name)) is not None and (kept := check(value)) is not value:
             force_setattr(record, name, kept)
@@ -88,11 +90,11 @@ def _check(record: F) -> F:
 
 @lru_cache(maxsize=256)
 def _checks(kind: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
-    """Return the fields that need checks beyond their types, each with its check."""
-    return tuple((item.name, _check_of(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
+    """Return the names of the fields that need more checks than msgspec makes, each with its check."""
+    return tuple((item.name, _check_for_type(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
 
 
-def _check_of(kind: Any) -> Check:  # Any: a type as annotated
+def _check_for_type(kind: Any) -> Check:  # Any: the annotated type of a field
     if kind is Binding:
         return intern_binding
     if kind in _BEGINS:
@@ -104,52 +106,56 @@ def _check_of(kind: Any) -> Check:  # Any: a type as annotated
     return _check
 
 
-def _check_each(items: tuple[Any, ...], check: Check) -> tuple[Any, ...]:  # Any: as in `Check`
+def _check_each(items: tuple[Any, ...], check: Check) -> tuple[Any, ...]:  # Any: values that `check` accepts
     for item in items:
         check(item)
     return items
 
 
 def _check_packed(packed: Packed) -> Packed:
-    _message(packed)
+    _decode_message(packed)
     return packed
 
 
-def _message(packed: Packed) -> Message:
+def _decode_message(packed: Packed) -> Message:
     message = _check(_decode_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
     if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
-        raise ValueError("a seal in it has no maker")
+        raise ValueError("a seal names no binding, and its message has no origin")
     return message
 
 
 def _check_json(text: bytes, begins: bytes) -> bytes:
     try:
-        _RAW.decode(text)  # checks the syntax but not the UTF-8 of strings
+        _RAW.decode(text)  # checks the JSON syntax but not the UTF-8 of strings, which the next line checks
         if text.startswith(begins) and (text.isascii() or text.decode()):
             return text
     except (MsgspecError, ValueError):
         pass
-    raise ValueError("not JSON of its kind")
+    raise ValueError("not valid JSON of the type that the field requires")
 
 
-def _fault_of(record: bytes) -> str | None:
-    """Return the fault of a record, with the names of fields; None if it cannot be decoded at all."""
+def _describe_fault(record: bytes) -> str | None:
+    """Return a description of the first invalid field of a record; None if the bytes are not msgpack."""
     try:
-        return _fault(LogRecord, msgpack.decode(record), "")
+        return _find_fault(LogRecord, msgpack.decode(record), "")
     except (MsgspecError, ValueError):
         return None
 
 
-def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as annotated, and any value
-    """Return the first value of the wrong type, with its place; None if there is none."""
-    items: list[Any] = value  # if it is a list
+def _find_fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type, and any value
+    """Return a description of the first invalid value in `value`, with its path; None if all values have the right
+    types.
+
+    `kind` is the annotated type of `value`; `place` is the path that leads to `value`.
+    """
+    items: list[Any] = value  # used only if `value` is a list
     record_type = _record_type(kind, value)
     if record_type is not None and place == ".event":
         place = str(record_type.__struct_config__.tag)
     if isinstance(value, list):
-        below = _columns(record_type) if record_type is not None else _items(kind, len(items))
+        below = _field_paths(record_type) if record_type is not None else _item_paths(kind, len(items))
         for (name, of), item in zip(below, items, strict=False):
-            if (found := _fault(of, item, place + name)) is not None:
+            if (found := _find_fault(of, item, place + name)) is not None:
                 return found
         if record_type is not None and len(items) < len(below):
             return f"{place}{below[len(items)][0]}: missing".removeprefix(".")
@@ -158,18 +164,20 @@ def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as a
         if kind in _BEGINS and typed is not None:
             _check_json(typed, _BEGINS[kind])
         elif kind in _PACKED and typed is not None:
-            said = msgpack.decode(typed if isinstance(typed, bytes) else typed[0])
-            if (found := _fault(Message, said, place)) is not None:
+            decoded = msgpack.decode(typed if isinstance(typed, bytes) else typed[0])
+            if (found := _find_fault(Message, decoded, place)) is not None:
                 return found
-            _message(typed)
+            _decode_message(typed)
     except (MsgspecError, ValueError) as error:
-        return f"{place}: {_short(items)}: {str(error).partition(' - at `')[0]}".removeprefix(".")
+        return f"{place}: {_truncated_repr(items)}: {str(error).partition(' - at `')[0]}".removeprefix(".")
     return None
 
 
-def _record_type(kind: Any, value: Any) -> type[StoredRecord] | None:  # Any: as above
-    """Return the class that a value is meant to be, among those that its type allows."""
-    items: list[object] = value  # if it is a list
+def _record_type(kind: Any, value: Any) -> type[StoredRecord] | None:  # Any: an annotated type, and any value
+    """Return the record class that `value` encodes, chosen by its tag from the classes that `kind` allows; None if none
+    fits.
+    """
+    items: list[object] = value  # used only if `value` is a list
     tag = items[0] if isinstance(value, list) and items else None
     types = [
         each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, StoredRecord)
@@ -179,19 +187,19 @@ def _record_type(kind: Any, value: Any) -> type[StoredRecord] | None:  # Any: as
     )
 
 
-def _columns(record_type: type[StoredRecord]) -> list[tuple[str, Any]]:
+def _field_paths(record_type: type[StoredRecord]) -> list[tuple[str, Any]]:
     named = [(f".{item.name}", item.type) for item in fields(record_type)]
     return named if record_type.__struct_config__.tag is None else [(".kind", str), *named]
 
 
-def _items(kind: Any, count: int) -> list[tuple[str, Any]]:
-    """Return the places and types of a tuple's items; nothing for another type."""
+def _item_paths(kind: Any, count: int) -> list[tuple[str, Any]]:
+    """Return the paths and types of a tuple's items; an empty list if `kind` is not a tuple."""
     kinds = get_args(kind) if get_origin(kind) is tuple else ()
-    if kinds[-1:] == (...,):
+    if kinds[-1:] == (...,):  # a tuple of any length, `tuple[T, ...]`
         kinds = kinds[:1] * count
     return [(f"[{at}]", of) for at, of in enumerate(kinds)]
 
 
-def _short(value: object) -> str:
+def _truncated_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:59] + "…"

@@ -1,25 +1,25 @@
-"""Define the catalogue of log events. A session stores nothing but its log.
+"""Define the catalogue of log events. The log is all that a session stores.
 
-History, ledger, lanes, the turn number and the selected binding are folds of these events. The catalogue is closed and
-versioned. An event is durable before any of its effects is visible outside.
+History, ledger, lanes, the turn number and the selected binding are computed from these events. The catalogue is closed
+and versioned. An event is durable before any of its effects is visible outside.
 
-    Opened, Closed                          first and last event of a session
-    AskStarted                              a user message; begins an ask
+    Opened, Closed                          the first and the last event of a session
+    AskStarted                              a user message begins an ask
     TurnStarted, TurnEnded                  a turn on one binding
-    FormatRequested                         a message to the model about the form of its answer or its lack of content
+    FormatRequested                         a message asks the model for another format, or for an answer with content
     RequestSent, RoundEnded                 a round: written before the request's first byte; the model's message
     Scheduled, Started                      a tool call before its completion
-    Returned, Failed, Denied, Refused       real completion of a tool call
-    Cancelled                               a tool call closed without a real completion
-    SubagentUsage                           a subagent's share of the budget of its session
-    ApprovalAsked, ApprovalDecided          a call that needs an approval, and the decision
-    TurnPaused, TurnResumed                 a turn waits for its caller, and continues
+    Returned, Failed, Denied, Refused       a real completion of a tool call
+    Cancelled                               a tool call is closed without a real completion
+    SubagentUsage                           a subagent's usage, counted in its parent session's budget
+    ApprovalAsked, ApprovalDecided          a call needs an approval; the decision
+    TurnPaused, TurnResumed                 a turn waits for its caller; the turn continues
     SwitchQueued, SwitchApplied, SwitchSuperseded, SwitchFailed
     Configured                              a new system prompt or new tools
-    ResultsTrimmed, Compacted               a shorter history: results replaced by marks, turns by a summary
-    Rewound                                 a shorter history: its last turns removed
+    ResultsTrimmed, Compacted               a shorter history: marks replace results; a summary replaces turns
+    Rewound                                 a shorter history: its last turns are removed
     EpochBegan                              a lane is rewritten
-    EventsLost                              acknowledged events that the journal's storage no longer has
+    EventsLost                              the journal's storage has lost acknowledged events
 """
 
 from typing import Final, Literal, TypeAlias
@@ -41,16 +41,16 @@ from actors.core.values.stream import Cut, LeftOut, Usage
 VERSION: Final = 1
 
 EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured", "media", "rewind"]
-"""The reason for rewriting a lane."""
+"""The reason why a lane is rewritten."""
 
 Short: TypeAlias = Literal["repeated", "large", "old"]
-"""The reason for a mark: the call was repeated later, the result was long, or space was needed."""
+"""The reason why a mark replaces a result: the call was repeated later, the result is long, or space was needed."""
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
 """The outcome of a turn. `handed_over`: a turn on another binding continues the same ask."""
 
 Verdict: TypeAlias = Literal["allow", "deny"]
-"""The decision on a call that needed approval."""
+"""The decision about a call that needed approval."""
 
 
 class AskKey(StoredRecord, frozen=True):
@@ -71,7 +71,7 @@ class AskStarted(EventBase, frozen=True):
     Args:
         ask: Number of the ask, from 1.
         message: The user message.
-        asked: Settings of this ask alone.
+        asked: The settings of this ask; None if the ask has no settings of its own.
         key: The idempotency key; None if the caller passed none.
     """
 
@@ -82,7 +82,7 @@ class AskStarted(EventBase, frozen=True):
 
 
 class TurnStarted(EventBase, frozen=True):
-    """A turn began on this binding. A further turn of an ask is a failover, or continues an interrupted ask.
+    """A turn began on `binding`. The second and later turns of an ask follow a failover, a handoff or an interruption.
 
     Args:
         turn: Number of the turn.
@@ -96,7 +96,7 @@ class TurnStarted(EventBase, frozen=True):
 
 
 class OmittedParameter(StoredRecord, frozen=True):
-    """A parameter that a request omits because its provider refused it.
+    """A parameter that a request omits because the provider rejected it.
 
     Args:
         name: The parameter's name (`actors.adapters.settings`).
@@ -108,18 +108,20 @@ class OmittedParameter(StoredRecord, frozen=True):
 
 
 class RequestSent(EventBase, frozen=True):
-    """A request is about to be sent. Durable before the first byte; the binding's lane then adopts its next version.
+    """A request is about to be sent. The event is durable before the request's first byte.
+
+    The binding's lane then adopts the rendered transcript.
 
     Args:
         turn: Number of the turn.
         round: Number of the round within the turn, from 1.
         binding: The binding of the request.
         epoch: Number of the lane's epoch, from 0.
-        cursor: Messages of the history that the lane has rendered, this request included.
+        cursor: Number of history messages that the lane has rendered, including this request.
         seals: Synthetic results that the request carries for the first time, as (call id, reason).
         tools_off: True if the request turns tools off to get a final text.
         aside: True for a request for a summary. No request continues it, so its lane stays unchanged.
-        omitted: Requested parameters that are left out because the provider refused them.
+        omitted: Requested parameters that this request omits because the provider rejected them.
     """
 
     turn: int
@@ -134,17 +136,17 @@ class RequestSent(EventBase, frozen=True):
 
 
 class RoundEnded(EventBase, frozen=True):
-    """A round ended with the model's message, or with its usable part and the `fault` that interrupted it.
+    """A round ended with the model's message, or with the usable part of a message that was interrupted by `fault`.
 
     Args:
         turn, round: Numbers of the turn and the round.
         message: The message; None if it would be empty.
         usage: Tokens of the round.
-        finish: The provider's finish reason.
-        fault: The error that interrupted the answer.
-        calls: Canonical ids used by the round, those of dropped calls included.
-        left_out: Parts of the answer that the message lacks.
-        cut: Why an answer that arrived completely is incomplete.
+        finish: The provider's finish reason; None if the answer has none.
+        fault: The error that interrupted the answer; None if the answer arrived completely.
+        calls: Number of canonical ids that the round used, including the ids of dropped calls.
+        left_out: Content of the answer that the message lacks.
+        cut: The reason why an answer that arrived completely is incomplete.
     """
 
     turn: int
@@ -159,8 +161,9 @@ class RoundEnded(EventBase, frozen=True):
 
 
 class FormatRequested(EventBase, frozen=True):
-    """A message told the model the required format of its answer, or that its last answer had no content or another
-    format.
+    """A message to the model about its answer was added to the history.
+
+    The message states the required format, or that the last answer had another format or no content.
     """
 
     ask: int
@@ -168,7 +171,7 @@ class FormatRequested(EventBase, frozen=True):
 
 
 class SubagentUsage(EventBase, frozen=True):
-    """A subagent's session ended. `used` is its share of this session's budget."""
+    """A subagent's session ended. `used` is the subagent's usage, which counts towards the budget of this session."""
 
     call_id: CallId
     session: str
@@ -176,7 +179,7 @@ class SubagentUsage(EventBase, frozen=True):
 
 
 class ApprovalAsked(EventBase, frozen=True):
-    """A call waits for approval. `digest` identifies its tool and arguments."""
+    """A call waits for approval. `digest` identifies the call's tool and arguments."""
 
     call_id: CallId
     tool: str
@@ -187,11 +190,11 @@ class ApprovalDecided(EventBase, frozen=True):
     """A call that waited for approval was allowed or denied, for this tool and these arguments.
 
     Args:
-        call_id: The call.
-        tool, digest: Those of `ApprovalAsked`.
+        call_id: The id of the call.
+        tool, digest: The same values as in `ApprovalAsked`.
         verdict: The decision.
-        reason: The reason, in free text.
-        arguments: Arguments that replace the model's; None to keep those.
+        reason: The reason for the decision, in free text.
+        arguments: Arguments that replace the model's; None to keep the model's arguments.
     """
 
     call_id: CallId
@@ -203,14 +206,14 @@ class ApprovalDecided(EventBase, frozen=True):
 
 
 class TurnPaused(EventBase, frozen=True):
-    """A turn waits for its caller; all other calls of its batch have ended.
+    """A turn waits for its caller. All other calls of the turn's batch have ended.
 
     Args:
         turn: Number of the turn.
-        external: Calls whose results the caller supplies, in call order.
+        external: Calls whose results the caller provides, in call order.
         approvals: Calls that run once they are approved, in call order.
         turn_so_far, ask_so_far: The progress from which the turn continues.
-        seconds: Time since the turn began or resumed, if the session's budget counts it.
+        seconds: Seconds since the turn began or resumed, if the session's budget counts them.
     """
 
     turn: int
@@ -222,32 +225,32 @@ class TurnPaused(EventBase, frozen=True):
 
     @property
     def kinds(self) -> tuple[tuple[str, tuple[CallId, ...]], ...]:
-        """The calls by the kind of input they wait for."""
+        """The waiting calls, grouped by the input that they wait for: `external` results or an `approval`."""
         return ("external", self.external), ("approval", self.approvals)
 
 
 class TurnResumed(EventBase, frozen=True):
-    """A paused turn continues or is closed; no call waits for the caller any more."""
+    """A paused turn continues or is closed. None of its calls waits for the caller any more."""
 
     turn: int
 
 
 class SwitchQueued(EventBase, frozen=True):
-    """A switch was requested during a turn and is deferred to its end."""
+    """A switch was requested during a turn and is deferred until the turn ends."""
 
     turn: int
     target: str
 
 
 class SwitchApplied(EventBase, frozen=True):
-    """The session's next turn goes to `target`. `held` is True if the switch was deferred."""
+    """The session switched to `target`, which serves the next turn. `held` is True if the switch had been deferred."""
 
     target: str
     held: bool = False
 
 
 class SwitchSuperseded(EventBase, frozen=True):
-    """A later switch replaced a deferred one before it was applied."""
+    """A later switch, to `by`, replaced the deferred switch to `target` before it was applied."""
 
     target: str
     by: str
@@ -261,10 +264,10 @@ class SwitchFailed(EventBase, frozen=True):
 
 
 class Configured(EventBase, frozen=True):
-    """The session has another system prompt or other tools from the next turn on.
+    """From the next turn on, the session has this system prompt and these tools.
 
     Args:
-        system: The system prompt.
+        system: The system prompt; None for none.
         tools: Names of the tools.
         preamble: Digest of the system prompt and of the tools' declarations in requests. The tools' code is not logged.
     """
@@ -275,13 +278,13 @@ class Configured(EventBase, frozen=True):
 
 
 class ResultsTrimmed(EventBase, frozen=True):
-    """Later transcripts show marks in place of these calls' results. The ledger keeps the results."""
+    """Later transcripts show marks in place of these results. The ledger keeps the results."""
 
     results: tuple[tuple[CallId, Short], ...]
 
 
 class Compacted(EventBase, frozen=True):
-    """A summary, which is a normal message, replaced messages `start` to `stop` (excluded) of the history."""
+    """A summary replaced the messages `start` to `stop` (excluded) of the history. The summary is a normal message."""
 
     start: int
     stop: int
@@ -289,21 +292,24 @@ class Compacted(EventBase, frozen=True):
 
 
 class Rewound(EventBase, frozen=True):
-    """The history was cut after `turn`; 0 means the opening. The log and the ledger keep the removed turns."""
+    """The history was cut at the end of `turn`; 0 stands for the session's opening.
+
+    The log and the ledger keep the removed turns.
+    """
 
     turn: int
 
 
 class EpochBegan(EventBase, frozen=True):
-    """The next request on this binding rewrites its lane.
+    """The next request on this binding rewrites the binding's lane.
 
     Args:
-        binding: The binding.
+        binding: The binding of the lane.
         epoch: Number of the new epoch.
         reason: The reason code.
-        plain: True if the epoch renders conservatively.
+        plain: True if the epoch renders tool calls as text.
         why: The reason as text for people.
-        media: Names (`content_name`) of attachments that the provider refused. A note replaces each of them in this
+        media: Names (`content_name`) of attachments that the provider rejected. A note replaces each of them in this
             lane; the history and the ledger keep them.
     """
 
@@ -316,17 +322,17 @@ class EpochBegan(EventBase, frozen=True):
 
 
 class TurnEnded(EventBase, frozen=True):
-    """A turn ended; all its calls are closed.
+    """A turn ended, and all its calls are closed.
 
     Args:
         turn: Number of the turn.
         status: The outcome.
-        why: One line for people.
-        cause: The failure that ended the turn, if any.
+        why: The reason for the outcome, on one line for people; empty for a complete turn.
+        cause: The failure that ended the turn; None if no failure ended it.
         retried: Failed requests of the turn that were retried.
         wait: Seconds before the last request, if it was a retry.
-        seconds: Time since the turn began or resumed, if the session's budget counts it.
-        repaired: Malformed parts of the answer that had exactly one interpretation in the required format.
+        seconds: Seconds since the turn began or resumed, if the session's budget counts them.
+        repaired: Repairs of a malformed answer that had exactly one interpretation in the required format.
     """
 
     turn: int
@@ -345,7 +351,7 @@ class TurnEnded(EventBase, frozen=True):
 
 
 class EventsLost(EventBase, frozen=True):
-    """The storage lost acknowledged events: `first` to `last` are in no log any more.
+    """The storage lost the acknowledged events `first` to `last`, which no log contains any more.
 
     This event has the number `first`, and later events reuse the following numbers. Lost calls may have run, so their
     ids are not reused.
@@ -356,7 +362,7 @@ class EventsLost(EventBase, frozen=True):
 
 
 class Closed(EventBase, frozen=True):
-    """The session ended."""
+    """The session ended. `why` is the reason; empty if none was given."""
 
     why: str = ""
 
@@ -367,16 +373,16 @@ class Opened(EventBase, frozen=True):
     Args:
         session: The session's id.
         target: The selected target.
-        system: The system prompt.
-        messages: The normal messages of the imported history.
+        system: The system prompt; None for none.
+        messages: The imported history's messages, in normal form.
         known: Records of the calls in these messages.
-        calls: Canonical ids that these messages use.
+        calls: Number of canonical ids that these messages use.
         report: The repairs and losses of the import.
-        key: Distinguishes the session from others that had or have the same id.
-        tenant: The session's tenant.
-        budget: The session's own budget.
-        preamble: As in `Configured`.
-        above: The `key` of the parent session, if a call of it opened this session as a subagent.
+        key: Distinguishes the session from other sessions that have or had the same id.
+        tenant: The session's tenant; empty for none.
+        budget: The session's own budget; None for none.
+        preamble: The same digest as in `Configured`.
+        above: The `key` of the parent session if the session is a subagent's; empty otherwise.
         title, metadata: The host's data for its lists of sessions.
     """
 
@@ -412,7 +418,7 @@ AskEvent: TypeAlias = (
     | TurnResumed
 )
 HistoryEvent: TypeAlias = ResultsTrimmed | Compacted | Rewound
-"""What makes the history shorter."""
+"""An event that makes the history shorter."""
 LogEvent: TypeAlias = (
     Opened | AskEvent | CallEvent | SwitchEvent | Configured | HistoryEvent | EventsLost | Closed
 )

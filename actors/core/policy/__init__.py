@@ -1,1 +1,1 @@
-"""Decide routing, pacing and fairness, and turn refusals into configuration."""
+"""Decide which backend serves a turn and when its requests are sent, and turn refusals into configuration."""

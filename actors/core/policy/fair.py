@@ -1,12 +1,14 @@
-"""Order waiting requests by fair queueing: tenants share by weight, and a tenant's sessions share equally.
+"""Order waiting items by fair queueing: tenants share by weight, and a tenant's sessions share equally.
 
-The provider actor's admission uses this queue. It is start-time fair queueing on two levels. Each flow has a tag,
-which advances by the cost of each service divided by the flow's weight; the flow with the least tag is next. An idle
-flow restarts at the present, so no flow saves up credit or starves: between two turns of a flow, every other flow gets
-its weight's share.
+The provider actor's admission and the pool of tool threads use this queue. The algorithm is start-time fair queueing on
+two levels: among the tenants, and among the sessions of each tenant. Each of them is a flow with a tag. When an item of
+a flow is served, the flow's tag advances by the item's cost divided by the flow's weight, and the flow with the lowest
+tag is next. A flow that was idle restarts at the current tag, so that no flow saves up credit or starves: between two
+turns of a flow, every other flow gets its weight's share.
 
-An item may have a lead: it overtakes others of its tenant by up to that cost. It is charged as usual, so its session
-gains nothing in the long run and is never more than the lead too early. Leads do not count between tenants.
+An item may have a lead: it overtakes other items of its tenant by up to that cost. The item is charged as usual, so its
+session gains nothing in the long run and is never served more than the lead too early. Leads have no effect between
+tenants.
 """
 
 import heapq
@@ -18,11 +20,11 @@ from typing import Generic, TypeAlias, TypeVar
 T = TypeVar("T")
 
 IDLE = 1024
-"""Maximum number of idle flows whose tags are remembered while others wait."""
+"""Maximum number of idle flows whose tags are remembered while other flows wait."""
 
 
 _Entry: TypeAlias = tuple[float, int, str, float]
-"""A waiting flow: its tag less its lead, a number that breaks ties, its name, and its tag."""
+"""A waiting flow in the heap: the tag minus the lead, a number that breaks ties, the name, and the tag."""
 
 
 def _no_lead(item: object) -> float:
@@ -30,14 +32,14 @@ def _no_lead(item: object) -> float:
 
 
 class _Flows:
-    """The waiting flows by name, in the order of their tags."""
+    """The waiting flows of one level, ordered by their tags."""
 
     __slots__ = ("_heap", "_now", "_order", "_places", "_tags")
 
     def __init__(self) -> None:
         self._now = 0.0
         self._tags: dict[str, float] = {}
-        self._heap: list[_Entry] = []  # also holds entries of removed flows, but never at its head
+        self._heap: list[_Entry] = []  # may contain entries of removed flows, but never as the first entry
         self._places: dict[str, int] = {}
         self._order = count()
 
@@ -53,27 +55,34 @@ class _Flows:
     def leave(self, name: str) -> None:
         del self._places[name]
         if len(self._heap) > 2 * len(self._places):
-            self._heap = [entry for entry in self._heap if self._is_there(entry)]
+            self._heap = [entry for entry in self._heap if self._is_current(entry)]
             heapq.heapify(self._heap)
-        self._tidy()
+        self._drop_stale_entries()
 
     def _push(self, tag: float, name: str, lead: float) -> None:
         self._places[name] = place = next(self._order)
         heapq.heappush(self._heap, (tag - lead, place, name, tag))
 
-    def _is_there(self, entry: "_Entry") -> bool:
+    def _is_current(self, entry: "_Entry") -> bool:
         return self._places.get(entry[2]) == entry[1]
 
-    def _tidy(self) -> None:
-        while self._heap and not self._is_there(self._heap[0]):
+    def _drop_stale_entries(self) -> None:
+        while self._heap and not self._is_current(self._heap[0]):
             heapq.heappop(self._heap)
 
     def serve(self, cost: float, *, stays: bool, lead: float = 0.0) -> None:
-        """Charge the first flow. It `stays` if it has more items; `lead` is that of the next one."""
+        """Charge the first flow for the item that was served.
+
+        Args:
+            cost: The cost of that item.
+            stays: True if the flow has more items.
+            lead: The lead of the flow's next item.
+        """
         rank, _, name, tag = heapq.heappop(self._heap)
+        # The time of the queue is the rank of the last served flow; flows that join later start at this time.
         self._now = max(self._now, rank)
         del self._places[name]
-        self._tidy()
+        self._drop_stale_entries()
         if stays:
             self._push(tag + cost, name, lead)
         elif self._heap:
@@ -81,14 +90,14 @@ class _Flows:
             if len(self._tags) > IDLE:
                 del self._tags[next(iter(self._tags))]
         else:
-            self._tags.clear()  # no flow waits, so past service no longer matters
+            self._tags.clear()  # no flow waits, so the costs of the past no longer matter
 
 
 class FairQueue(Generic[T]):
-    """Waiting items, each under its tenant and session.
+    """A queue of items, each of which belongs to a session of a tenant.
 
     Args:
-        weights: Weights of tenants; the default is 1.
+        weights: Weights of tenants by name; the weight of any other tenant is 1.
         lead: Returns an item's lead, in the unit of costs.
     """
 
@@ -102,7 +111,7 @@ class FairQueue(Generic[T]):
         self.size: int = 0
 
     def put(self, tenant: str, session: str, item: T) -> None:
-        """Add an item."""
+        """Add an item of a session."""
         self.size += 1
         sessions = self._sessions.get(tenant)
         if sessions is None:
@@ -115,12 +124,12 @@ class FairQueue(Generic[T]):
         items.append(item)
 
     def first(self) -> T:
-        """Return the next item. The queue must not be empty."""
+        """Return the next item without removing it. The queue must not be empty."""
         tenant = self._tenants.first()
         return self._items[tenant, self._sessions[tenant].first()][0]
 
-    def take(self, cost: float) -> T:
-        """Remove and return the next item, and charge its session and tenant `cost`."""
+    def pop(self, cost: float) -> T:
+        """Remove and return the next item, and charge its session and tenant. The queue must not be empty."""
         tenant = self._tenants.first()
         sessions = self._sessions[tenant]
         session = sessions.first()
@@ -136,7 +145,7 @@ class FairQueue(Generic[T]):
         return item
 
     def remove(self, tenant: str, session: str, item: T) -> bool:
-        """Remove an item that no longer waits. Return False if it is not in the queue."""
+        """Remove an item, for example because its request was cancelled. Return False if the item was not queued."""
         items = self._items.get((tenant, session))
         if items is None or item not in items:
             return False
@@ -152,9 +161,9 @@ class FairQueue(Generic[T]):
         return True
 
     def clear(self) -> list[T]:
-        """Remove and return all items."""
-        left = [item for items in self._items.values() for item in items]
+        """Remove all items and return them, grouped by session."""
+        removed = [item for items in self._items.values() for item in items]
         self._tenants, self.size = _Flows(), 0
         self._sessions.clear()
         self._items.clear()
-        return left
+        return removed

@@ -1,8 +1,8 @@
-"""Limit the number and the rate of a backend's requests, with the time as an argument.
+"""Limit the number and the rate of a backend's requests. The current time is an argument, so the rules need no clock.
 
 `Concurrency` adapts to the backend's capacity, `MinuteBudget` enforces an account's limit per minute, `RetryBudget`
 limits retries to a share of the requests, and `Breaker` stops requests to a backend that keeps failing. The backend's
-provider actor owns one of each.
+provider actor owns these objects.
 """
 
 from collections import deque
@@ -14,12 +14,14 @@ MINUTE = 60
 
 
 class Concurrency(Struct):
-    """The limit on concurrent requests, from 1 to `ceiling`: plus one per window of answers, halved by a rate limit.
+    """The limit on concurrent requests, from 1 to `ceiling`.
 
-    Requests sent before the last decrease say nothing about the time after it. `wave` numbers these periods, and only
-    one rate limit per wave counts. A backend that rejects part of a burst and serves the rest may have no more
-    capacity than that rest: the limit drops to it, and doubles with each window up to `quick`, the level that halving
-    alone would have left.
+    The limit grows by one after each window of answers, and a rate limit halves it. A window is as many answers as the
+    limit allows requests. Requests sent before the last decrease carry no information about the time after it. `wave`
+    numbers these periods, and only one rate limit per wave counts.
+
+    If a backend rejects part of a burst and answers the rest, its capacity may be no larger than that rest: the limit
+    drops to the size of the rest, and doubles with each window up to `quick`, the limit after halving alone.
     """
 
     ceiling: int
@@ -36,7 +38,7 @@ class Concurrency(Struct):
         self.limit = min(float(self.ceiling), self.limit + more)
 
     def record_rate_limit(self, wave: int) -> None:
-        """Halve the limit after a rate limit, once per wave."""
+        """Halve the limit after a rate limit, once per wave. `wave` is the wave in which the request was sent."""
         if wave == self.wave:
             self.wave += 1
             self.limit = self.quick = max(1.0, self.limit / 2)
@@ -47,23 +49,24 @@ class Concurrency(Struct):
             self.limit = min(self.limit, float(others))
 
     def restart(self) -> None:
-        """Restart at one request, when a backend has just recovered."""
+        """Reset the limit to one request, because the backend has just recovered."""
         self.wave += 1
         self.limit = self.quick = 1.0
 
 
 class MinuteBudget(Struct):
-    """A limit on usage in any 60 seconds, accounted by the second. Reservations never exceed `limit`.
+    """A limit on the usage in any 60 seconds, counted per second. Reservations never exceed `limit`.
 
-    A single amount above the limit counts as the limit, so it runs alone instead of never.
+    A single amount above the limit counts as the limit, so that its request can run alone.
     """
 
     limit: int
-    _seconds: deque[list[float]] = field(default_factory=deque[list[float]])  # [second, amount], oldest first
+    # Pairs [second, amount], oldest first.
+    _seconds: deque[list[float]] = field(default_factory=deque[list[float]])
     _used: float = 0.0
 
     def wait(self, amount: float, now: float) -> float:
-        """Return the seconds until the amount fits; 0 if it fits now."""
+        """Return the seconds until this amount is available; 0 if it is available now."""
         self._expire(now)
         over = self._used + min(amount, self.limit) - self.limit
         if over <= 0:
@@ -76,7 +79,7 @@ class MinuteBudget(Struct):
         return until - now
 
     def reserve(self, amount: float, now: float) -> int:
-        """Reserve an amount, and return the second in which it is accounted."""
+        """Reserve an amount. Return the second to which the amount is charged, which is an argument of `settle`."""
         second, amount = int(now // 1), min(amount, self.limit)
         if not self._seconds or self._seconds[-1][0] != second:
             self._seconds.append([second, 0.0])
@@ -85,14 +88,16 @@ class MinuteBudget(Struct):
         return second
 
     def settle(self, second: int, reserved: float, used: float) -> None:
-        """Replace a reservation by the actual usage; does nothing after its minute has passed."""
+        """Replace a reservation by the actual usage. Has no effect once the reservation's minute has passed."""
         for entry in self._seconds:
             if entry[0] == second:
+                # The amount of a second must not become negative.
                 change = max(used - min(reserved, self.limit), -entry[1])
                 entry[1] += change
                 self._used += change
 
     def _expire(self, now: float) -> None:
+        # An amount counts until a minute after the end of its second.
         while self._seconds and self._seconds[0][0] + 1 + MINUTE <= now:
             self._used -= self._seconds.popleft()[1]
         if not self._seconds:
@@ -100,10 +105,10 @@ class MinuteBudget(Struct):
 
 
 class RetryBudget(Struct):
-    """A limit on retries of all sessions: a `share` of the requests, plus a `burst` that refills by one per second.
+    """A limit on the retries of all sessions: a `share` of the requests, plus a `burst` that refills by one per second.
 
-    A session with an occasional fault never runs out of retries, and a thousand sessions in an outage do not amplify
-    it.
+    With this limit, a session with an occasional fault never runs out of retries, and a thousand sessions do not make
+    an outage worse.
     """
 
     share: float = 0.1
@@ -112,8 +117,8 @@ class RetryBudget(Struct):
     _seen: int = 0
     _at: float = 0.0
 
-    def take(self, requests: int, now: float) -> bool:
-        """Return True and take one retry if the budget allows it; `requests` counts all first tries so far."""
+    def take_retry(self, requests: int, now: float) -> bool:
+        """Return True and count one retry if the budget allows it. `requests` counts all first tries so far."""
         left = self.burst
         if self._left is not None:
             left = min(left, self._left + self.share * (requests - self._seen) + (now - self._at))
@@ -121,8 +126,8 @@ class RetryBudget(Struct):
         self._left = left - 1 if left >= 1 else left
         return left >= 1
 
-    def give_back(self) -> None:
-        """Return the retry's cost after an answer, because the backend is not down."""
+    def refund_retry(self) -> None:
+        """Give back one retry after an answer, which shows that the backend is not down."""
         if self._left is not None:
             self._left = min(self.burst, self._left + 1)
 
@@ -131,19 +136,19 @@ class Breaker(Struct):
     """A circuit breaker for one backend.
 
         state       leads to
-        closed      in doubt, after `failures` failed tries without an answer between them
+        closed      in doubt, after `failures` consecutive failed tries
         in doubt    closed by an answer; open by a failure, once the failures span `least` seconds and `failures` of
-                    them count; meanwhile, requests go one at a time and the others wait
+                    them count; until then, requests go one at a time and the others wait
         open        half-open, after `cooldown` seconds; until then every request is rejected immediately
         half-open   closed by the start of an answer, open by a failure; one request goes at a time
 
-    A backend that requests a long wait opens the breaker from any state. One cause, such as a restarting load
-    balancer, fails all requests in flight, so requests sent before the first failure was known count as one
+    A backend that requests a long wait opens the breaker from any state. One cause, such as a restarting load balancer,
+    fails all requests in flight, so all requests sent before the first failure was known count as one failure
     (`in_a_row`). `least` leaves each request time for a retry before the breaker opens.
 
     `until` is None unless the breaker is open or half-open. `wave` numbers the periods between first failures.
-    `failed_at` is the time of a failure after which a session moved to another backend; it is cleared by an answer,
-    and pools avoid the backend for a while after it.
+    `failed_at` is the time of a failure after which a session moved to another backend; an answer clears `failed_at`,
+    and pools avoid the backend for a while after that time.
     """
 
     failures: int
@@ -163,28 +168,30 @@ class Breaker(Struct):
         return self.until is None and self.tries >= self.failures
 
     def wait(self, now: float) -> float | None:
-        """Return None if a request may go, else the seconds until one may; 0 while another request probes."""
+        """Return None if a request may be sent now, else the seconds until then; 0 while another request probes the
+        backend.
+        """
         if self.until is None or (now >= self.until and not self.probing):
             return None
         return max(0.0, self.until - now)
 
-    def probe(self) -> bool:
-        """Record that a request goes, and return True if it is the probe."""
+    def begin_request(self) -> bool:
+        """Record that a request is being sent. Return True if this request probes whether the backend has recovered."""
         if self.until is None:
             return False
         self.probing = True
         return True
 
     def record_answer(self) -> bool:
-        """Record an answer, and return True if it closed the breaker."""
+        """Close the breaker after an answer. Return True if the breaker was open or half-open."""
         was_open, self.until = self.until is not None, None
         self.in_a_row, self.tries, self.failed_at, self.probing = 0, 0, None, False
         return was_open
 
     def record_failure(self, now: float, wave: int | None = None) -> bool:
-        """Record a failed try for which the backend is to blame, and return True if the breaker is now open.
+        """Count a failed try that the backend caused. Return True if the breaker is now open.
 
-        `wave` is the wave in which the try began; None means after all known failures.
+        `wave` is the wave in which the try began; None if it began after all known failures.
         """
         self.tries += 1
         if not self.in_a_row:
@@ -197,10 +204,10 @@ class Breaker(Struct):
         return True
 
     def open(self, now: float, seconds: float) -> None:
-        """Reject all requests for `seconds`."""
+        """Reject all requests for `seconds` from now on."""
         self.until = max(self.until if self.until is not None else -inf, now + seconds)
         self.probing = False
 
     def cancel_probe(self) -> None:
-        """Record that the probe was cancelled without a result; the next request probes."""
+        """Record that the probing request was cancelled without a result. The next request becomes the probe."""
         self.probing = False

@@ -1,14 +1,14 @@
-"""Choose the member of a pool that serves the next turn, from the members' current state.
+"""Choose the pool member that serves the next turn, from the current state of the members.
 
-A session's target is a backend or a pool. A policy orders a pool's members. Members already tried in this ask are
-skipped, members that failed recently or are cooling down come last, and the first of the rest serves. Only `manual`
-never moves from its first member.
+A session's target is a backend or a pool. A policy orders the members of a pool. Members that were already tried in
+this ask are skipped, members that failed recently or are cooling down come last, and the first remaining member serves.
+The policy `manual` always uses the first member.
 
     policy            begins with
-    manual            the first member, and no other
+    manual            the first member, and uses no other member
     failover          the first member
     round_robin       the next member with every ask of the session; sessions start at successive members
-    weighted          the same, in a sequence that repeats each member by its weight
+    weighted          as round_robin, in a sequence that repeats each member by its weight
     sticky            the member that served this session last while its prompt cache is warm, else as weighted
     cheapest          the member with the lowest cost for the request, by price and expected cache reads
     least_in_flight   the member with the fewest requests in flight and waiting
@@ -30,33 +30,35 @@ Policy: TypeAlias = Literal[
 ]
 
 SPREADING: frozenset[Policy] = frozenset(("round_robin", "weighted", "sticky"))
-"""Policies under which sessions start at different members."""
+"""The policies under which different sessions start at different members."""
 CACHE_LIFE = 300.0
-"""Assumed seconds for which a provider's prompt cache stays warm after a request."""
+"""Seconds after a request for which a provider's prompt cache is assumed to contain the request."""
 REQUEST, ANSWER = 8000, 2000
-"""Assumed bytes of a request and an answer in cost comparisons, if the session has sent no request yet."""
+"""Assumed sizes of a request and an answer in cost comparisons, in bytes. The size of a request is assumed only while
+the session has sent none.
+"""
 
 
 class SkippedMember(Struct, frozen=True):
-    """A pool member that is skipped because it supports none of the session's tools; `why` is one line."""
+    """A pool member that is skipped because it accepts none of the session's tools. `why` says so on one line."""
 
     member: str
     why: str
 
 
 class Pool(Struct, frozen=True):
-    """Backends that replace each other, in order of preference; or a single backend under its own name.
+    """Backends that can replace each other, in order of preference. A single backend is a pool under its own name.
 
     Args:
         name: The pool's name.
         members: Names of the backends.
         policy: The rule that orders the members.
         cooldown: Seconds for which a failed member is avoided, unless it answers another session earlier.
-        failover_after_output: True if another member may continue after part of an answer was visible.
-        failover_on_refusal: True if another member may continue after a member or the judge refused the transcript's
+        failover_after_output: True if another member may continue after the caller has received part of an answer.
+        failover_on_refusal: True if another member may continue after a member or the judge rejected the transcript's
             structure.
         weights: Weights of the members, in their order; empty for equal weights.
-        skipped: Configured members that are not among `members`.
+        skipped: Configured members that are not in `members`, because they accept none of the session's tools.
     """
 
     name: str
@@ -69,12 +71,12 @@ class Pool(Struct, frozen=True):
     skipped: tuple[SkippedMember, ...] = ()
 
     def order(self, start: int) -> tuple[str, ...]:
-        """Return all members, rotated to begin at index `start`."""
+        """Return all members, rotated so that the member at index `start` is first."""
         return (*self.members[start:], *self.members[:start])
 
 
 class Rates(Struct, frozen=True):
-    """A backend's prices per token, in a currency that all members share."""
+    """A backend's prices per token, in the currency that all members use."""
 
     input: float
     cached: float
@@ -82,14 +84,14 @@ class Rates(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """The state of a member when one is chosen.
+    """The state of a pool member at the moment of a choice.
 
     Args:
         avoid: True if the member failed recently or is cooling down.
-        in_flight: Requests of all sessions, waiting ones included.
+        in_flight: Requests of all sessions, including waiting requests.
         used: Seconds since this session's last request to the member; None if there was none.
-        lane: Bytes of that request.
-        rates: Its prices; None if unknown.
+        lane: Size of that request in bytes.
+        rates: The member's prices; None if unknown.
     """
 
     avoid: bool = False
@@ -100,15 +102,15 @@ class Member(Struct, frozen=True):
 
     @property
     def is_warm(self) -> bool:
-        """True if the member's prompt cache may still hold this session's last request."""
+        """True if the provider's prompt cache may still contain this session's last request to the member."""
         return self.used is not None and self.used < CACHE_LIFE
 
 
 UNKNOWN = Member()
 
 
-class Occasion(Struct, frozen=True):
-    """The moment of a choice.
+class AskPosition(Struct, frozen=True):
+    """The position of an ask in its session and of the session in the pool, which decides where round robin starts.
 
     Args:
         ask: Number of the ask, from 1, counted since the pool first served the session.
@@ -119,30 +121,31 @@ class Occasion(Struct, frozen=True):
     place: int = 0
 
 
-def first(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> str:
+def choose_first(pool: Pool, members: Mapping[str, Member], position: AskPosition) -> str:
     """Return the member that serves the first turn of an ask."""
-    return _choose(_order(pool, members, occasion), members, ()) or pool.members[0]
+    return _first_available(_order_members(pool, members, position), members, ()) or pool.members[0]
 
 
-def after_failure(
-    pool: Pool, members: Mapping[str, Member], occasion: Occasion, tried: Sequence[str], *, visible: bool
+def choose_next(
+    pool: Pool, members: Mapping[str, Member], position: AskPosition, tried: Sequence[str], *, visible: bool
 ) -> str | None:
-    """Return the member for a continuation turn, or None if the ask fails.
+    """Return the member that continues the ask after a failed turn; None if no member may, so that the ask fails.
 
-    `visible` says whether part of an answer has reached the caller.
+    `tried` are the members that have served the ask, in order. `visible` is True if the caller has received part of an
+    answer.
     """
     if pool.policy == "manual" or (visible and not pool.failover_after_output):
         return None
-    order = _order(pool, members, occasion)
+    order = _order_members(pool, members, position)
     if pool.policy in ("failover", "round_robin") and tried and tried[-1] in pool.members:
         order = pool.order(pool.members.index(tried[-1]) + 1)
-    return _choose(order, members, tried)
+    return _first_available(order, members, tried)
 
 
 def expected_cost(member: Member, size: int) -> float:
-    """Return the expected cost of a request of `size` bytes, in a quarter of the currency unit; infinite if unknown.
+    """Return a comparable cost of a request of `size` bytes to this member; infinite if its prices are unknown.
 
-    Bytes stand in for tokens, at about four bytes per token; only the comparison matters.
+    The cost counts bytes in place of tokens. It is about four times the real cost, so only comparisons are meaningful.
     """
     if member.rates is None:
         return float("inf")
@@ -151,15 +154,17 @@ def expected_cost(member: Member, size: int) -> float:
     return cached * rates.cached + (size - cached) * rates.input + ANSWER * rates.output
 
 
-def _choose(order: Sequence[str], members: Mapping[str, Member], tried: Sequence[str]) -> str | None:
-    """Return the first untried member that need not be avoided, else the first untried member."""
-    left = [name for name in order if name not in tried]
-    return next((name for name in left if not members.get(name, UNKNOWN).avoid), left[0] if left else None)
+def _first_available(order: Sequence[str], members: Mapping[str, Member], tried: Sequence[str]) -> str | None:
+    """Return the first untried member, preferably one that need not be avoided; None if all members were tried."""
+    untried = [name for name in order if name not in tried]
+    return next(
+        (name for name in untried if not members.get(name, UNKNOWN).avoid), untried[0] if untried else None
+    )
 
 
-def _order(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> Sequence[str]:
+def _order_members(pool: Pool, members: Mapping[str, Member], position: AskPosition) -> Sequence[str]:
     known = [(name, members.get(name, UNKNOWN)) for name in pool.members]
-    at = occasion.place + occasion.ask - 1
+    at = position.place + position.ask - 1
     match pool.policy:
         case "manual":
             return pool.members[:1]
@@ -171,7 +176,7 @@ def _order(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> Seq
             return _weighted_order(pool, at)
         case "sticky":
             warm = sorted((member.used or 0.0, name) for name, member in known if member.is_warm)
-            return [*(name for _, name in warm), *_weighted_order(pool, occasion.place)]
+            return [*(name for _, name in warm), *_weighted_order(pool, position.place)]
         case "cheapest":
             size = max(member.lane for _, member in known) or REQUEST
             return [name for name, _ in sorted(known, key=lambda each: expected_cost(each[1], size))]
@@ -180,18 +185,18 @@ def _order(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> Seq
 
 
 def _weighted_order(pool: Pool, place: int) -> tuple[str, ...]:
-    """Return the members, beginning with the one at `place` in the pool's sequence."""
-    sequence = _sequence(pool.weights or (1,) * len(pool.members))
+    """Return all members, beginning with the member at position `place` of the repeated weighted sequence."""
+    sequence = _weighted_sequence(pool.weights or (1,) * len(pool.members))
     return pool.order(sequence[place % len(sequence)])
 
 
 @lru_cache(maxsize=256)
-def _sequence(weights: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a sequence of indexes in which each occurs as often as its weight, evenly spread."""
-    return tuple(_smooth(weights))
+def _weighted_sequence(weights: tuple[int, ...]) -> tuple[int, ...]:
+    """Return member indexes, each as often as its weight and evenly spread: `(2, 1)` gives `(0, 1, 0)`."""
+    return tuple(_spread_indexes(weights))
 
 
-def _smooth(weights: tuple[int, ...]) -> Iterator[int]:
+def _spread_indexes(weights: tuple[int, ...]) -> Iterator[int]:
     credit, whole = [0] * len(weights), sum(weights)
     for _ in range(whole):
         credit = [have + weight for have, weight in zip(credit, weights, strict=True)]
@@ -200,13 +205,14 @@ def _smooth(weights: tuple[int, ...]) -> Iterator[int]:
         yield best
 
 
-def resolve_switch(held: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
-    """Return the outcome of a deferred switch at the end of its turn.
+def resolve_switch(target: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
+    """Return the outcome of a deferred switch to `target`, at the end of the turn.
 
-    The target was valid when the switch was requested; `pool` raises `ConfigError` if it no longer is.
+    The target was valid when the switch was requested. `pool` looks up a target and raises `ConfigError` if the target
+    is not valid any more.
     """
     try:
-        pool(held)
+        pool(target)
     except ConfigError as error:
-        return SwitchFailed(held, str(error))
-    return SwitchApplied(held, held=True)
+        return SwitchFailed(target, str(error))
+    return SwitchApplied(target, held=True)

@@ -1,1 +1,1 @@
-"""Fold the log of a session: its state, its lanes, its phases, its stream events and its export."""
+"""Derive from a session's log its state, lanes, phases, stream events and export."""

@@ -1,11 +1,11 @@
 """Find the start of the ask that is in flight at a position in a log.
 
-`actors.journal.session_events` uses it to continue reading from a sequence number.
+`actors.journal.session_events` uses this module to continue reading from a sequence number.
 
 In:  the events before the position, page by page, backwards.
-Out: a `Publisher` that begins at the first event of that ask, and knows the number of the turn before it.
+Out: a `Publisher` that begins at the first event of that ask and knows the number of the preceding turn.
 
-A `Publisher` needs nothing older than that, so continuing near the end of a long log costs no more than near its start.
+A `Publisher` needs no older events. Continuing near the end of a long log therefore costs no more than near its start.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from actors.core.session.publishing import Publisher
 
 
 class AskStart:
-    """A backward search through a log. `is_found`: no older events are needed."""
+    """A backward search through a log. `is_found` is True once no older events are needed."""
 
     is_found: bool
 
@@ -23,8 +23,11 @@ class AskStart:
         self._seq = self._turn = 0
         self._has_ask = self.is_found = False
 
-    def look(self, after: int, events: Sequence[LogEvent]) -> None:
-        """Search the events that follow number `after`. They end where the previous call's events begin."""
+    def search(self, after: int, events: Sequence[LogEvent]) -> None:
+        """Search a page of events. The events follow the event with the number `after`.
+
+        Pages must be passed backwards: each page ends where the previous page begins.
+        """
         for seq, event in zip(range(after + len(events), after, -1), reversed(events), strict=True):
             if not self._has_ask:
                 self._has_ask, self._seq = isinstance(event, AskStarted), seq - 1
@@ -33,5 +36,5 @@ class AskStart:
                 return
 
     def publisher(self) -> Publisher:
-        """Return a publisher for the events from that ask on, or for the complete log if no ask was found."""
+        """Return a publisher for the events from the found ask on, or for the complete log if no ask was found."""
         return Publisher(self._seq, self._turn) if self._has_ask else Publisher()

@@ -3,9 +3,10 @@
 The session actor and the turn driver use this module when a turn waits for external results or approvals.
 
 In:  the state of a session whose turn is paused, and its ledger.
-Out: the calls that still wait; the approved calls, which run when none waits; the `awaiting` result of the ask.
+Out: the calls that still wait; the approved calls, which run when no call waits any more; the `awaiting` result of the
+     ask.
 
-A paused turn has no other state, so its session may be passivated in the meantime.
+A paused turn has no state outside of the session's state, so its session may be passivated in the meantime.
 """
 
 from actors.core.ledger import Ledger, is_repeated
@@ -24,12 +25,12 @@ LATE = (
 
 
 def digest(call: ToolCall) -> str:
-    """Return a digest of a call's tool name and arguments: 16 hexadecimal digits."""
+    """Return a digest of a call's tool name and arguments, as 16 hexadecimal digits."""
     return content_name(call.name.encode() + b"\0" + call.json)[:16]
 
 
 def pending_calls(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...]:
-    """Return the calls that still lack a result or a decision, in call order."""
+    """Return the paused turn's calls that still lack a result or a decision, in call order."""
     if (pause := state.pause) is None:
         return ()
     external, decided = pause.awaited.external, {each.call_id for each in pause.decisions}
@@ -44,7 +45,7 @@ def pending_calls(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...
 
 
 def approved_calls(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
-    """Return the approved calls that have not run, in call order, with the arguments to run them with."""
+    """Return the approved calls that have not run, in call order, with the arguments with which they will run."""
     if (pause := state.pause) is None:
         return ()
     allowed = {each.call_id: each for each in pause.decisions if each.verdict == "allow"}
@@ -58,7 +59,7 @@ def approved_calls(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
 
 
 def with_edits(call: ToolCall, decision: ApprovalDecided) -> ToolCall:
-    """Return the call with the arguments that the decision replaces, if it replaces them."""
+    """Return the call with the decision's arguments in place of its own, if the decision contains arguments."""
     return call if decision.arguments is None else call.with_arguments(decision.arguments)
 
 
@@ -83,12 +84,12 @@ def paused_result(state: SessionState, calls: tuple[PendingCall, ...]) -> AskRes
 
 
 def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publisher:
-    """Return a publisher that continues in the open turn at the log's end, as if it had read the complete log.
+    """Return a publisher that continues in the open turn at the end of a log, as if it had read the complete log.
 
     Args:
         state: The session's state at the log's end.
         ledger: The ledger at the log's end.
-        number: The last round of the turn. Ignored for a paused turn, whose state holds the number.
+        number: The last round of the turn. Ignored for a paused turn, whose state contains the number.
     """
     progress = AskProgress()
     if (pause := state.pause) is not None:
@@ -104,7 +105,7 @@ def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publis
 
 
 def late_result(state: SessionState) -> AskResult:
-    """Return the result for a caller that provides results or decisions after the turn stopped waiting."""
+    """Return the `late` result for a caller whose results or decisions arrive after the turn stopped waiting."""
     return AskResult("", "late", state.bound or Binding("none", ""), (), 0, Usage(), LATE, turn=state.turns)
 
 
@@ -113,7 +114,7 @@ def _calls(state: SessionState) -> tuple[ToolCall, ...]:
 
 
 def _calls_as_scheduled(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
-    """Return the calls of the last message with the arguments they were scheduled with, possibly repaired."""
+    """Return the calls of the last message with the arguments of their `Scheduled` events, which may be repaired."""
     known = [(call, ledger.get(call.id)) for call in _calls(state)]
     return tuple(
         [

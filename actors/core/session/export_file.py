@@ -3,9 +3,9 @@
 `JournalAdmin` and `actors sessions export` and `import` use this module.
 
 The first line describes the session. Each other line is one record of its log: its number (`seq`), the stream events
-that it produces (`events`, as `run --json` prints them), and the record itself in base64 (`record`). The subagents
-follow in the same form, at every depth; the first line of the file lists their ids (`below`). An import reads only the
-records, and rejects a file that was truncated or changed, and a record that its predecessors do not allow.
+that it produces (`events`, in the format of `run --json`), and the record itself in base64 (`record`). The subagents of
+all depths follow in the same format; the first line of the file lists their ids (`below`). An import reads only the
+records. It rejects a file that was truncated or changed, and a record that cannot follow the preceding records.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from msgspec import MsgspecError, json
 from actors.core.data.record import replace
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import LogEvent, Opened
-from actors.core.session.order import disorder
+from actors.core.session.order import order_violation
 from actors.core.session.publishing import Publisher
 from actors.core.session.state import SessionState
 from actors.core.session.subagent_ids import build_id, split_id
@@ -29,12 +29,12 @@ from actors.errors import JournalError, TranscriptError
 VERSION: Final = 1
 """The version of the file format."""
 
-Line = dict[str, Any]  # Any: JSON values
+Line = dict[str, Any]  # Any: a JSON value per field
 Log: TypeAlias = list[LogEvent]
 
 
 def export_logs(logs: Sequence[tuple[str, Log]]) -> bytes:
-    """Return a file with these logs: the session's own first, then those of its subagents; each with its id."""
+    """Return the bytes of an export file. `logs` are pairs of session id and log, the exported session first."""
     file = ExportFile()
     for session, log in logs:
         for event in log:
@@ -43,18 +43,21 @@ def export_logs(logs: Sequence[tuple[str, Log]]) -> bytes:
 
 
 class ExportFile:
-    """The file of a session and its subagents, built from their logs event by event."""
+    """The export of a session and its subagents, built from their logs event by event."""
 
     def __init__(self) -> None:
         self._logs: dict[str, _LogExport] = {}
 
     def add(self, session: str, event: LogEvent) -> int:
-        """Add the next event of a log and return the size of its line in bytes. The first log is the session's own."""
+        """Add the next event of a session's log, and return the size of the event's line in bytes.
+
+        The first session to be added is the exported one, and all others are its subagents.
+        """
         log = self._logs.get(session) or self._logs.setdefault(session, _LogExport())
         return log.add(event)
 
     def content(self) -> bytes:
-        """Return the complete file."""
+        """Return the bytes of the complete file."""
         first, *below = self._logs
         lines = list[bytes]()
         for session, log in self._logs.items():
@@ -77,7 +80,7 @@ class _LogExport:
         return len(line)
 
     def opening(self, session: str, below: Sequence[str]) -> bytes:
-        """Return the line that describes the log."""
+        """Return the first line of the log, which describes it. `below` are the ids of the session's subagents."""
         opening: Line = {
             "actors": "session",
             "v": VERSION,
@@ -90,30 +93,32 @@ class _LogExport:
 
 
 def import_logs(file: bytes | str) -> list[Log]:
-    """Return the logs in a file: the session's own first, then those of its subagents.
+    """Parse an export file. Return the session's own log, followed by the logs of its subagents.
 
     Raises:
-        TranscriptError: The file is no export, is truncated or changed, or holds an invalid log. The message names the
-            line.
+        TranscriptError: The file is not an export, is truncated or changed, or contains an invalid log. The message
+            names the line.
     """
-    lines = deque(line for line in enumerate(_text(file).split("\n"), 1) if line[1].strip())
+    lines = deque(line for line in enumerate(_decode_file(file).split("\n"), 1) if line[1].strip())
     if not lines:
-        raise TranscriptError("The file is empty; `actors sessions export` writes one")
+        raise TranscriptError("The file is empty; pass a file that `actors sessions export` wrote")
     announced = _parse_object(*lines[0]).get("below", [])
     logs = [_pop_log(lines)]
     while lines:
         logs.append(_pop_log(lines))
     if (found := [log[0].session for log in logs[1:] if isinstance(log[0], Opened)]) != announced:
-        raise TranscriptError(f"line 1 lists the subagents {announced}, but the file holds {found}")
+        raise TranscriptError(
+            f"line 1 lists the subagents {announced}, but the file contains {found}; export the session again"
+        )
     return logs
 
 
 def _pop_log(lines: deque[tuple[int, str]]) -> Log:
-    """Remove the lines of one session from the front, and return its log."""
+    """Remove the lines of one session from the front of `lines`, and return its log."""
     place, line = lines.popleft()
     opening = _parse_object(place, line)
     if opening.get("actors") != "session":
-        raise TranscriptError(f"line {place}: not the first line of an exported session")
+        raise TranscriptError(f"line {place}: expected the first line of an exported session")
     if opening.get("v") != VERSION:
         raise TranscriptError(
             f"line {place}: format version {opening.get('v')!r} is not supported; expected {VERSION}"
@@ -121,30 +126,32 @@ def _pop_log(lines: deque[tuple[int, str]]) -> Log:
     records, lines_read = list[tuple[int, bytes]](), list[bytes]()
     while lines and len(records) != opening.get("records"):
         number, line = lines.popleft()
-        records.append((number, _record(number, line, len(records) + 1)))
+        records.append((number, _parse_record(number, line, len(records) + 1)))
         lines_read.append(line.strip().encode("utf-8", "replace"))
     if len(records) != opening.get("records"):
         raise TranscriptError(
-            f"line {place}: expected {opening.get('records')!r} records, found {len(records)}"
+            f"line {place}: expected {opening.get('records')!r} records, found {len(records)}; the file is truncated"
         )
-    events = list(_events(place, records))
-    if _digest(lines_read) != opening.get("sha256"):
-        raise TranscriptError(f"line {place}: the records were changed after the export: sha256 differs")
+    events = list(_decode_records(place, records))
+    if _lines_digest(lines_read) != opening.get("sha256"):
+        raise TranscriptError(
+            f"line {place}: the records were changed after the export, because their sha256 differs"
+        )
     if isinstance(first := events[0], Opened) and opening.get("session") != first.session:
         raise TranscriptError(
-            f"line {place}: the session id differs from the log's, {first.session!r}; "
+            f"line {place}: the session id differs from the id {first.session!r} in the log; "
             "to rename the session, pass an id to the import"
         )
     return events
 
 
 def assign_ids(logs: Sequence[Log], name: str | None = None) -> list[tuple[str, Log]]:
-    """Return the logs of a file with the ids to store them under. `name` replaces the first session's id.
+    """Pair each log of a file with the id under which to store it. `name` replaces the first session's id.
 
     The subagents of each call are numbered from 1 without gaps, because deletion looks them up in that order.
 
     Raises:
-        TranscriptError: A log belongs to no subagent of the others.
+        TranscriptError: A log belongs to no subagent of an earlier session in the file.
     """
     first = _opening_event(logs[0])
     names, numbers = {first.key: first.session if name is None else name}, Counter[tuple[str, str]]()
@@ -171,9 +178,9 @@ def _opening_event(log: Log) -> Opened:
     return log[0]
 
 
-def _text(file: bytes | str) -> str:
+def _decode_file(file: bytes | str) -> str:
     if not isinstance(file, str | bytes | bytearray):
-        raise TranscriptError(f"An exported session is bytes or a string, not {type(file).__name__}")
+        raise TranscriptError(f"An exported session must be bytes or a string, not {type(file).__name__}")
     try:
         return file if isinstance(file, str) else file.decode()
     except UnicodeDecodeError as error:
@@ -187,33 +194,33 @@ def _parse_object(number: int, line: str) -> Line:
         raise TranscriptError(f"line {number}: not a JSON object: {error}") from None
 
 
-def _record(number: int, line: str, seq: int) -> bytes:
+def _parse_record(number: int, line: str, seq: int) -> bytes:
     fields = _parse_object(number, line)
     if fields.get("seq") != seq:
         raise TranscriptError(f"line {number}: expected record {seq}, found {fields.get('seq')!r}")
     try:
         return b64decode(fields.get("record", ""), validate=True)
     except (TypeError, ValueError):
-        raise TranscriptError(f"line {number}: 'record' is not base64") from None
+        raise TranscriptError(f"line {number}: the value of 'record' is not valid base64") from None
 
 
-def _events(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[LogEvent]:
-    """Decode the records, checking each against the state that its predecessors fold to."""
+def _decode_records(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[LogEvent]:
+    """Yield the events of the records, after checking that each event may follow the preceding ones."""
     state = SessionState()
     for number, record in records:
         try:
             event = decode_event(record)
         except JournalError as error:
             raise TranscriptError(f"line {number}: {error}") from None
-        if (why := disorder(state, event)) is not None:
+        if (why := order_violation(state, event)) is not None:
             raise TranscriptError(f"line {number}: {why}")
         state = state.apply(event)
         yield event
     if not state.session:
-        raise TranscriptError(f"line {place}: the log is empty; it must begin with 'opened'")
+        raise TranscriptError(f"line {place}: the log is empty, but it must begin with an 'opened' event")
 
 
-def _digest(lines: Iterable[bytes]) -> str:
+def _lines_digest(lines: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line + b"\n")

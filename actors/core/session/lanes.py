@@ -1,11 +1,11 @@
-"""Keep the lanes of a session: a fold of the events of its log.
+"""Maintain the lanes of a session, which result from the events of its log.
 
-The renderer actor owns a session's lanes; `actors.core.session.rebuild` makes them from a log.
+The renderer actor owns a session's lanes; `actors.core.session.rebuild` computes them from a log.
 
-At each `RequestSent` a lane appends the messages that were new then, and at each `EpochBegan` it starts over. After a
-`Configured` event, the next request begins an epoch in each lane that binds reasoning to the system prompt and the
-tools. After compaction or a rewind, the next request begins an epoch in every lane. Folding needs the adapters'
-encoders.
+At each `RequestSent`, a lane appends the messages that were new at that time, and at each `EpochBegan`, it starts over.
+After a `Configured` event, the next request begins an epoch in each lane that binds reasoning to the system prompt and
+the tools. After compaction or a rewind, the next request begins an epoch in every lane. Computing a lane requires the
+adapters' encoders.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,11 +39,11 @@ WHY: Mapping[EpochReason, str] = {
     "compaction": "the history was compacted",
     "rewind": "the history was rewound",
 }
-"""Explanations of why the next request begins an epoch."""
+"""The reasons for which the next request may begin an epoch, as text for people."""
 
 
 Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
-"""Looks up the dialect, encoder and render target of a binding. Returns the same values at every call."""
+"""Returns the dialect, encoder and render target of a binding. Every call must return the same values."""
 
 
 class Requests(Struct):
@@ -53,7 +53,7 @@ class Requests(Struct):
         lengths: The length of the history at each request, in messages.
         history: The history at the last request.
         ledger: The ledger at the last request.
-        seals: Whether the last request sealed synthetic results.
+        seals: True if the last request sealed synthetic results.
     """
 
     lengths: list[int]
@@ -62,10 +62,12 @@ class Requests(Struct):
     seals: bool
 
     def merge(self, other: "Requests") -> bool:
-        """Append the next requests if one render still replays all of them; return whether it does.
+        """Append the requests of `other` and return True if a single render can replay all of them; otherwise return
+        False.
 
-        In a request that seals nothing, every call has a result or an older seal. A later ledger differs from its
-        ledger only in late results, so the requests can be merged if the number of late results is equal.
+        In a request that seals nothing, every call has a result or an older seal. A later ledger can differ from the
+        ledger of such a request only in late results, so the requests can be merged if both have the same number of
+        late results.
         """
         if self.seals or len(self.ledger.late) != len(other.ledger.late):
             return False
@@ -78,33 +80,33 @@ Step: TypeAlias = Requests | Callable[[Lane], Lane]
 
 
 class PendingLane(Struct):
-    """A lane as it was last folded (None if never), and the steps to apply before its next use."""
+    """A lane with steps that are not applied yet. `lane` is the last computed version; None if there is none."""
 
     lane: Lane | None
     imported: int
     steps: list[Step] = []
 
     def add(self, step: Step) -> None:
-        """Append a step, merged with the last one if possible."""
+        """Append a step. Requests are merged with preceding requests if possible."""
         last = self.steps[-1] if self.steps else None
         if not (isinstance(last, Requests) and isinstance(step, Requests) and last.merge(step)):
             self.steps.append(step)
 
 
 class Lanes:
-    """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild.
+    """One session's lanes, by binding. Mutable: the object belongs to one renderer, or to one rebuild.
 
-    A lane is folded from the log at its first use. Reading a session's history therefore renders no lane, and
+    A lane is computed from the log when it is first used. Reading a session's history therefore renders no lane, and
     continuing a session renders only the lane of its target.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._lanes: dict[Binding, Lane | PendingLane] = {}
-        self._imported = 0  # messages the session was opened with; fewer once some of them are compacted
+        self._imported = 0  # number of messages with which the session was opened; compaction reduces it
 
     def of(self, binding: Binding) -> Lane:
-        """Return the lane as it was last adopted; an empty lane if the binding was never used."""
+        """Return the last adopted version of a lane; an empty lane if the binding was never used."""
         return run_slices(self._of(binding))
 
     def _of(self, binding: Binding) -> Slices[Lane]:
@@ -114,36 +116,40 @@ class Lanes:
         return lane or empty_lane(self._rules(binding)[0], self._imported)
 
     def unrendered_messages(self, binding: Binding, history: History) -> int:
-        """Estimate how many messages a render for a binding has to encode."""
+        """Estimate the number of messages that rendering for this binding would encode."""
         lane, replayed = self._lanes.get(binding), 0
         if isinstance(lane, PendingLane):
             replayed = max((step.lengths[-1] for step in lane.steps if isinstance(step, Requests)), default=0)
             lane = lane.lane
         is_new = lane is None or lane._state.outdated is not None
         unsent = history.length if is_new or lane is None else history.length - lane._state.cursor
-        return max(unsent, replayed)  # a compacted history has fewer messages than the replay renders
+        # The replay renders the messages of earlier requests, even those that were compacted since.
+        return max(unsent, replayed)
 
     @property
     def size(self) -> int:
-        """The size of the folded lanes, in bytes."""
+        """The size of all computed lanes, in bytes."""
         return sum(lane.size for lane in self._lanes.values() if isinstance(lane, Lane))
 
     def render(self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False) -> Rendered:
-        """Return the transcript of the next request, and the epoch that it begins, if any. Adopts nothing.
+        """Render the next request of a lane. Return its transcript and, if the request begins an epoch, the event of
+        the epoch.
+
+        The lane itself changes only when `adopt` is called.
 
         Args:
-            binding: The binding to render for.
+            binding: The binding for which to render.
             history: The session's history.
             ledger: The session's ledger.
-            aside: The last message does not belong to the session (a summary request), so a lane with a cursor past
-                the messages before it begins an epoch.
+            aside: True if the last message does not belong to the session, as in a summary request. If the lane has
+                already rendered more messages than those before it, the request begins an epoch.
         """
         return run_slices(self.rendering(binding, history, ledger, aside=aside))
 
     def rendering(
         self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False
     ) -> Slices[Rendered]:
-        """Render in slices, as `render` does at once. The lanes must not change between slices."""
+        """Do the same as `render`, but in slices. The lanes must not change between slices."""
         lane = yield from self._of(binding)
         return (yield from self._render_lane(binding, lane, history, ledger, aside=aside))
 
@@ -160,11 +166,11 @@ class Lanes:
         return replace(rendered, begins=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
-        """Keep a rendered lane as the one that was sent."""
+        """Replace the binding's lane by the rendered version that was sent."""
         self._lanes[binding] = lane
 
     def begin(self, event: EpochBegan, epoch_start: int) -> None:
-        """Start a binding's lane over; `epoch_start` is the history's length now."""
+        """Begin a new epoch in a binding's lane. `epoch_start` is the current length of the history."""
 
         def restart(lane: Lane) -> Lane:
             return begin_epoch(lane, event, self._rules(event.binding)[0], epoch_start)
@@ -172,7 +178,7 @@ class Lanes:
         self._defer(event.binding, restart)
 
     def mark_stale(self) -> None:
-        """Let each lane whose reasoning is bound to the system prompt and the tools begin an epoch."""
+        """Make the next request begin an epoch in each lane that binds reasoning to the system prompt and the tools."""
         for binding in self._lanes:
             self._defer(binding, partial(self._after_configuring, binding))
 
@@ -181,11 +187,11 @@ class Lanes:
         return _mark_stale(lane, "configured") if is_bound else lane
 
     def bindings(self) -> tuple[Binding, ...]:
-        """Return the bindings that have a lane, oldest first."""
+        """Return the bindings that have a lane, in the order in which they were first used."""
         return tuple(self._lanes)
 
     def apply(self, event: LogEvent, before: SessionState, after: SessionState) -> None:
-        """Apply one event of the log, given the states before and after it."""
+        """Apply an event of the log. `before` and `after` are the session's states before and after this event."""
         match event:
             case RequestSent(aside=False):
                 sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
@@ -204,9 +210,10 @@ class Lanes:
                 pass
 
     def shrink(self, event: events.ResultsTrimmed | events.Compacted) -> None:
-        """Let each lane begin an epoch with its next request, and adjust the counts of messages older than the epoch.
+        """Make the next request begin an epoch in every lane, after results were trimmed or messages were compacted.
 
-        Provider state in those messages is not replayed. A summary counts as one message.
+        Also adjust each lane's count of messages before its epoch, whose provider state is not replayed. A summary
+        counts as one message.
         """
         if isinstance(event, events.Compacted):
             self._imported = _remaining(self._imported, event)
@@ -214,13 +221,13 @@ class Lanes:
             self._defer(binding, partial(_after_shrinking, event))
 
     def rewind(self, length: int) -> None:
-        """Let each lane begin an epoch with its next request, after the history was cut to `length` messages."""
+        """Make the next request begin an epoch in every lane, after the history was cut to `length` messages."""
         self._imported = min(self._imported, length)
         for binding in self._lanes:
             self._defer(binding, partial(_after_rewind, length))
 
     def _defer(self, binding: Binding, step: Step) -> None:
-        """Apply a step to a lane: at once if that needs no rendering, otherwise at the lane's next use."""
+        """Apply a step to a lane now if the step needs no rendering, otherwise at the lane's next use."""
         lane = self._lanes.get(binding)
         if isinstance(lane, Lane) and not isinstance(step, Requests):
             self._lanes[binding] = step(lane)
@@ -240,11 +247,12 @@ class Lanes:
         return lane
 
     def _replay_requests(self, binding: Binding, lane: Lane, sent: Requests) -> Slices[Lane]:
-        """Return the lane after these requests. A request that may do more than append is rendered separately."""
+        """Return the lane after these requests. Requests that may do more than append are rendered separately."""
         dialect, encoder, target = self._rules(binding)
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
         for at, length in enumerate(sent.lengths):
             state = lane._state
+            # A render may fix the upstream of a lane that has none, and then decides which reasoning it can send.
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
             if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]
@@ -271,5 +279,5 @@ def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
 
 
 def _remaining(count: int, event: events.Compacted) -> int:
-    """Return how many messages the first `count` have become after a compaction."""
+    """Return how many of the first `count` messages are left after a compaction; the summary counts as one message."""
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)

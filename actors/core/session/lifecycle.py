@@ -1,31 +1,31 @@
-"""Define the life of an open session as a table: the parts of it in memory, and the events that change them.
+"""Define the life of an open session as a table: its states, and for each event the action and the next state.
 
 `actors.runtime.lifecycle` carries out the actions.
 
 In:  the state of a session, and an event.
 Out: the action to take, and the next state.
 
-Before its life begins, a session's id is claimed and its log is written or read (`actors.runtime.opening`), so every
-session begins `folded`, whether it was opened, resumed, forked or imported. Another table has the phases of a session
-with actors (`actors.core.session.phases`).
+Before a session enters this table, its id is claimed and its log is written or read (`actors.runtime.opening`). Every
+session therefore begins `folded`, whether it was opened, resumed, forked or imported. While a session has actors,
+another table describes its phases (`actors.core.session.phases`).
 
     stored      only the log is kept, and the few values that no log contains
     folded      no actors; the state and the lanes are in memory
     active      the session has actors
     suspended   the journal failed and the actors have ended; tools that they started may still run
-    ended       closed, left to another host, or given up after too many crashes
+    ended       closed, taken over by another host, or given up after too many crashes
 
 Events:
 
     use         a caller needs the actors
-    rest        the actors are idle and are ended to make room
+    rest        the actors are idle and are ended to free memory
     evict       memory is short
     fail        the log could not be written or read, and the actors have ended
     end         the session ends on this host
 
 Actions:
 
-    nothing     leave the session as it is
+    nothing     leave the session unchanged
     read        start actors, which read the log
     restore     start actors from the state and the lanes in memory
     restart     start the actors again, which read the log
@@ -35,7 +35,7 @@ Actions:
     release     release every resource of the session
     refuse      raise the reason why the session has ended
 
-An event without an action in a state is a programming error there.
+If the table has no action for an event in a state, the event cannot occur there, and `step` raises `AssertionError`.
 """
 
 from collections.abc import Mapping
@@ -47,14 +47,16 @@ LifecycleAction: TypeAlias = Literal[
     "nothing", "read", "restore", "restart", "keep", "drop", "forget", "release", "refuse"
 ]
 
-_ACTIONS: Mapping[LifecycleState, tuple[LifecycleAction | None, ...]] = {  # by event, in the order above
+# The actions of each state: one per event, in the order of `LifecycleEvent`.
+_ACTIONS: Mapping[LifecycleState, tuple[LifecycleAction | None, ...]] = {
     "stored": ("read", "nothing", "nothing", None, "release"),
     "folded": ("restore", "nothing", "drop", None, "release"),
     "active": ("nothing", "keep", None, "forget", "release"),
     "suspended": ("restart", "nothing", "nothing", None, "release"),
     "ended": ("refuse", "nothing", None, None, "nothing"),
 }
-_NEXT: Mapping[LifecycleAction, LifecycleState] = {  # every other action leaves the state as it is
+# The state after an action. Actions that are not listed leave the state unchanged.
+_NEXT: Mapping[LifecycleAction, LifecycleState] = {
     "read": "active",
     "restore": "active",
     "restart": "active",
@@ -72,7 +74,7 @@ TABLE: Mapping[tuple[LifecycleState, LifecycleEvent], tuple[LifecycleAction, Lif
 
 
 def step(state: LifecycleState, event: LifecycleEvent) -> tuple[LifecycleAction, LifecycleState]:
-    """Return the action for an event in a state, and the next state."""
+    """Look up the action for an event in a state, and the next state."""
     if (state, event) not in TABLE:
         raise AssertionError(f"{event!r} cannot happen while the session is {state!r}")
     return TABLE[state, event]

@@ -1,8 +1,8 @@
-"""Check that an event may follow the events before it in a log.
+"""Check that an event may follow the preceding events in a log.
 
-Imports (`actors.core.session.export_file`) use this module; a log that this process wrote needs no check.
+Imports (`actors.core.session.export_file`) use this module. A log that this process wrote needs no check.
 
-In:  the state that the preceding events fold to, and the next event.
+In:  the state that results from the preceding events, and the next event.
 Out: an explanation of why the event is out of order, or None.
 """
 
@@ -14,27 +14,25 @@ from actors.core.session.state import SessionState
 from actors.core.values.identity import CallId
 
 
-def disorder(state: SessionState, event: LogEvent) -> str | None:
-    """Return why an event cannot follow the log that folds to this state; None if it can."""
+def order_violation(state: SessionState, event: LogEvent) -> str | None:
+    """Return the reason why `event` cannot follow the log that led to `state`; None if it can."""
     if state.closed:
-        return "no event may follow 'closed'"
+        return "the log continues after 'closed', which must be its last event"
     if bool(state.session) is isinstance(event, events.Opened):
-        return "'opened' must be the first event, and occur only once"
+        return "'opened' must be the first event of the log and occur only once"
     match event:
         case events.AskStarted(ask=ask) if ask != state.asks + 1:
-            return f"ask {ask} follows ask {state.asks}"
+            return f"ask {ask} begins, but the next ask must have the number {state.asks + 1}"
         case events.TurnStarted(turn=turn) if state.bound is not None or turn != state.turns + 1:
             return f"turn {turn} begins after turn {state.turns}{'' if state.bound is None else ', which is open'}"
         case events.RequestSent(turn=turn) | events.RoundEnded(turn=turn) | events.TurnPaused(turn=turn):
             return _out_of_turn(state, turn)
         case events.TurnResumed(turn=turn) if state.pause is None:
-            return f"turn {turn} resumes, but is not paused"
+            return f"turn {turn} resumes, but no turn is paused"
         case events.TurnEnded(turn=turn):
             return _out_of_turn(state, turn)
         case events.Compacted(start=start, stop=stop) if not 0 <= start < stop <= state.history.length:
-            return (
-                f"a summary replaces messages {start} to {stop}, but the history has {state.history.length}"
-            )
+            return f"a summary replaces messages {start} to {stop}, but the history has {state.history.length} messages"
         case events.Rewound(turn=turn):
             return _unreachable(state, turn)
         case CallEventBase(call_id=call_id) if not _is_known(state, call_id):
@@ -45,7 +43,8 @@ def disorder(state: SessionState, event: LogEvent) -> str | None:
 
 def _out_of_turn(state: SessionState, turn: int) -> str | None:
     if state.bound is None or turn != state.turns:
-        return f"an event of turn {turn} while {'no turn' if state.bound is None else f'turn {state.turns}'} is open"
+        current = "no turn" if state.bound is None else f"turn {state.turns}"
+        return f"an event belongs to turn {turn}, but {current} is open"
     return None
 
 

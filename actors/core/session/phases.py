@@ -1,6 +1,6 @@
 """Define the phases of a session with actors as a table: the action for each event in each phase.
 
-`SessionActor` drives this table. `actors.core.session.lifecycle` is the table of sessions with and without actors.
+`SessionActor` uses this table. `actors.core.session.lifecycle` describes sessions with and without actors.
 
 Phases:
 
@@ -8,21 +8,21 @@ Phases:
     asking      an ask is in flight
     awaiting    the turn of the ask waits for its caller
     recovering  the turn that a crash left open is being closed
-    ending      as asking or recovering, and the session ends afterwards
+    ending      like asking or recovering, but the session ends afterwards
     closing     the `Closed` event is being written
     ended       the `Closed` event is durable
 
 Actions:
 
     begin       start the oldest queued ask            apply      write the switch, reply `applied`
-    wait        queue the command                      hold       keep the switch until the ask ends, reply `queued`
-    refuse      reject: the session is ending          stop       cancel the ask in flight, then as `wait`
+    wait        queue the command                      hold       defer the switch to the ask's end, reply `queued`
+    refuse      reject: the session is ending          stop       cancel the ask in flight, then act as for `wait`
     nothing     reply that no ask is in flight         conclude   reply to the callers that wait for the ask's end
     write_end   conclude, then write `Closed`          answer     reply to the callers that wait for the session's end
     close       close the paused turn                  go_on      resume the paused turn
     record      record results or decisions
 
-An event without an action in a phase is a programming error there.
+If the table has no action for an event in a phase, the event cannot occur there, and `step` raises `AssertionError`.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,9 @@ Phase: TypeAlias = Literal["idle", "asking", "awaiting", "recovering", "ending",
 PhaseEvent: TypeAlias = Literal[
     "submit", "switch", "cancel", "end", "finished", "written", "resolve", "paused", "complete"
 ]
-"""`resolve`: results or decisions arrive for pending calls; `complete`: no call is pending any more."""
+"""An event in the life of a session. `resolve`: results or decisions arrive for pending calls. `complete`: no call is
+pending any more.
+"""
 Action: TypeAlias = Literal[
     "begin",
     "wait",
@@ -49,7 +51,8 @@ Action: TypeAlias = Literal[
     "record",
 ]
 
-_ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {  # by event, in the order above
+# The actions of each phase: one per event, in the order of `PhaseEvent`.
+_ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {
     "idle": ("begin", "apply", "nothing", "write_end", None, None, "record", None, None),
     "asking": ("wait", "hold", "stop", "stop", "conclude", None, "record", "conclude", None),
     "awaiting": ("wait", "hold", "close", "close", None, None, "record", None, "go_on"),
@@ -58,7 +61,8 @@ _ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {  # by event, in the orde
     "closing": ("refuse", "refuse", "nothing", "wait", None, "answer", "refuse", None, None),
     "ended": ("refuse", "refuse", "nothing", "answer", None, None, "refuse", None, None),
 }
-_LEADS_TO: Mapping[tuple[Phase, PhaseEvent], Phase] = {  # all else leaves the phase as it is
+# The phase after an event in a phase. Events that are not listed leave the phase unchanged.
+_LEADS_TO: Mapping[tuple[Phase, PhaseEvent], Phase] = {
     ("idle", "submit"): "asking",
     ("idle", "end"): "closing",
     ("asking", "end"): "ending",
@@ -74,26 +78,26 @@ _LEADS_TO: Mapping[tuple[Phase, PhaseEvent], Phase] = {  # all else leaves the p
 }
 
 
-def _after(phase: Phase, event: PhaseEvent) -> Phase:
+def _next_phase(phase: Phase, event: PhaseEvent) -> Phase:
     return _LEADS_TO.get((phase, event), phase)
 
 
 _EVENTS: tuple[PhaseEvent, ...] = get_args(PhaseEvent)
 TABLE: Mapping[tuple[Phase, PhaseEvent], tuple[Action, Phase]] = {
-    (phase, event): (action, _after(phase, event))
+    (phase, event): (action, _next_phase(phase, event))
     for phase, row in _ACTIONS.items()
     for event, action in zip(_EVENTS, row, strict=True)
     if action is not None
 }
 
 
-def first(*, is_closed: bool, is_open: bool, is_awaiting: bool = False) -> Phase:
+def initial_phase(*, is_closed: bool, is_open: bool, is_awaiting: bool = False) -> Phase:
     """Return the phase in which a session's actors start.
 
     Args:
-        is_closed: The log contains `Closed`.
-        is_open: The log ends inside an ask.
-        is_awaiting: The ask's turn waits for its caller.
+        is_closed: True if the log contains `Closed`.
+        is_open: True if the log ends inside an ask.
+        is_awaiting: True if the ask's turn waits for its caller.
     """
     if is_closed:
         return "ended"
@@ -103,7 +107,7 @@ def first(*, is_closed: bool, is_open: bool, is_awaiting: bool = False) -> Phase
 
 
 def step(phase: Phase, event: PhaseEvent) -> tuple[Action, Phase]:
-    """Return the action for an event in a phase, and the next phase."""
+    """Look up the action for an event in a phase, and the next phase."""
     if (phase, event) not in TABLE:
         raise AssertionError(f"{event!r} cannot happen while the session is {phase!r}")
     return TABLE[phase, event]

@@ -1,12 +1,12 @@
-"""Make the durable stream events of a session from its log.
+"""Derive the durable stream events of a session from its log.
 
 In:  the events of a log, in order.
-Out: for each, the stream events that readers receive.
+Out: for each log event, the stream events that readers receive.
 
-`Publisher` is the only producer of durable stream events. `actors.journal.live_events` feeds it the events of an ask as
-they become durable, and `session.events()` feeds it the log; so both readers receive the same events. They differ in
-one respect: an ask's own stream ends with the event that holds the full `AskResult`, which the session makes, and a
-queued switch that is applied after the ask appears before it.
+`Publisher` is the only producer of durable stream events. `actors.journal.live_events` passes it the events of an ask
+when they become durable, and `session.events()` passes it the events of the log, so both readers receive the same
+events. There is one difference: the last event of an ask's own stream contains the complete `AskResult`, which the
+session creates, and a deferred switch that is applied after the ask appears before that event.
 """
 
 from collections.abc import Iterable
@@ -87,34 +87,34 @@ _CANCELLED: dict[Reason, CallOutcome] = {
     "never_started": "never_started",
     "outcome_unknown": "outcome_unknown",
 }
-"""The outcome of a call that was closed for this reason; for the other reasons it is `cancelled`."""
+"""The outcome of a call by the reason for which it was closed. For all other reasons, the outcome is `cancelled`."""
 
 
 def outcome_of(end: End | None, reason: Reason | None = None) -> CallOutcome:
-    """Return the reported outcome of a call with this completion, or with this reason if it has none."""
+    """Return the outcome of a call with the completion `end`, or closed for `reason` without a completion."""
     if end is not None:
         return _OUTCOMES.get(type(end), "returned")
     return "cancelled" if reason is None else _CANCELLED.get(reason, "cancelled")
 
 
 def terminal_event(result: AskResult, seq: int) -> TerminalEvent:
-    """Return the event that ends an ask's stream."""
+    """Return the last event of an ask's stream. `seq` is the number of the log event that ended the ask."""
     return (
         ErrorEvent(seq, result) if result.status in ("failed", "interrupted") else CompleteEvent(seq, result)
     )
 
 
 def interrupted_result(bound: Binding | None, why: str, turn: int) -> AskResult:
-    """Return the result of an ask that a crash ended."""
+    """Return the result of an ask that was interrupted by a crash, for the reason `why`."""
     attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
     return AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)
 
 
 class AskFold(Struct):
-    """The part of an ask's result that the log determines.
+    """The fields of an ask's result that the log determines, while the log is read.
 
     Args:
-        usage_by_binding: The usage by binding; `usage` is the sum.
+        usage_by_binding: The usage of each binding; `usage` is the sum.
     """
 
     binding: Binding = NOBODY
@@ -125,7 +125,7 @@ class AskFold(Struct):
     finish: str | None = None
     cut: Cut | None = None
     left_out: dict[str, int] = {}
-    request: tuple[int, int] = (0, 0)  # turn and round of the last request
+    request: tuple[int, int] = (0, 0)  # the numbers of the last request's turn and round
     usage_by_binding: dict[Binding, Usage] = {}
 
     @property
@@ -148,7 +148,9 @@ class AskFold(Struct):
             self.text = message.text
 
     def pause(self, event: TurnPaused, calls: tuple[ToolCall, ...]) -> AskResult:
-        """Return the result of an ask whose turn waits, and keep the progress that the turn resumes from."""
+        """Return the result of an ask whose turn waits, and reset the fields to the progress from which the turn
+        resumes.
+        """
         ask, turn = event.ask_so_far, event.turn_so_far
         self.attempts, self.finish, self.cut = list(ask.attempts), None, None
         return AskResult(
@@ -164,7 +166,7 @@ class AskFold(Struct):
         )
 
     def end_turn(self, event: TurnEnded) -> AskResult | None:
-        """Record the end of a turn; return the ask's result, or None if another turn follows."""
+        """Record the end of a turn. Return the ask's result, or None if another turn of the ask follows."""
         if event.status == "interrupted":
             self.attempts.append(Attempt(self.binding, "interrupted", event.why))
             return interrupted_result(self.binding, event.why, event.turn)
@@ -192,9 +194,9 @@ class OpenBatch(Struct):
     """The calls of the model's last message, and their outcomes.
 
     Args:
-        calls: The calls by id, with the arguments that they run with.
+        calls: The calls by id, with the arguments with which they run.
         ends: The outcome of each call; None while the call is open.
-        repeated: How many calls repeat an earlier call.
+        repeated: Number of calls detected as repeats of an earlier call.
     """
 
     calls: dict[CallId, ToolCall] = {}
@@ -203,18 +205,22 @@ class OpenBatch(Struct):
 
     @staticmethod
     def of(calls: Iterable[ToolCall]) -> "OpenBatch":
-        """Return a batch in which every call is open."""
+        """Return a batch of these calls, all of them open."""
         by_id = {call.id: call for call in calls}
         return OpenBatch(by_id, dict.fromkeys(by_id))
 
     def schedule(self, event: Scheduled) -> None:
-        """Keep the repaired arguments of a call."""
+        """Update the arguments of a call if they were repaired when it was scheduled."""
         call = self.calls.get(event.call_id)
         if call is not None and event.repaired:
             self.calls[event.call_id] = call.as_scheduled(event.arguments)
 
     def close(self, event: Completion | Cancelled) -> tuple[CallEnd, ...]:
-        """Record the end of a call; return all ends if this was the last. A late result changes nothing."""
+        """Record the end of a call. Return the outcomes of all calls if no call is open any more, otherwise an empty
+        tuple.
+
+        A late result changes nothing.
+        """
         if self.ends.get(event.call_id, "gone") is not None:
             return ()
         end, reason = (None, event.reason) if isinstance(event, Cancelled) else (event, None)
@@ -225,13 +231,13 @@ class OpenBatch(Struct):
 
 
 class Publisher:
-    """Folds the log of one session and returns its stream events. Mutable: it belongs to one reader.
+    """A converter from the log of one session to stream events. Mutable: each reader has a publisher of its own.
 
     Args:
-        seq: The number of the last event before the first that is published.
-        turn: The number of the last turn until then.
+        seq: The number of the last event before the first event to publish.
+        turn: The number of the last turn before that event.
         number: The number of the last round, if publishing begins in a paused turn.
-        ask, batch: The folds of the open ask and of the last message until then.
+        ask, batch: The open ask and the batch of the last message before that event.
     """
 
     seq: int
@@ -260,7 +266,7 @@ class Publisher:
         return self._suspended is not None
 
     def publish(self, event: LogEvent) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
-        """Return the stream events of the log's next event."""
+        """Return the stream events for the next event of the log."""
         self.seq += 1
         seq, turn = self.seq, self._turn
         match event:

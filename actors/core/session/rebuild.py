@@ -1,6 +1,6 @@
 """Rebuild a session from its log: the state and the lanes, byte for byte.
 
-`actors.journal.log` folds logs page by page; hosts and tests rebuild logs that are in memory.
+`actors.journal.log` rebuilds sessions page by page; hosts and tests rebuild logs that are in memory.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from actors.core.session.state import UNREAD, SessionState
 
 
 class LogFold:
-    """A fold over a log in pieces.
+    """The state and the lanes of a session while its log is read in portions.
 
     Call events are applied to the ledger in groups, before each request, because only requests read the ledger.
     """
@@ -22,7 +22,7 @@ class LogFold:
         self._happened: list[CallEvent] = []
 
     def add(self, log: Iterable[LogEvent]) -> None:
-        """Fold the next events of the log."""
+        """Apply the next events of the log."""
         state, lanes, happened = self._state, self._lanes, self._happened
         for event in log:
             if isinstance(event, CallEventBase):
@@ -41,7 +41,7 @@ class LogFold:
 
 
 def rebuild(log: Iterable[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Return the state and the lanes of the session that wrote `log`."""
+    """Return the state and the lanes of a session, given its complete log."""
     folding = LogFold(rules)
     folding.add(log)
     return folding.end()

@@ -2,11 +2,11 @@
 
 The runtime calls this module when it resumes or forks a session.
 
-In:  the events of a log, and the state they fold to.
-Out: whether the session needs recovery; the started calls that may run again, with the arguments they started with.
+In:  the events of a log, and the state that results from them.
+Out: whether the session needs recovery; the started calls that may run again, with the arguments of their first run.
 
-A call that started may have had its effect. It runs again only if its `Started` event declares it repeatable, and at
-most `STARTS` times, because the call itself may be the cause of the crash.
+A call that started may have taken effect. It runs again only if its `Started` event declares it repeatable, and at most
+`STARTS` times, because the call itself may be the cause of the crash.
 """
 
 from collections import Counter
@@ -31,11 +31,11 @@ from actors.core.values.identity import CallId
 FORKED = "the session was forked during the ask"
 
 STARTS = 3
-"""How many times a call may start in total."""
+"""How many times a call may start in total, its first run included."""
 
 
 def needs_recovery(state: SessionState) -> bool:
-    """Return True if a crash ended the log: a turn is neither ended nor paused, or a switch is still queued."""
+    """Return True if the log ends with work to finish: an open turn that waits for no caller, or a deferred switch."""
     if state.pause is not None:
         return not pending_calls(state, state.ledger)
     return state.bound is not None or state.held is not None
@@ -57,7 +57,7 @@ def repeatable_calls(state: SessionState, events: Sequence[LogEvent]) -> tuple[T
 
 
 def last_round(events: Sequence[LogEvent]) -> int:
-    """Return the round of the last request in a log; 0 if the last turn has sent none."""
+    """Return the round number of the last request in the last turn; 0 if that turn has sent no request."""
     for event in reversed(events):
         if isinstance(event, RequestSent):
             return event.round
@@ -69,8 +69,8 @@ def last_round(events: Sequence[LogEvent]) -> int:
 def fork_log(events: Sequence[LogEvent], session: str, key: str) -> tuple[LogEvent, ...]:
     """Return the log of a new session that continues from these events of another session.
 
-    The new session does not know the calls in flight after the last event, so an open turn ends as interrupted and none
-    of its calls runs again. A turn that waits for pending calls stays paused.
+    The new session cannot receive results of calls in flight, so an open turn ends as interrupted and none of its calls
+    runs again. A turn that waits for pending calls stays paused.
     """
     first, *rest = events
     assert isinstance(first, Opened)
@@ -87,7 +87,7 @@ def fork_log(events: Sequence[LogEvent], session: str, key: str) -> tuple[LogEve
 
 
 def _ends(state: SessionState) -> list[Cancelled]:
-    """Return the cancellations that close every open call of a forked log."""
+    """Return the events that close every open call of a forked log."""
     calls = state.history[-1].calls if state.history.length else ()
     ends = [Cancelled(call.id, "never_started") for call in calls if call.id not in state.ledger]
     for known in state.ledger.interactions():

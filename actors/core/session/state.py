@@ -1,11 +1,11 @@
-"""The state of a session: a fold of the events of its log.
+"""Compute the state of a session from the events of its log.
 
-`SessionState.apply` is the only way in which the state changes, live and after a restart alike, so a session that is
-rebuilt from its log equals the session that wrote it. `actors.core.session.lanes` folds the lanes, and
-`actors.core.session.rebuild` folds a whole log.
+`SessionState.apply` is the only way in which the state changes, live and after a restart alike. A session that is
+rebuilt from its log therefore equals the session that wrote the log. `actors.core.session.lanes` computes the lanes,
+and `actors.core.session.rebuild` reads complete logs.
 
-Call events change only the ledger, and the session's own events only the rest, so their order among each other does
-not matter. They meet in `RequestSent`, which seals synthetic results.
+Call events change only the ledger, and all other events except one change only the other fields, so the order between
+these two groups does not matter. The exception is `RequestSent`, which seals synthetic results in the ledger.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from actors.core.values.packed import Packed, size_of
 
 
 class Pause(StoredRecord, frozen=True):
-    """A turn that waits for its caller, and the decisions about its calls so far."""
+    """The calls for which a paused turn waits, and the decisions about them so far."""
 
     awaited: events.TurnPaused
     decisions: tuple[events.ApprovalDecided, ...] = ()
@@ -70,24 +70,24 @@ class SessionState(StoredRecord, frozen=True):
     Args:
         session: The session's id; empty before `Opened`.
         target: The backend or pool, as the user named it.
-        held: The target of a queued switch.
+        held: The target of a deferred switch; None if there is none.
         history: The messages.
         ledger: The tool calls.
         calls: The number of canonical call ids used.
         asks: The number of the last ask.
-        asked: The settings of the last ask.
+        asked: The settings of the last ask; None if it has none.
         turns: The number of the last turn.
         turn_ask: The number of the ask of the last turn; 0 if the turn belongs to no ask.
         bound: The binding of the turn in flight; None between turns.
-        pause: The calls that the turn in flight waits for, and the decisions about them.
-        closed: Whether the log contains `Closed`.
+        pause: The calls that the turn in flight waits for, and the decisions about them; None if it is not paused.
+        closed: True if the log contains `Closed`.
         tenant: The tenant that the session belongs to; empty if none.
-        budget: The session's budget.
+        budget: The session's budget; None if it has none.
         used: The usage counted against `budget`; None without a budget.
         config_digest: The digest of the system prompt and of the tools' declarations.
         asked_at: The index in the history at which the last ask begins.
         size: The size of the history's messages, in bytes.
-        measured: The input tokens that the last answer reported, and the history they cover.
+        measured: The input tokens that the last answer reported, and the history they cover; None before that.
         ends: The ends of turns, to which the history can be rewound.
         keys: The last `KEYS` asks with a key, oldest first.
     """
@@ -130,7 +130,9 @@ class SessionState(StoredRecord, frozen=True):
 
     @property
     def turn_before(self) -> int | None:
-        """The latest turn before the last ask to which the history can be rewound, or None."""
+        """The latest turn that ended before the last ask and to which the history can be rewound; None if there is
+        none.
+        """
         return turn_ends.last_turn_within(self.ends, self.asked_at)
 
     def apply(self, event: LogEvent) -> "SessionState":
@@ -152,7 +154,7 @@ class SessionState(StoredRecord, frozen=True):
             case events.Configured(system=system, preamble=preamble):
                 return replace(self, history=replace(self.history, system=system), config_digest=preamble)
             case events.EventsLost(first=first, last=last):
-                # each call that ran has an event among the lost ones, so this many ids may be in use
+                # Each lost event may have recorded one call, so reserve that many call ids.
                 return replace(self, calls=self.calls + last - first + 1)
             case events.Closed():
                 return replace(self, closed=True)
@@ -234,7 +236,7 @@ class SessionState(StoredRecord, frozen=True):
         return turn_ends.with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
 
     def _rewind(self, turn: int) -> "SessionState":
-        """Return the state with the history cut to a turn's end; unchanged if the history does not contain it."""
+        """Return the state with the history cut at the end of a turn; unchanged if that turn has no recorded end."""
         if (end := turn_ends.end_of(self.ends, turn)) is None:
             return self
         history = rewind(self.history, end.length, range(end.calls + 1, self.calls + 1))
@@ -247,18 +249,20 @@ class SessionState(StoredRecord, frozen=True):
         return replace(self, history=history, size=size, asked_at=asked_at, measured=measured, ends=ends)
 
     def with_call_events(self, happened: Sequence[CallEvent]) -> "SessionState":
-        """Return the state after these call events."""
+        """Return the state with these call events applied to its ledger."""
         return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
 
     def _measure(self, event: events.RoundEnded) -> ReportedRequest | None:
-        """Return the measurement after a round. A summary request (round 0) leaves it unchanged."""
+        """Return the token report of an answer; the previous report after a failed answer or a summary (round 0)."""
         tokens = event.usage.input_tokens
         if self.bound is None or not (event.round and tokens) or event.fault is not None:
             return self.measured
         return ReportedRequest(self.bound, self.history.length, tokens)
 
     def ledger_with_open_calls(self, ledger: Ledger) -> Ledger:
-        """Return the ledger with every call of the turn in flight; calls missing from it are about to be scheduled."""
+        """Return `ledger` with the calls of the turn in flight. Calls that it does not contain yet are added as
+        scheduled.
+        """
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)
@@ -280,7 +284,7 @@ def _initial_state(event: events.Opened) -> SessionState:
 
 
 def _without_counts(measured: ReportedRequest | None) -> ReportedRequest | None:
-    """Return the part of a measurement that stays valid after compaction: the binding."""
+    """Return the report without its counts, because the history was shortened since; the binding stays valid."""
     return None if measured is None else ReportedRequest(measured.binding)
 
 
@@ -289,7 +293,9 @@ def _add_seconds(used: Used | None, seconds: float) -> Used | None:
 
 
 def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> tuple[float, str]:
-    """Return how many seconds an ask may still take, and the message if it takes longer.
+    """Return the remaining seconds of an ask, and the error message for an ask that exceeds them.
+
+    The ask's timeout or the session's budget applies, whichever expires first.
 
     Args:
         state: The session's state. Its `used` includes `before`.
@@ -299,13 +305,13 @@ def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> 
     total = inf if asked is None or asked.timeout is None else asked.timeout
     own, budget, used = max(total - before, 0.0), state.budget, state.used
     if budget is None or budget.seconds is None or used is None or own <= budget.seconds - used.seconds:
-        return own, f"the ask took longer than {total:g} s, as its timeout says"
+        return own, f"the ask took longer than its timeout of {total:g} s"
     left = max(budget.seconds - used.seconds, 0.0)
     return left, f"the session's budget of {budget.seconds:g} seconds is used up"
 
 
 def opening(session: str, target: str, history: History) -> events.Opened:
-    """Return the first event of a session that continues a history. The messages and the ledger are shared."""
+    """Return the first event of a session that continues a history. The event shares the history's messages."""
     known = tuple(
         [
             closed_record(item)
@@ -320,4 +326,4 @@ def opening(session: str, target: str, history: History) -> events.Opened:
 
 
 UNREAD = SessionState()
-"""The state before the first event of a log."""
+"""The state of a session before the first event of its log."""

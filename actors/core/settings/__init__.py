@@ -1,1 +1,1 @@
-"""The settings of an ask, prices and budgets, labels and durations."""
+"""Define the settings of asks, prices, budgets, titles, metadata and durations."""

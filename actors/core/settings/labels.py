@@ -1,13 +1,14 @@
 """Validate the title and the metadata of a session, and encode them for searches in lists of sessions.
 
-`Runtime.open` and the journal storages use this module.
+`Runtime.open` and the journal's storages use this module.
 
 In:  the arguments of `open` and `list`.
-Out: values for the first event of a log, and the text that a directory stores and compares.
+Out: values for the first event of a log, and the text that a storage keeps for each session and compares.
 
-A directory compares text only: a folded title that contains the words, and metadata entries between line breaks. JSON
-escapes line breaks, so a search matches complete entries only. As a result, every storage finds the same sessions,
-independent of its rules for letters, numbers and wildcards.
+A storage only compares text: a folded title must contain the searched words, and the metadata text must contain the
+searched entries. There are line breaks around each entry, and JSON escapes line breaks, so a search matches complete
+entries only. Every storage therefore finds the same sessions, whatever its own rules for letters, numbers and wildcards
+are.
 """
 
 import json
@@ -20,44 +21,51 @@ from actors.core.data.jsonio import INT_MAX, INT_MIN
 from actors.errors import ConfigError
 
 Scalar: TypeAlias = str | int | float | bool
-"""A value of metadata."""
+"""A metadata value."""
 Metadata: TypeAlias = tuple[tuple[str, Scalar], ...]
-"""The keys and values of metadata, in the host's order."""
+"""Metadata as pairs of key and value, in the order in which the host passed them."""
 
 TITLE, KEYS, KEY, TEXT = 200, 16, 64, 512
-"""The maximum length of a title, number of metadata keys, and lengths of a key and a value. Lengths in characters."""
+"""The maximum length of a title, number of metadata keys, length of a key and length of a value; lengths are in
+characters.
+"""
 
 
 def checked_title(title: object) -> str:
-    """Return a title. Raises `ConfigError` if it is no string, too long, or has control characters."""
-    if not isinstance(title, str) or len(title) > TITLE or not _is_line(title):
+    """Return a valid title.
+
+    Raises:
+        ConfigError: The title is not a string, is too long, or contains control characters.
+    """
+    if not isinstance(title, str) or len(title) > TITLE or not _is_single_line(title):
         raise ConfigError(
-            f"title= takes a string of at most {TITLE} characters without control characters; "
-            f"{_size(title) or 'this one has some'}"
+            f"title= must be a string of at most {TITLE} characters without control characters, "
+            f"but {_mismatch(title, TITLE) or 'the title contains control characters'}"
         )
     return str(title)
 
 
-def checked_metadata(metadata: Any) -> Metadata:  # Any: what a caller passes
-    """Return metadata; none for None.
+def checked_metadata(metadata: Any) -> Metadata:  # Any: an unchecked argument of a caller
+    """Convert a caller's metadata to pairs; None becomes an empty tuple.
 
     Raises:
-        ConfigError: It is no mapping of short names to plain values. The message names the key, and repeats no value.
+        ConfigError: The metadata is not a mapping of short names to plain values. The message names the key, and
+            repeats no value.
     """
     if metadata is None:
         return ()
     given: Mapping[str, object] = metadata
     if not isinstance(metadata, Mapping):
-        raise ConfigError(f"metadata= takes a mapping of names to values, not {type(metadata).__name__}")
+        raise ConfigError(f"metadata= must be a mapping of names to values, not {type(metadata).__name__}")
     if len(given) > KEYS:
-        raise ConfigError(f"metadata= takes at most {KEYS} keys, not {len(given)}")
+        raise ConfigError(f"metadata= must have at most {KEYS} keys, not {len(given)}")
     return tuple((_checked_key(key), _checked_value(key, value)) for key, value in given.items())
 
 
 def _checked_key(key: object) -> str:
-    if not isinstance(key, str) or not 0 < len(key) <= KEY or not _is_line(key):
+    if not isinstance(key, str) or not 0 < len(key) <= KEY or not _is_single_line(key):
         raise ConfigError(
-            f"metadata= takes keys of 1 to {KEY} characters without control characters, not {key!a:.80}"
+            f"metadata= must have keys of 1 to {KEY} characters without control characters, not {key!a:.80}"
         )
     return str(key)
 
@@ -75,19 +83,19 @@ def _checked_value(key: str, value: object) -> Scalar:
         case _:
             pass
     raise ConfigError(
-        f"metadata[{key!r}] takes a string of at most {TEXT} characters, a bool, a finite float or an int of 64 bits; "
-        f"{_size(value) or 'this one cannot be kept'}"
+        f"metadata[{key!r}] must be a string of at most {TEXT} characters, a bool, a finite float or a 64-bit int, "
+        f"but {_mismatch(value, TEXT) or 'the value cannot be stored'}"
     )
 
 
-def _size(given: object) -> str:
-    """Return the part of an error message that names the type or the length of a value."""
-    if not isinstance(given, str):
-        return f"this one is {type(given).__name__}"
-    return f"this one has {len(given)}" if len(given) > TITLE else ""
+def _mismatch(value: object, most: int) -> str:
+    """Return a clause for an error message about a wrong type or a length above `most`; empty if both are right."""
+    if not isinstance(value, str):
+        return f"its type is {type(value).__name__}"
+    return f"it has {len(value)} characters" if len(value) > most else ""
 
 
-def _is_line(text: str) -> bool:
+def _is_single_line(text: str) -> bool:
     return not any(category(letter) == "Cc" or _is_surrogate(letter) for letter in text)
 
 
@@ -96,7 +104,7 @@ def _is_surrogate(letter: str) -> bool:
 
 
 class FrozenMetadata(Mapping[str, Scalar]):
-    """Metadata as an immutable mapping. Unlike a `MappingProxyType`, it can be copied and pickled."""
+    """Metadata as an immutable mapping. Unlike `MappingProxyType`, it can be copied and pickled."""
 
     __slots__ = ("_values",)
 
@@ -120,22 +128,22 @@ NO_METADATA: Mapping[str, Scalar] = FrozenMetadata()
 
 
 def read_only_metadata(metadata: Metadata) -> Mapping[str, Scalar]:
-    """Return metadata as an immutable mapping."""
+    """Convert metadata pairs to an immutable mapping. All sessions without metadata share one empty mapping."""
     return FrozenMetadata(metadata) if metadata else NO_METADATA
 
 
 def fold_title(title: str) -> str:
-    """Return a title in the form for case-insensitive searches."""
+    """Return a title in the form that case-insensitive searches compare."""
     return title.casefold()
 
 
 def metadata_text(metadata: Metadata) -> str:
-    """Return metadata as a directory stores it: a JSON object with each entry between line breaks; empty for none."""
+    """Encode metadata as storages keep it: a JSON object with each entry between line breaks; empty for no metadata."""
     return f"{{{','.join(metadata_entries(metadata))}}}" if metadata else ""
 
 
 def metadata_entries(metadata: Metadata) -> tuple[str, ...]:
-    """Return the parts that `metadata_text` contains for these keys and values."""
+    """Return, for each key and value, the text that `metadata_text` contains if a session has this entry."""
     return tuple(f"\n{_literal(key)}:{_literal(value)}\n" for key, value in metadata)
 
 
@@ -144,10 +152,10 @@ def _literal(value: Scalar) -> str:
 
 
 def metadata_of(text: str) -> dict[str, Scalar]:
-    """Parse the output of `metadata_text`."""
+    """Parse metadata text, as `metadata_text` encodes it, to a dictionary."""
     return dict(json.loads(text)) if text else {}
 
 
-def has_all(text: str, parts: Iterable[str]) -> bool:
-    """Return True if a text contains all of these parts."""
+def contains_all(text: str, parts: Iterable[str]) -> bool:
+    """Return True if `text` contains every string in `parts`."""
     return all(part in text for part in parts)

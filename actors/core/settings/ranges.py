@@ -1,6 +1,6 @@
-"""Define the ranges of settings: the values that each accepts, and the words for error messages.
+"""Define the ranges of settings: the values that a setting accepts, and a description for error messages.
 
-The table of settings (`actors.core.settings.table`), prices, budgets and compaction use them. A value has the same
+The table of settings (`actors.core.settings.table`), prices, budgets and compaction use ranges. A setting has the same
 range in a program and in a configuration file.
 """
 
@@ -23,7 +23,7 @@ class Range(Struct, frozen=True):
     """The values that a setting accepts.
 
     Args:
-        words: The range in words, as error messages show it.
+        words: A description of these values that completes the sentence "The setting must be ...".
         accepts: Returns True for a value in the range.
         store: Converts an accepted value to its stored form.
     """
@@ -37,61 +37,61 @@ def _is_whole(value: object, least: int = 1, most: float = inf) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def whole(words: str, least: int = 1, most: float = inf) -> Range:
-    """Return the range of the whole numbers between two bounds."""
+def whole_range(words: str, least: int = 1, most: float = inf) -> Range:
+    """Return the range of the whole numbers from `least` to `most`, both included. `words` describes the range."""
     return Range(words, lambda value: _is_whole(value, least, most))
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return True for a finite number."""
+    """Return True for a finite int or float. A bool does not count as a number."""
     return isinstance(value, int | float) and type(value) is not bool and abs(value) <= float_info.max
 
 
-def number(words: str, least: float, most: float = inf) -> Range:
-    """Return the range of the numbers between two bounds."""
+def number_range(words: str, least: float, most: float = inf) -> Range:
+    """Return the range of the numbers from `least` to `most`, both included. `words` describes the range."""
     return Range(words, lambda value: is_number(value) and least <= value <= most, float)
 
 
-def word(words: tuple[str, ...]) -> Range:
-    """Return the range of some words."""
+def word_range(words: tuple[str, ...]) -> Range:
+    """Return the range that consists of these strings."""
     return Range(f"one of {', '.join(words)}", lambda value: type(value) is str and value in words)
 
 
-def text(words: str, most: int) -> Range:
-    """Return the range of the texts that are not blank, up to a length in characters."""
+def text_range(words: str, most: int) -> Range:
+    """Return the range of the non-blank strings of at most `most` characters. `words` describes the range."""
     return Range(words, lambda value: type(value) is str and bool(value.strip()) and len(value) <= most)
 
 
-def positive(words: str) -> Range:
-    """Return the range of the numbers above 0."""
+def positive_range(words: str) -> Range:
+    """Return the range of the finite numbers above 0. `words` describes the range."""
     return Range(words, lambda value: is_number(value) and value > 0, float)
 
 
 @lru_cache
 def optional_fields(kind: type[Struct]) -> frozenset[str]:
-    """Return the fields of a struct that accept None."""
+    """Return the names of the fields of a struct that accept None."""
     hints = get_type_hints(kind)
     return frozenset(name for name in kind.__struct_fields__ if NoneType in get_args(hints[name]))
 
 
-def check_fields(given: S, ranges: Mapping[str, Range], owner: str) -> S:
-    """Return a struct with its fields in their stored form.
+def check_fields(struct: S, ranges: Mapping[str, Range], owner: str) -> S:
+    """Check a struct's fields against their ranges, and return the struct with its fields in their stored form.
 
     Args:
-        given: The struct, as a program made it.
-        ranges: The range of each field.
-        owner: The subject of the error message.
+        struct: The struct to check, as a program created it.
+        ranges: The range of each field, by field name.
+        owner: The name of the struct in the error message, such as `budget=`.
 
     Raises:
         ConfigError: A field is outside of its range.
     """
     fields = dict[str, object]()
     for name, allowed in ranges.items():
-        value, is_optional = getattr(given, name), name in optional_fields(type(given))
+        value, is_optional = getattr(struct, name), name in optional_fields(type(struct))
         if value is None and is_optional:
             continue
         if not allowed.accepts(value):
             more = ", or None" if is_optional else ""
-            raise ConfigError(f"{owner} has {name}={value!r}; it takes {allowed.words}{more}")
+            raise ConfigError(f"{owner} has {name}={value!r}, but {name} must be {allowed.words}{more}")
         fields[name] = allowed.store(value)
-    return replace(given, **fields)
+    return replace(struct, **fields)

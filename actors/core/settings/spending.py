@@ -1,7 +1,7 @@
 """Define prices and budgets, and count the usage of sessions.
 
-Sessions, providers and the configuration use this module. A missing price makes every cost that needs it unknown;
-costs are never estimated.
+Sessions, providers and the configuration use this module. If a price is missing, every cost that depends on it is
+unknown, because costs are never estimated.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -9,7 +9,14 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal, TypeAlias
 
 from actors.core.data.record import StoredRecord, replace
-from actors.core.settings.ranges import Range, check_fields, number, positive, whole, word
+from actors.core.settings.ranges import (
+    Range,
+    check_fields,
+    number_range,
+    positive_range,
+    whole_range,
+    word_range,
+)
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError, OverBudget
@@ -18,14 +25,14 @@ MILLION = 1_000_000
 
 
 class Price(StoredRecord, frozen=True):
-    """The price of a million tokens of a model. All prices must be in one currency.
+    """The prices of a model, per million tokens. All prices of a runtime must be in one currency.
 
     Args:
         input: The price of input tokens.
         output: The price of output tokens.
-        cache_read, cache_write: The prices of input tokens that are read from and written to the provider's cache.
-            Without them, the cost of usage with cached tokens is unknown.
-        context: Not a price: the context window of the model, in tokens of a request and its answer together.
+        cache_read, cache_write: The prices of input tokens that are read from and written to the provider's cache. If
+            they are None, the cost of usage with cached tokens is unknown.
+        context: The model's context window, in tokens of a request and its answer together. This field is not a price.
     """
 
     input: float
@@ -44,44 +51,48 @@ class Price(StoredRecord, frozen=True):
         return (plain * self.input + usage.output_tokens * self.output + cached) / MILLION
 
 
-_MONEY = number("a finite number from 0", 0)
+_MONEY = number_range("a finite number of at least 0", 0)
 PRICE_RANGES: Final[Mapping[str, Range]] = {
     **dict.fromkeys(("input", "output", "cache_read", "cache_write"), _MONEY),
-    "context": whole("a whole number from 1"),
+    "context": whole_range("a whole number of at least 1"),
 }
 
 Prices: TypeAlias = Mapping[str, Price]
-"""Prices by model: its name, or a pattern with `*`. The name counts before patterns, a pattern before later ones."""
+"""Prices by model name or pattern with `*`. An exact name comes before patterns; the first matching pattern wins."""
 
 
 def price_of(prices: Prices, binding: Binding) -> Price | None:
-    """Return the price of a binding's model, None if it is unknown."""
+    """Return the price of a binding's model; None if no name or pattern matches the model."""
     if (exact := prices.get(binding.model)) is not None:
         return exact
     return next((price for pattern, price in prices.items() if fnmatchcase(binding.model, pattern)), None)
 
 
 def checked_prices(prices: Prices) -> Prices:
-    """Return prices that can be used.
+    """Return the prices with their fields checked.
 
     Raises:
-        ConfigError: They are no mapping, or one is no `Price`, or has a figure below 0.
+        ConfigError: `prices` is not a mapping of strings to `Price` values, or a price is below 0.
     """
-    given: object = prices  # an unchecked caller may pass any object
+    given: object = prices  # `object`, because a caller without a type checker may pass any value
     if not isinstance(given, Mapping) or not all(isinstance(model, str) for model in given):
-        raise ConfigError("prices= takes a mapping of models' names, or patterns, to each one's Price")
+        raise ConfigError("prices= must be a mapping of model names or patterns to Price values")
     for model, price in prices.items():
         if not isinstance(price, Price):
-            raise ConfigError(f"prices: {model!r} has {price!r}; it takes a Price")
+            raise ConfigError(f"prices= must map {model!r} to a Price, not to {price!r}")
     return {
         model: check_fields(price, PRICE_RANGES, f"The price of {model!r}") for model, price in prices.items()
     }
 
 
-def all_prices(given: Prices, filed: Prices) -> Prices:
-    """Return the prices of a program, followed by those of a file. Raises what `checked_prices` does."""
-    known = dict(checked_prices(given))
-    return known | {name: price for name, price in filed.items() if name not in known}
+def combine_prices(from_program: Prices, from_file: Prices) -> Prices:
+    """Return the prices of a program, followed by the prices that only the file contains.
+
+    Raises:
+        ConfigError: The program's prices are invalid; see `checked_prices`.
+    """
+    known = dict(checked_prices(from_program))
+    return known | {name: price for name, price in from_file.items() if name not in known}
 
 
 Period: TypeAlias = Literal["minute", "hour", "day"]
@@ -89,15 +100,15 @@ PERIOD_SECONDS: Final[Mapping[Period, int]] = {"minute": 60, "hour": 3600, "day"
 
 
 class Budget(StoredRecord, frozen=True):
-    """The usage that is allowed to one session, or to all sessions of a tenant or a pool together; None is no limit.
+    """A limit on the usage of one session, or of all sessions of a tenant or a pool together. None means no limit.
 
     Args:
         rounds: Answered requests.
         tokens: Tokens of requests and answers together.
         money: Cost, in the currency of the prices.
-        seconds: Seconds in which asks run. For a session only.
-        per: The period after which a shared budget starts again; a `day` is 24 hours. None limits the life of the
-            session or of the runtime.
+        seconds: Seconds in which asks run. Only a session's budget may limit them.
+        per: The period after which a shared budget starts again; a `day` is 24 hours. None limits the complete life of
+            the session or of the runtime.
     """
 
     rounds: int | None = None
@@ -108,69 +119,76 @@ class Budget(StoredRecord, frozen=True):
 
 
 BUDGET_RANGES: Final[Mapping[str, Range]] = {
-    "rounds": whole("a whole number from 1"),
-    "tokens": whole("a whole number from 1"),
-    "money": positive("a finite number above 0"),
-    "seconds": positive("seconds above 0"),
-    "per": word(tuple(PERIOD_SECONDS)),
+    "rounds": whole_range("a whole number of at least 1"),
+    "tokens": whole_range("a whole number of at least 1"),
+    "money": positive_range("a finite number above 0"),
+    "seconds": positive_range("a number of seconds above 0"),
+    "per": word_range(tuple(PERIOD_SECONDS)),
 }
 SHARED_LIMITS = ("rounds", "tokens", "money")
-"""The limits that sessions can share. Seconds limit one session."""
+"""The limits that a shared budget may have. Seconds can only be limited per session."""
 
 
 def checked_budget(budget: Budget) -> Budget:
-    """Return the budget of a session as it is stored.
+    """Return a session's budget in its stored form.
 
     Raises:
-        ConfigError: It is not a `Budget`, has a limit that is not above 0, or a period.
+        ConfigError: `budget` is not a `Budget`, has a limit that is not above 0, or has a period.
     """
     budget = _check_budget(budget, "budget=")
     if budget.per is not None:
         raise ConfigError(
-            "budget= has a period; a session's budget limits its whole life, so leave `per` out"
+            "budget= has a period, but a session's budget limits its complete life; remove `per`"
         )
     return budget
 
 
 def _check_budget(budget: Budget, owner: str) -> Budget:
     if not isinstance(budget, Budget):
-        raise ConfigError(f"{owner} takes a Budget, not {type(budget).__name__}")
+        raise ConfigError(f"{owner} must be a Budget, not {type(budget).__name__}")
     return check_fields(budget, BUDGET_RANGES, owner)
 
 
 def has_shared_limit(budget: Budget) -> bool:
-    """Return True if a budget limits something that sessions can share."""
+    """Return True if the budget limits rounds, tokens or money, which sessions can share."""
     return any(getattr(budget, limit) is not None for limit in SHARED_LIMITS)
 
 
 def shared_budgets(
-    given: Mapping[str, Budget], filed: Mapping[str, Budget], pools: Collection[str]
+    from_program: Mapping[str, Budget], from_file: Mapping[str, Budget], pools: Collection[str]
 ) -> dict[str, Budget]:
-    """Return the budgets of a runtime by `tenants.NAME` and `pools.NAME`: those of the program replace the file's.
+    """Return a runtime's shared budgets by `tenants.NAME` and `pools.NAME`. The program's budgets override the file's.
 
     Args:
-        given: The budgets of the program.
-        filed: The budgets of the file.
+        from_program: The budgets of the program.
+        from_file: The budgets of the file.
         pools: Names of the configured pools.
 
     Raises:
-        ConfigError: A budget is wrong, or its name is neither that of a tenant nor that of a pool.
+        ConfigError: A budget is invalid, or its name names neither a tenant nor a configured pool.
     """
-    return {**filed, **{name: _checked_shared(name, budget, pools) for name, budget in given.items()}}
+    return {
+        **from_file,
+        **{name: _checked_shared(name, budget, pools) for name, budget in from_program.items()},
+    }
 
 
 def _checked_shared(name: object, budget: Budget, pools: Collection[str]) -> Budget:
     table, _, owned = str(name).partition(".")
     if table not in ("tenants", "pools") or not owned:
-        raise ConfigError(f"budgets: {name!r} is neither tenants.NAME nor pools.NAME")
+        raise ConfigError(
+            f"budgets= has the name {name!r}; a name must have the form tenants.NAME or pools.NAME"
+        )
     if table == "pools" and owned not in pools:
-        raise ConfigError(f"budgets: there is no pool {owned!r}; add it to [pools]")
+        raise ConfigError(f"budgets= names the pool {owned!r}, which is not configured; add it to [pools]")
     owner = f"The budget of {name!r}"
     budget = _check_budget(budget, owner)
     if budget.seconds is not None:
-        raise ConfigError(f"{owner} has seconds; only the budget of a session limits them")
+        raise ConfigError(
+            f"{owner} limits seconds, which only a session's budget can limit; remove `seconds`"
+        )
     if not has_shared_limit(budget):
-        raise ConfigError(f"{owner} has no limit; give it {', '.join(SHARED_LIMITS)}, or some of them")
+        raise ConfigError(f"{owner} has no limit; set at least one of {', '.join(SHARED_LIMITS)}")
     return budget
 
 
@@ -179,36 +197,47 @@ TENANT = 64
 
 
 def checked_tenant(tenant: str) -> str:
-    """Return a tenant's name.
+    """Return a valid name of a tenant.
 
     Raises:
-        ConfigError: The name is no string, too long, or not printable.
+        ConfigError: The name is not a string, too long, or not printable.
     """
-    given: object = tenant  # an unchecked caller may pass any object
+    given: object = tenant  # `object`, because a caller without a type checker may pass any value
     if not isinstance(given, str) or len(given) > TENANT or not given.isprintable():
-        raise ConfigError(f"tenant= takes at most {TENANT} printable characters, not {str(given)[:80]!r}")
+        raise ConfigError(
+            f"tenant= must be a string of at most {TENANT} printable characters, not {str(given)[:80]!r}"
+        )
     return tenant
 
 
 Cost: TypeAlias = Callable[[Binding, Usage], float | None]
-"""Returns the cost of usage of a binding; None if it is unknown."""
+"""Returns the cost of a binding's usage; None if the cost is unknown."""
 
 
 class Used(StoredRecord, frozen=True):
-    """The usage of a session, as its log records it."""
+    """The usage of a session, as its log records it.
+
+    Args:
+        rounds: Answered requests.
+        seconds: Seconds in which asks ran.
+        usage: The tokens used with each binding.
+    """
 
     rounds: int = 0
     seconds: float = 0.0
     usage: tuple[tuple[Binding, Usage], ...] = ()
 
     def plus(self, binding: Binding, usage: Usage) -> "Used":
-        """Return the usage after one more round."""
+        """Return the usage with one more round on `binding` added."""
         known = dict(self.usage)
         known[binding] = known.get(binding, Usage()) + usage
         return replace(self, rounds=self.rounds + 1, usage=tuple(known.items()))
 
     def with_subagent(self, other: "Used") -> "Used":
-        """Return the usage with that of a subagent added. Its seconds are already part of this session's seconds."""
+        """Return the usage with a subagent's rounds and tokens added.
+
+        The subagent's seconds are not added, because they are part of this session's seconds already.
+        """
         known = dict(self.usage)
         for binding, usage in other.usage:
             known[binding] = known.get(binding, Usage()) + usage
@@ -216,16 +245,16 @@ class Used(StoredRecord, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """The tokens of requests and answers together."""
+        """The tokens of all requests and answers together."""
         return sum(usage.input_tokens + usage.output_tokens for _, usage in self.usage)
 
     def total_cost(self, cost: Callable[[Binding, Usage], float | None]) -> float | None:
-        """Return the cost; None if a price is missing."""
-        return total(cost(binding, usage) for binding, usage in self.usage)
+        """Return the cost of the usage; None if a price is missing. `cost` returns the cost per binding."""
+        return sum_costs(cost(binding, usage) for binding, usage in self.usage)
 
 
-def total(costs: Iterable[float | None]) -> float | None:
-    """Return the sum of costs; None if one of them is unknown."""
+def sum_costs(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of the costs; None if one of the costs is unknown."""
     sums = 0.0
     for cost in costs:
         if cost is None:
@@ -234,8 +263,14 @@ def total(costs: Iterable[float | None]) -> float | None:
     return sums
 
 
-def why_over(budget: Budget, used: Used, cost: Cost, whose: str = "the session's budget") -> str | None:
-    """Return a message that names the exhausted limit of a budget; None while no limit is exhausted."""
+def exhausted_limit(
+    budget: Budget, used: Used, cost: Cost, whose: str = "the session's budget"
+) -> str | None:
+    """Return a message about the first exhausted limit of a budget; None while no limit is exhausted.
+
+    `whose` names the budget at the start of the message. A limit on money also counts as exhausted if a price is
+    missing.
+    """
     if budget.rounds is not None and used.rounds >= budget.rounds:
         return f"{whose} of {budget.rounds} rounds is used up"
     if budget.tokens is not None and (tokens := used.tokens) >= budget.tokens:
@@ -245,34 +280,36 @@ def why_over(budget: Budget, used: Used, cost: Cost, whose: str = "the session's
     if budget.money is not None:
         money = used.total_cost(cost)
         if money is None:
-            return f"{whose} of {budget.money:g} cannot be enforced without {_missing(used, cost)}"
+            return f"{whose} of {budget.money:g} cannot be enforced without {_missing_price(used, cost)}"
         if money >= budget.money:
             return f"{whose} of {budget.money:g} is used up ({money:g} was paid)"
     return None
 
 
-def _missing(used: Used, cost: Cost) -> str:
-    """Return the name of the first missing price."""
+def _missing_price(used: Used, cost: Cost) -> str:
+    """Return the name and the model of the first missing price, such as `the price cache_read of model 'm'`."""
     for binding, usage in used.usage:
         parts = {
             "a price": Usage(),
             "the price cache_read": Usage(cache_read_tokens=usage.cache_read_tokens),
             "the price cache_write": Usage(cache_write_tokens=usage.cache_write_tokens),
         }
-        for what, part in parts.items():
+        for price, part in parts.items():
             if cost(binding, part) is None:
-                return f"{what} of model {binding.model!r}"
-    raise AssertionError("each part has its price")
+                return f"{price} of model {binding.model!r}"
+    raise AssertionError("the cost is unknown although every model in the usage has all prices")
 
 
 def remaining_budget(budget: Budget, used: Used, cost: Cost) -> Budget:
-    """Return the budget that remains for a subagent. It has no seconds, because its parent counts them.
+    """Return the part of a session's budget that is not used yet, as the budget of a subagent.
+
+    The result does not limit seconds, because the parent session counts them.
 
     Raises:
         OverBudget: A limit is exhausted.
     """
-    if (why := why_over(budget, used, cost)) is not None:
-        raise OverBudget(f"No subagent is opened: {why}")
+    if (why := exhausted_limit(budget, used, cost)) is not None:
+        raise OverBudget(f"The subagent cannot be opened: {why}")
     money = budget.money
     if money is not None:
         money -= used.total_cost(cost) or 0.0

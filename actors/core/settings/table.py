@@ -1,11 +1,11 @@
-"""The table of settings: name, range, default, and the field of a request in each wire family.
+"""Define every setting in one table: name, range, default, and the request field in each wire family.
 
-In:  the name of a setting, and a value that a caller or a configuration file gives it.
-Out: the value as it is stored, or the range in words if the value is outside of it; and the wire fields.
+In:  the name of a setting, and a value from a caller or a configuration file.
+Out: the value as it is stored, or a description of the range if the value is outside of it; and the wire fields.
 
-Validation, defaults, encoders, losses, refused parameters and the reference page read this table. A family without a
-wire name for a setting lacks it: the setting is omitted and reported as a loss. The judge and the strict servers do not
-import this table, because they check the requests that result from it.
+Validation, defaults, encoders, losses, refused parameters and the reference page read this table. If a family has no
+wire name for a setting, the setting is omitted and reported as a loss. The judge and the strict servers do not import
+this table, because they check the requests that result from it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,30 +16,37 @@ from msgspec import Struct
 from actors.core.models.facts import EFFORTS
 from actors.core.models.rules import Family
 from actors.core.schemas.repair import MODES
-from actors.core.settings.ranges import Range, number, positive, text, whole, word
+from actors.core.settings.ranges import (
+    Range,
+    number_range,
+    positive_range,
+    text_range,
+    whole_range,
+    word_range,
+)
 from actors.core.settings.values import AskMode, ChoiceWord, Display, ToolChoice, Verbosity
 from actors.errors import nearest
 
 Scope: TypeAlias = Literal["ask", "backend"]
-"""The place of a setting: an argument of an ask, or a `[backends.NAME]` table."""
+"""Where a setting may be set: in the arguments of an ask, or in a `[backends.NAME]` table."""
 
 MAX_STOPS: Final = 4
-"""The maximum number of stop sequences: the limit of the strictest provider."""
-_MAX_PAIRS, _MAX_KEY, _MAX_VALUE = 16, 64, 512  # limits that OpenAI documents for `metadata`
+"""The maximum number of stop sequences, which is the limit of the strictest provider."""
+_MAX_PAIRS, _MAX_KEY, _MAX_VALUE = 16, 64, 512  # the limits that OpenAI documents for `metadata`
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """One setting.
+    """One setting of asks or backends.
 
     Args:
-        range: The values that it accepts.
-        scopes: The places where it may be set.
-        default: Its value if it is not set.
-        wire: The field of a request that holds it, by wire family: keys joined by dots.
-        constants: Additional fields that a family requires with it, and their values.
-        coded: Families that encode the field in code, because it depends on other settings.
-        is_sampling: Whether models without sampling settings reject it (`ModelFacts.sampling`).
-        fact: The field of `ModelFacts` that says whether a model accepts it; empty if every model does.
+        range: The values that the setting accepts.
+        scopes: Where the setting may be set.
+        default: The value if it is not set.
+        wire: The request field that contains the value, by wire family; nested keys are joined by dots.
+        constants: Additional fields that a family requires with the setting, and their values.
+        coded: Families whose encoders write the field in code, because the field depends on other settings.
+        is_sampling: True if models without sampling settings reject the setting (`ModelFacts.sampling`).
+        fact: The field of `ModelFacts` that says whether a model accepts the setting; empty if every model does.
     """
 
     range: Range
@@ -53,7 +60,10 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 def out_of_range(name: str, value: object) -> str | None:
-    """Return the range of a setting in words if it does not accept a value. None is always accepted."""
+    """Return a description of a setting's range if `value` is outside of it; None if the value is accepted.
+
+    The value None is always accepted.
+    """
     if value is None or (allowed := SETTINGS[name].range).accepts(value):
         return None
     close = nearest(value, EFFORTS) if name == "effort" and type(value) is str else None
@@ -61,17 +71,17 @@ def out_of_range(name: str, value: object) -> str | None:
 
 
 def stored_value(name: str, value: Any) -> Any:  # Any: each setting has its own type
-    """Return an accepted value in its stored form."""
+    """Convert an accepted value of a setting to its stored form; None becomes the default."""
     setting = SETTINGS[name]
     return setting.default if value is None else setting.range.store(value)
 
 
-def names(scope: Scope) -> tuple[str, ...]:
-    """Return the names of the settings that may be set in one place."""
+def setting_names(scope: Scope) -> tuple[str, ...]:
+    """Return the names of the settings with this scope."""
     return tuple([name for name, setting in SETTINGS.items() if scope in setting.scopes])
 
 
-def _are_stops(value: Any) -> bool:  # Any: what a caller passes
+def _are_stops(value: Any) -> bool:  # Any: an unchecked argument of a caller
     texts: Sequence[object] = value
     if not isinstance(value, tuple | list):
         return False
@@ -85,13 +95,13 @@ def _is_choice(value: object) -> bool:
 
 
 def _is_effort(value: object) -> bool:
-    """Return True for a level that a provider has, or for another word that resembles none of them."""
+    """Return True for a known effort level, or for another word that does not look like a misspelled level."""
     if type(value) is not str or not value.strip():
         return False
     return value in EFFORTS or nearest(value, EFFORTS) is None
 
 
-def _pairs(value: Any) -> Iterable[tuple[object, object]] | None:  # Any: what a caller passes
+def _pairs(value: Any) -> Iterable[tuple[object, object]] | None:  # Any: an unchecked argument of a caller
     mapping: Mapping[object, object] = value
     if isinstance(value, Mapping):
         return mapping.items()
@@ -109,13 +119,13 @@ def _is_pair(key: object, value: object) -> bool:
     return type(key) is str and 0 < len(key) <= _MAX_KEY and type(value) is str and len(value) <= _MAX_VALUE
 
 
-_POSITIVE = whole("a whole number from 1")
-_SECONDS = positive("seconds above 0")
+_POSITIVE = whole_range("a whole number of at least 1")
+_SECONDS = positive_range("a number of seconds above 0")
 _ALL: frozenset[Family] = frozenset(get_args(Family))
 _ASK: frozenset[Scope] = frozenset({"ask"})
 _EFFORT_WORDS = f"one of {', '.join(EFFORTS)}, or the provider's own word"
 _CHOICE_WORDS = f"one of {', '.join(get_args(ChoiceWord))}, ToolChoice('NAME')"
-_PENALTY = number("a number from -2 to 2", -2, 2)
+_PENALTY = number_range("a number from -2 to 2", -2, 2)
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     "max_tokens": Setting(
@@ -130,7 +140,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "temperature": Setting(
-        range=number("a finite number from 0", 0),
+        range=number_range("a finite number of at least 0", 0),
         is_sampling=True,
         wire={
             "openai_chat": "temperature",
@@ -141,7 +151,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "top_p": Setting(
-        range=number("a number from 0 to 1", 0, 1),
+        range=number_range("a number from 0 to 1", 0, 1),
         is_sampling=True,
         wire={
             "openai_chat": "top_p",
@@ -172,11 +182,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         wire={"openai_chat": "presence_penalty", "gemini": "generationConfig.presencePenalty"},
     ),
     "seed": Setting(
-        range=whole("a whole number from 0 to 2147483647", 0, 2**31 - 1),
+        range=whole_range("a whole number from 0 to 2147483647", 0, 2**31 - 1),
         wire={"openai_chat": "seed", "gemini": "generationConfig.seed"},
     ),
     "stop": Setting(
-        range=Range(f"at most {MAX_STOPS} texts that are not blank", _are_stops, tuple),
+        range=Range(f"at most {MAX_STOPS} strings that are not blank", _are_stops, tuple),
         default=(),
         wire={
             "openai_chat": "stop",
@@ -207,7 +217,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "thinking": Setting(
-        range=word(get_args(AskMode)),
+        range=word_range(get_args(AskMode)),
         scopes=_ASK,
         coded=_ALL,
         wire={
@@ -231,7 +241,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "display": Setting(
-        range=word(get_args(Display)),
+        range=word_range(get_args(Display)),
         coded=_ALL,
         fact="display",
         wire={
@@ -242,12 +252,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "verbosity": Setting(
-        range=word(get_args(Verbosity)),
+        range=word_range(get_args(Verbosity)),
         fact="verbosity",
         wire={"openai_chat": "verbosity", "responses": "text.verbosity"},
     ),
     "logprobs": Setting(
-        range=whole("a whole number from 0 to 20", 0, 20),
+        range=whole_range("a whole number from 0 to 20", 0, 20),
         is_sampling=True,
         wire={
             "openai_chat": "top_logprobs",
@@ -257,7 +267,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         constants={"openai_chat": {"logprobs": True}, "gemini": {"generationConfig.responseLogprobs": True}},
     ),
     "service_tier": Setting(
-        range=text("a word of at most 64 characters", 64),
+        range=text_range("a string of at most 64 characters that is not blank", 64),
         fact="service_tier",
         wire={
             "openai_chat": "service_tier",
@@ -267,12 +277,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "user": Setting(
-        range=text("a text of at most 256 characters that is not blank", 256),
+        range=text_range("a string of at most 256 characters that is not blank", 256),
         wire={"openai_chat": "user", "responses": "user", "anthropic": "metadata.user_id"},
     ),
     "metadata": Setting(
         range=Range(
-            f"a table of at most {_MAX_PAIRS} texts, of at most {_MAX_VALUE} characters each",
+            f"a mapping of at most {_MAX_PAIRS} names to strings of at most {_MAX_VALUE} characters",
             _is_metadata,
             lambda value: (*(_pairs(value) or ()),),
         ),
@@ -284,12 +294,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "timeout": Setting(range=_SECONDS, scopes=_ASK),
     "max_rounds": Setting(range=_POSITIVE, scopes=_ASK),
     "token_limit": Setting(range=_POSITIVE, scopes=_ASK),
-    "max_corrections": Setting(range=whole("a whole number from 0", 0), scopes=_ASK),
-    "repair": Setting(range=word(MODES), scopes=_ASK),
+    "max_corrections": Setting(range=whole_range("a whole number of at least 0", 0), scopes=_ASK),
+    "repair": Setting(range=word_range(MODES), scopes=_ASK),
     "thinking_tokens": Setting(range=_POSITIVE, scopes=frozenset(), coded=_ALL),
 }
-"""Every setting, by its name in `AskSettings`, in a `[backends.NAME]` table and among the losses."""
+"""All settings, by the name that `AskSettings`, `[backends.NAME]` tables and losses use."""
 
 REQUEST_SETTINGS: Final = tuple([name for name, setting in SETTINGS.items() if setting.wire])
-"""The settings that requests send."""
+"""The names of the settings that requests send."""
 SAMPLING: Final = frozenset([name for name, setting in SETTINGS.items() if setting.is_sampling])

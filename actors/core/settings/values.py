@@ -1,7 +1,7 @@
-"""The values of settings that requests and asks share.
+"""Define the settings that requests and asks have in common, as static types.
 
-`actors.core.settings.table` defines the range and the wire names of each setting. The structs here give them static
-types; a test compares the names.
+`actors.core.settings.table` defines the range and the wire names of each setting. A test checks that both modules have
+the same names.
 """
 
 from typing import Literal, TypeAlias
@@ -12,7 +12,7 @@ from actors.core.data.record import StoredRecord
 
 
 class ToolChoice(StoredRecord, frozen=True):
-    """The tool choice that forces one tool: `tool_choice=ToolChoice("search")`.
+    """A tool choice that forces the model to call one tool: `tool_choice=ToolChoice("search")`.
 
     Args:
         tool: The tool's name in the session.
@@ -25,7 +25,9 @@ ChoiceWord: TypeAlias = Literal["auto", "none", "required"]
 ToolChoiceSetting: TypeAlias = ChoiceWord | ToolChoice
 Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
 AskMode: TypeAlias = Literal["adaptive", "off"]
-"""Thinking modes of one ask. A budget belongs to the backend, because replayed reasoning depends on it (ANT-40)."""
+"""Thinking modes that an ask can set. Only the backend can set a thinking budget, because replayed reasoning depends on
+the budget (ANT-40).
+"""
 Verbosity: TypeAlias = Literal["low", "medium", "high"]
 Display: TypeAlias = Literal["summarized", "omitted"]
 
@@ -33,9 +35,9 @@ Display: TypeAlias = Literal["summarized", "omitted"]
 class RequestSettings(
     Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Settings that a request sends as they are, or omits. None and an empty tuple leave the provider's default.
+    """Settings that a request sends unchanged, or omits. None and an empty tuple mean the provider's default.
 
-    Written as a map without the defaults, so a new setting changes no record that does not use it.
+    The log stores them as a map without default values, so a new setting does not change the records of other settings.
     """
 
     max_tokens: int | None = None

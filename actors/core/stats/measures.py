@@ -1,8 +1,8 @@
 """Count asks, requests and tool calls as they happen, for a runtime's stats.
 
-Each counter is raised where the event happens and costs a few additions; the buckets of a histogram are allocated
-once. Labels are bounded: up to `MOST_NAMES` names of models or tools are counted separately, later ones together as
-`OTHER`.
+Each counter is incremented where the event happens, which costs a few additions; the buckets of a histogram are
+allocated once. The number of labels is bounded: up to `MOST_NAMES` names of models or tools are counted separately, and
+all later names are counted together as `OTHER`.
 """
 
 from bisect import bisect_left
@@ -17,20 +17,24 @@ from actors.core.stats.stats import Durations, ModelStats, ToolStats
 from actors.core.values.stream import Usage
 
 MOST_NAMES = 64
-"""Maximum number of names of one kind that are counted separately."""
+"""Maximum number of models, or of tools, that are counted separately."""
 OTHER = "other"
-"""The common label of all later names."""
+"""The label under which all later names are counted."""
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""Upper bounds of the histogram's buckets, in seconds; one more bucket counts longer durations."""
+"""Upper bounds of a histogram's buckets, in seconds. One more bucket counts longer durations."""
 
 AskOutcome: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "refused", "dropped"]
-"""The outcome of an ask: the status of its result, `refused` if not accepted, `dropped` if its session ended first."""
+"""The outcome of an ask: the status of its result, `refused` if the ask was not accepted, or `dropped` if the session
+ended first.
+"""
 SessionStage: TypeAlias = Literal["idle", "asking", "waiting"]
-"""The state of a session's ask: none, in flight, or waiting for results or an approval from its caller."""
+"""The stage of a session: without an ask, with an ask in flight, or waiting for results or an approval."""
 
 NO_RESPONSE, CANCELLED, UNUSUAL = "none", "cancelled", "other"
-"""Labels of requests without a known status: no or an incomplete response; a cancelled request; an unknown status."""
+"""Labels of requests without a known status: the response is missing or incomplete; the request was cancelled; the
+status is unknown.
+"""
 _STATUSES = frozenset(
     (
         *(100, 101, 102, 103, 200, 201, 202, 203, 204, 205, 206, 207, 208, 226, 300, 301, 302, 303, 304, 305),
@@ -42,27 +46,27 @@ _STATUSES = frozenset(
 
 
 class DurationCounts(Struct):
-    """A histogram of durations, by `BOUNDS`."""
+    """A histogram of durations. `counts` has one number per bucket of `BOUNDS`, and one for longer durations."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     seconds: float = 0.0
     longest: float = 0.0
 
-    def note(self, seconds: float) -> None:
-        """Count a duration in seconds."""
+    def record(self, seconds: float) -> None:
+        """Count a duration, given in seconds."""
         self.counts[bisect_left(BOUNDS, seconds)] += 1
         self.seconds += seconds
         self.longest = max(self.longest, seconds)
 
     def add(self, other: "DurationCounts") -> None:
         """Add the counts of another histogram."""
-        self.counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
+        self.counts = [own + added for own, added in zip(self.counts, other.counts, strict=True)]
         self.seconds += other.seconds
         self.longest = max(self.longest, other.longest)
 
     @property
     def stats(self) -> Durations:
-        """The current counts as an immutable value."""
+        """The current counts as an immutable value that shares no data with this object."""
         return Durations(dict(zip((*BOUNDS, inf), self.counts, strict=True)), self.seconds, self.longest)
 
 
@@ -70,8 +74,8 @@ class RequestCounts(Struct):
     """The outcomes of requests to one model.
 
     Args:
-        statuses: Ended requests by HTTP status or by one of the labels above.
-        first_token, answer: Durations until the first piece and until the end of an answer.
+        statuses: Number of ended requests by HTTP status or by one of the labels above.
+        first_token, answer: Durations until the first fragment and until the end of an answer.
         usage: Tokens of all requests.
     """
 
@@ -80,14 +84,18 @@ class RequestCounts(Struct):
     answer: DurationCounts = field(default_factory=DurationCounts)
     usage: Usage = field(default_factory=Usage)
 
-    def end(self, sent: int, status: int | None, *, stopped: bool = False) -> None:
-        """Count a try that sent `sent` requests; all but the last were answered."""
+    def record_end(self, sent: int, status: int | None, *, stopped: bool = False) -> None:
+        """Count the requests of one try.
+
+        All of the `sent` requests except the last one were answered. `status` is the HTTP status of the last request,
+        and `stopped` is True if the last request was cancelled.
+        """
         if sent > 1:
             self.statuses["200"] += sent - 1
         if sent:
             self.statuses[CANCELLED if stopped else status_label(status)] += 1
 
-    def use(self, usage: Usage) -> None:
+    def add_usage(self, usage: Usage) -> None:
         """Add the tokens of an answer."""
         self.usage += usage
 
@@ -99,19 +107,19 @@ class RequestCounts(Struct):
         self.usage += other.usage
 
     def stats(self, cost: float | None) -> ModelStats:
-        """Return the current counts as an immutable value. `cost` is that of the usage."""
+        """Return the current counts as an immutable value. `cost` is the cost of the usage; None if unknown."""
         return ModelStats(dict(self.statuses), self.usage, cost, self.first_token.stats, self.answer.stats)
 
 
 def status_label(status: int | None) -> str:
-    """Return the label of a request that ended with this HTTP status, or without one."""
+    """Return the label under which a request with this HTTP status is counted; None means that no response arrived."""
     if status is None:
         return NO_RESPONSE
     return str(status) if status in _STATUSES else UNUSUAL
 
 
 class ToolTimes(Struct):
-    """Durations and failures of calls of one tool."""
+    """Durations and failures of the calls of one tool."""
 
     took: DurationCounts = field(default_factory=DurationCounts)
     failures: int = 0
@@ -122,12 +130,12 @@ class ToolMeasures(Struct):
 
     tools: dict[str, ToolTimes] = {}
 
-    def end(self, tool: str, seconds: float, *, failed: bool) -> None:
-        """Count a completed call."""
+    def record_call(self, tool: str, seconds: float, *, failed: bool) -> None:
+        """Count a completed call of a tool and its duration in seconds."""
         times = self.tools.get(tool)
         if times is None:
             times = self.tools.setdefault(bounded_label(tool, self.tools), ToolTimes())
-        times.took.note(seconds)
+        times.took.record(seconds)
         times.failures += failed
 
     @property
@@ -140,9 +148,9 @@ class AskCounts(Struct):
     """The asks of all sessions.
 
     Args:
-        outcomes: Ended asks by outcome.
-        queued: Asks that wait for the one in flight.
-        stages: Sessions in each stage, except `idle`, whose entry is not meaningful.
+        outcomes: Number of ended asks by outcome.
+        queued: Number of asks that wait for another ask of their session.
+        stages: Number of sessions in each stage. The entry `idle` is not meaningful.
     """
 
     outcomes: dict[AskOutcome, int] = field(
@@ -157,5 +165,5 @@ class AskCounts(Struct):
 
 
 def bounded_label(name: str, known: Collection[str]) -> str:
-    """Return the label under which a name is counted, given the names already in use."""
+    """Return the label under which to count a name: the name itself, or `OTHER` if too many names are known."""
     return name if name in known or len(known) < MOST_NAMES else OTHER

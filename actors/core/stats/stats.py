@@ -1,7 +1,7 @@
 """Define a runtime's stats, and count tool calls again from a log.
 
-There are two independent counts on purpose: `ToolCounts` is raised where a thing happens, and `recount` derives the
-same numbers from the log. They must agree.
+The two counts are independent on purpose: `ToolCounts` is updated when something happens, and `recount` derives the
+same numbers from the log. Tests check that both agree.
 """
 
 from collections.abc import Iterable
@@ -16,20 +16,20 @@ from actors.core.values.packed import unpack
 from actors.core.values.stream import Usage
 
 OUR_BUG = "transcript"
-"""The failure kind of a request that was refused for its transcript's structure."""
+"""The failure kind of a request that was rejected for the structure of its transcript."""
 
 
 class ToolCounts(Struct):
     """Counters of one backend's tool calls.
 
     Args:
-        tool_calls_total: Calls made by its models.
-        tool_calls_invalid_args: Calls refused for their name or arguments.
-        tool_calls_repaired: Calls with malformed arguments (not JSON, a string for a number) that had exactly one
-            interpretation.
-        tool_api_400_total: Requests refused for their structure.
-        tool_loop_max_iterations: Turns that were ended by a request with tools off.
-        tool_calls_repeated: Calls that repeated a call and its result so often in their turn that it was detected.
+        tool_calls_total: Calls made by the backend's models.
+        tool_calls_invalid_args: Calls refused because of their tool name or arguments.
+        tool_calls_repaired: Calls with malformed arguments (not JSON, or a string in place of a number) that had
+            exactly one interpretation.
+        tool_api_400_total: Requests rejected for their structure.
+        tool_loop_max_iterations: Turns that ended with a request with tools off.
+        tool_calls_repeated: Calls detected as repeats of earlier calls with the same result in their turn.
         answers_repaired: Malformed answers of `output=` that had exactly one interpretation.
     """
 
@@ -46,22 +46,22 @@ class ToolCounts(Struct):
         self.tool_calls_total += len(message.calls)
 
     def plus(self, other: "ToolCounts") -> "ToolCounts":
-        """Return the sum of both."""
+        """Return a value whose counters are the sums of the counters of both values."""
         return ToolCounts(*[getattr(self, name) + getattr(other, name) for name in COUNTERS])
 
     @property
     def invalid_rate(self) -> float:
-        """Share of invalid calls; 0 if there were no calls."""
+        """Share of calls that were invalid; 0 if there were no calls."""
         return _rate(self.tool_calls_invalid_args, self.tool_calls_total)
 
     @property
     def repaired_rate(self) -> float:
-        """Share of repaired calls; 0 if there were no calls."""
+        """Share of calls that were repaired; 0 if there were no calls."""
         return _rate(self.tool_calls_repaired, self.tool_calls_total)
 
 
 COUNTERS = ToolCounts.__struct_fields__
-"""The names of the counters."""
+"""The names of the counters in `ToolCounts`."""
 
 
 def _rate(part: int, whole: int) -> float:
@@ -72,7 +72,7 @@ class Durations(Struct, frozen=True):
     """A histogram of durations.
 
     Args:
-        counts: Number of durations by upper bound in seconds; the last bound is `inf`.
+        counts: Number of durations in each bucket, by the bucket's upper bound in seconds; the last bound is `inf`.
         seconds: Sum of all durations.
         longest: The longest duration, in seconds.
     """
@@ -87,24 +87,26 @@ class Durations(Struct, frozen=True):
         return sum(self.counts.values())
 
     def centile(self, percent: float) -> float:
-        """Return the percentile in seconds, with the precision of the histogram's bounds."""
-        left = self.count * percent / 100
+        """Return the percentile `percent` in seconds, rounded up to a bound of the histogram or to the longest
+        duration.
+        """
+        remaining = self.count * percent / 100
         for seconds, count in self.counts.items():
-            left -= count
-            if left <= 0:
+            remaining -= count
+            if remaining <= 0:
                 return min(seconds, self.longest)
         return self.longest
 
 
 class ModelStats(Struct, frozen=True):
-    """One model of a backend, since the runtime was entered.
+    """The requests to one model of a backend, since the runtime was entered.
 
     Args:
-        requests: Ended requests by HTTP status; `none` without a complete response, `cancelled` if stopped, `other` for
-            an unknown status.
-        usage: Tokens of its answers.
+        requests: Number of ended requests by HTTP status; `none` without a complete response, `cancelled` if stopped,
+            `other` for an unknown status.
+        usage: Tokens of the requests and answers.
         cost: Cost of these tokens; None if a price is unknown.
-        first_token: Time from a request to the first piece of its answer.
+        first_token: Time from a request to the first fragment of its answer.
         answer: Time from a request to the end of its answer. Interrupted answers are not counted.
     """
 
@@ -116,7 +118,7 @@ class ModelStats(Struct, frozen=True):
 
     @property
     def cache_share(self) -> float:
-        """Share of input tokens read from the provider's cache; 0 if there were none."""
+        """Share of input tokens that were read from the provider's cache; 0 if there were no input tokens."""
         return _rate(self.usage.cache_read_tokens, self.usage.input_tokens)
 
 
@@ -133,18 +135,18 @@ class ToolStats(Struct, frozen=True):
 
 
 class BackendStats(Struct, frozen=True):
-    """One backend, since the runtime was entered.
+    """The requests and tool calls of one backend, since the runtime was entered.
 
     Args:
-        tools: Counters of its tool calls.
-        requests: Requests sent, retries included.
+        tools: Counters of the tool calls.
+        requests: Requests sent, including retries.
         retries: Second and later requests of a round.
         in_flight: Requests sent but not yet answered completely.
         waiting: Requests that wait for admission.
-        is_open: True if its circuit breaker is open after repeated failures.
-        refused_media: Requests that it refused for an attachment.
-        refused_parameters: Requests that it refused for an optional parameter.
-        models: Stats of each model; from the 65th model on as `other`.
+        is_open: True if the backend's circuit breaker is open after repeated failures.
+        refused_media: Requests that the backend rejected because of an attachment.
+        refused_parameters: Requests that the backend rejected because of an optional parameter.
+        models: Stats of each model; all models after the 64th are counted as `other`.
     """
 
     tools: ToolCounts
@@ -159,11 +161,11 @@ class BackendStats(Struct, frozen=True):
 
 
 class LearnedFact(Struct, frozen=True):
-    """Parameters that requests to a binding omit for the life of the runtime, because its provider refused them.
+    """Parameters that requests to a binding omit for the life of the runtime, because the provider rejected them.
 
     Args:
-        binding: The binding: its endpoint, account and model. The fact applies to no other binding.
-        parameters: The provider's error message by name of the unsupported parameter.
+        binding: The endpoint, account and model. The fact applies to no other binding.
+        parameters: The provider's error message, by the name of the unsupported parameter.
         entry: The `[models]` table of `actors.toml` that would make the fact permanent.
     """
 
@@ -173,24 +175,24 @@ class LearnedFact(Struct, frozen=True):
 
 
 class Stalls(Struct, frozen=True):
-    """Detected stalls of the event loop by tools, with their total duration in seconds."""
+    """The number and the total duration, in seconds, of event-loop stalls that tools caused."""
 
     count: int = 0
     seconds: float = 0.0
 
 
 LAG = 5.0
-"""Write delay of the journal in seconds from which the runtime accepts no new work."""
+"""Delay of the journal's writes, in seconds, above which the runtime accepts no new work."""
 
 
 class StorageSizes(Struct, frozen=True):
-    """File sizes of a storage after its last transaction; None for a storage without files of its own.
+    """File sizes of a storage after its last transaction; None if the storage has no files of its own.
 
     Args:
-        file_bytes: The database file.
-        log_bytes: Its write-ahead log.
-        checkpoint_lag_bytes: Approximate part of the write-ahead log that is not in the file yet. It grows while a
-            program reads the file.
+        file_bytes: Size of the database file.
+        log_bytes: Size of the write-ahead log.
+        checkpoint_lag_bytes: Approximate size of the part of the write-ahead log that is not in the database file yet.
+            The size grows while a program reads the file.
     """
 
     file_bytes: int | None = None
@@ -199,14 +201,15 @@ class StorageSizes(Struct, frozen=True):
 
 
 class JournalStats(Struct, frozen=True):
-    """The journal.
+    """The state of the journal.
 
     Args:
-        durability: The failure that acknowledged events survive: `memory` (none), `process` or `power`.
-        unavailable_since: Time when it became unavailable, as `time.time` returns it; None while it can write.
-        why: The storage's error at that time, without any content.
-        refused: Events that could not be written since the runtime was entered.
-        waiting: Writes and reads in its queue.
+        durability: The failure that acknowledged events survive: `memory` (none), `process` (a crash of the process) or
+            `power` (a power failure).
+        unavailable_since: Time when the journal became unavailable, as `time.time` returns it; None while it can write.
+        why: The storage's error at that time, without any content of sessions.
+        refused: Number of events that could not be written since the runtime was entered.
+        waiting: Number of writes and reads in the journal's queue.
         damage: The first damage found since the runtime was entered, without any content; empty if there is none.
         lag: Seconds that another event would wait.
         lease: Seconds without renewal after which other hosts may take over; None for a storage without leases.
@@ -234,19 +237,20 @@ class JournalStats(Struct, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        """True if the journal accepts new work: it is available and undamaged, its delay is short and its lease is
-        valid.
+        """True if the journal accepts new work.
+
+        This requires that the journal is available and undamaged, that its delay is short, and that its lease is valid.
         """
         is_leased = self.lease is None or self.lease_age <= self.lease
         return self.is_available and not self.damage and self.lag <= LAG and is_leased
 
 
 class ReuseStats(Struct, frozen=True):
-    """Cache hits of session state kept in memory.
+    """How often sessions were used with and without their state in memory.
 
     Args:
-        hits: Uses of a session with its state and lanes in memory.
-        rebuilds: Uses that had to rebuild the state from the session's log.
+        hits: Uses of a session whose state and lanes were in memory.
+        rebuilds: Uses for which the state was rebuilt from the session's log.
         dropped: States dropped to free memory; see `limits.memory`.
     """
 
@@ -256,7 +260,7 @@ class ReuseStats(Struct, frozen=True):
 
 
 class LoopLag(Durations, frozen=True):
-    """Delays of the event loop while turns computed. Sockets and timers wait for as long."""
+    """Delays of the event loop while turns computed. Sockets and timers wait during a delay."""
 
 
 class BudgetStats(Struct, frozen=True):
@@ -264,12 +268,12 @@ class BudgetStats(Struct, frozen=True):
 
     Args:
         rounds, tokens, money: The limits; None for no limit.
-        used_rounds, used_tokens, used_money: The usage. Money is counted only if it is limited, and None while a price
-            is missing.
-        reserved_tokens: Estimate for the requests in flight.
-        in_flight: Requests in flight.
-        refused: Asks and requests refused because the budget was exhausted, since the runtime was entered.
-        left_seconds: Seconds until the next period; None if there is none.
+        used_rounds, used_tokens, used_money: The usage. Money is counted only if it is limited, and is None while a
+            price is missing.
+        reserved_tokens: Estimated tokens of the requests in flight.
+        in_flight: Number of requests in flight.
+        refused: Number of asks and requests rejected because the budget was used up, since the runtime was entered.
+        left_seconds: Seconds until the next period; None if the budget has no period.
     """
 
     rounds: int | None = None
@@ -285,30 +289,31 @@ class BudgetStats(Struct, frozen=True):
 
 
 class RuntimeStats(Struct, frozen=True):
-    """A runtime at one moment.
+    """The state of a runtime at one moment.
 
     Args:
         backends: Stats of each backend, by name.
-        sessions: Open sessions.
-        active: Open sessions with running actors. The others are `hibernated`.
-        memory: Bytes held by sessions: histories, lanes, and logs of a journal in memory.
+        sessions: Number of open sessions.
+        active: Number of open sessions with running actors. The other sessions are `hibernated`.
+        memory: Bytes used by sessions: histories, lanes, and logs of a journal in memory.
         memory_limit: Maximum of these bytes (`limits.memory`, or a share of the machine's memory).
-        reuse: Cache hits of session state.
+        reuse: How often sessions were used with their state in memory.
         loop_lag: Delays of the runtime's event loop, whatever causes them.
-        asks: Ended asks by outcome: `complete`, `cancelled`, `failed`, `interrupted`; `refused` if they were not
-            accepted or waited too long behind a paused turn; `dropped` if their session ended.
-        asks_waiting: Asks queued behind another ask of their session.
-        asking: Sessions with an ask in flight.
-        awaiting: Sessions whose turn waits for results or an approval from its caller. All others are `idle`.
-        tools: Stats of each tool; from the 65th tool on as `other`.
-        threads_waiting: Calls of blocking tools in this process that wait for a thread.
-        refused: Transcripts refused for their structure, by a provider or by the judge.
-        quarantined: Closed calls whose tools are still running: count by tool.
+        asks: Number of ended asks by outcome: `complete`, `cancelled`, `failed`, `interrupted`; `refused` if an ask was
+            not accepted, or waited too long for a paused turn; `dropped` if the session ended.
+        asks_waiting: Number of asks that wait for another ask of their session.
+        asking: Number of sessions with an ask in flight.
+        awaiting: Number of sessions whose turn waits for results or an approval from its caller. All other sessions are
+            `idle`.
+        tools: Stats of each tool; all tools after the 64th are counted as `other`.
+        threads_waiting: Number of calls of blocking tools in this process that wait for a thread.
+        refused: Number of transcripts rejected for their structure, by a provider or by the judge.
+        quarantined: Number of closed calls whose tools are still running, by tool.
         slow_handlers: Number of slow actor handlers, which delay all other actors.
         stalls: Stalls of the event loop by async tools.
         journal: Stats of the journal.
         budgets: Budgets of tenants and pools, as `tenants.NAME` and `pools.NAME`.
-        learned: Facts learned from refusals since the runtime was entered.
+        learned: Facts learned from rejected requests since the runtime was entered.
     """
 
     backends: dict[str, BackendStats]
@@ -334,12 +339,12 @@ class RuntimeStats(Struct, frozen=True):
 
     @property
     def idle(self) -> int:
-        """Open sessions without an ask in flight or a paused turn, active or hibernated."""
+        """Number of open sessions, active or hibernated, without an ask in flight or a paused turn."""
         return self.sessions - self.asking - self.awaiting
 
     @property
     def hibernated(self) -> int:
-        """Open sessions without actors."""
+        """Number of open sessions without actors."""
         return self.sessions - self.active
 
     @property
@@ -350,63 +355,63 @@ class RuntimeStats(Struct, frozen=True):
     @property
     def total(self) -> ToolCounts:
         """The tool counters summed over all backends."""
-        whole = ToolCounts()
+        total = ToolCounts()
         for backend in self.backends.values():
-            whole = whole.plus(backend.tools)
-        return whole
+            total = total.plus(backend.tools)
+        return total
 
 
 class _Recount(Struct):
-    """The counters and the current position in one log."""
+    """The tool counters of one log, and the state of its current turn while the log is read."""
 
     counts: dict[str, ToolCounts] = {}
     backend: str = ""
     is_unanswered: bool = False
     is_limited: bool = False
 
-    def take(self, event: LogEvent) -> None:
+    def count_event(self, event: LogEvent) -> None:
         match event:
             case TurnStarted(binding=binding):
                 self.backend, self.is_limited, self.is_unanswered = binding.backend, False, False
             case RequestSent(tools_off=tools_off):
                 self.is_unanswered = True
-                self.own_counts.tool_loop_max_iterations += tools_off and not self.is_limited
+                self.backend_counts.tool_loop_max_iterations += tools_off and not self.is_limited
                 self.is_limited |= tools_off
             case RoundEnded(message=message):
                 self.is_unanswered = False
                 if message is not None:
-                    self.own_counts.count_calls(unpack(message))
+                    self.backend_counts.count_calls(unpack(message))
             case Scheduled(repaired=repaired):
-                self.own_counts.tool_calls_repaired += bool(repaired)
+                self.backend_counts.tool_calls_repaired += bool(repaired)
             case Refused():
-                self.own_counts.tool_calls_invalid_args += 1
+                self.backend_counts.tool_calls_invalid_args += 1
             case Returned() | Failed():
-                self.own_counts.tool_calls_repeated += event.repeated
+                self.backend_counts.tool_calls_repeated += event.repeated
             case EpochBegan(reason="refusal" | "thinking"):
                 self.count_refusal()
             case TurnEnded(cause=cause, repaired=repaired):
-                self.own_counts.answers_repaired += bool(repaired)
+                self.backend_counts.answers_repaired += bool(repaired)
                 if cause is not None and cause.kind == OUR_BUG:
                     self.count_refusal()
             case _:
                 pass
 
     @property
-    def own_counts(self) -> ToolCounts:
+    def backend_counts(self) -> ToolCounts:
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def count_refusal(self) -> None:
-        """Count a request that the provider rejected for its structure.
+        """Count a request that was rejected for its structure, once, unless an answer has arrived in the meantime.
 
-        Its lane was rewritten, or its turn ended, before an answer arrived.
+        The request led to a rewritten lane or to the end of the turn.
         """
-        self.own_counts.tool_api_400_total += self.is_unanswered
+        self.backend_counts.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
 
 
 def recount(log: Iterable[LogEvent]) -> dict[str, ToolCounts]:
-    """Return the tool counters by backend, counted from a session's log."""
+    """Count tool calls from a session's log. Return the counters by backend, without backends that have no counts."""
     counting = _Recount()
     for event in log:
-        counting.take(event)
+        counting.count_event(event)
     return {name: counts for name, counts in counting.counts.items() if counts != ToolCounts()}

@@ -1,1 +1,1 @@
-"""The events that a caller sees, and their JSON form."""
+"""Define the events that callers receive, and their JSON format."""

@@ -1,9 +1,9 @@
 """Convert stream events to JSON objects and to frames of server-sent events.
 
-`actors run --json`, exported sessions and servers share this form. It is generated from the fields of the event
-structs; only values with an internal representation, such as messages and bindings, are converted here.
-`actors.core.stream_events.event_schema` describes the same form as a JSON Schema. Within one version, the form may
-gain fields and event types, so a reader ignores the ones that it does not know.
+`actors run --json`, exported sessions and servers use this format, and `actors.core.stream_events.event_schema`
+describes it as a JSON Schema. The keys are the fields of the event structs. Only values with an internal
+representation, such as messages and bindings, have a converter in this module. A later release may add fields and event
+types without changing `VERSION`, so a reader should ignore names that it does not know.
 """
 
 from collections.abc import Callable
@@ -25,39 +25,39 @@ from actors.core.values.content import Message, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 
 VERSION: Final = 1
-"""The version of the form. It increases when a field is removed or changes its meaning."""
+"""The version of the JSON format. It increases when a field is removed or changes its meaning."""
 
-Fields = dict[str, Any]  # Any: JSON values
+Fields = dict[str, Any]  # Any: a JSON value per field
 _Value: TypeAlias = "Struct | tuple[_Value, ...] | JsonValue"
 
 _encode = json.Encoder().encode
 
 
 def event_json(event: SessionEvent) -> Fields:
-    """Return an event as a JSON object with its `type`, and the version of the form as `v`.
+    """Return an event as a JSON object with its `type`, and the version of the format as `v`.
 
-    A durable event has the same form live and when it is replayed from the log.
+    A durable event has the same JSON when it is received live and when it is replayed from the log.
     """
-    fields = _fields(event)
+    fields = _struct_fields(event)
     if isinstance(event, SubagentEvent):
         fields["event"] = event_json(event.event)
     return {"v": VERSION, "type": event.type, **fields}
 
 
 def sse_frame(event: SessionEvent) -> bytes:
-    """Return an event as a frame of server-sent events. Its `id` is the sequence number.
+    """Return an event as a frame of server-sent events. The frame's `id` is the event's sequence number.
 
-    Of several events with one number, only the last has an id. A client that lost its connection between them and
-    reconnects with `Last-Event-ID` receives all of them again.
+    If several events share a number, only the last frame has an `id`. A client that disconnects between these events
+    and reconnects with `Last-Event-ID` therefore receives all of them again.
     """
     if (prefix := _DELTA_PREFIXES.get(type(event))) is not None:
-        try:  # deltas are frequent; msgspec encodes them without a dictionary, ten times as fast
+        try:  # deltas are frequent, and msgspec encodes them directly, ten times as fast as through a dictionary
             return prefix + _encode(event)[1:] + b"\n\n"
-        except UnicodeEncodeError:  # a lone surrogate, which `dump` replaces
+        except UnicodeEncodeError:  # the text contains a lone surrogate; `dump`, used below, replaces it
             pass
     can_resume = isinstance(event, DurableEvent) and not getattr(event, "more", False)
-    place = b"id: %d\n" % event.seq if isinstance(event, DurableEvent) and can_resume else b""
-    return b"%bevent: %b\ndata: %b\n\n" % (place, event.type.encode(), dump(event_json(event)))
+    id_line = b"id: %d\n" % event.seq if isinstance(event, DurableEvent) and can_resume else b""
+    return b"%bevent: %b\ndata: %b\n\n" % (id_line, event.type.encode(), dump(event_json(event)))
 
 
 _DELTA_PREFIXES: Final[dict[type, bytes]] = {
@@ -65,38 +65,38 @@ _DELTA_PREFIXES: Final[dict[type, bytes]] = {
 }
 
 
-def _fields(value: Struct) -> Fields:
-    return {name: _json(getattr(value, name)) for name in value.__struct_fields__}
+def _struct_fields(value: Struct) -> Fields:
+    return {name: _to_json(getattr(value, name)) for name in value.__struct_fields__}
 
 
-def _json(value: _Value) -> Any:  # Any: JSON
-    if (form := _FORMS.get(type(value))) is not None:
-        return form(value)
+def _to_json(value: _Value) -> Any:  # Any: a JSON value
+    if (convert := _CONVERTERS.get(type(value))) is not None:
+        return convert(value)
     if isinstance(value, Struct):
-        return _fields(value)
-    return [_json(item) for item in value] if isinstance(value, tuple) else value
+        return _struct_fields(value)
+    return [_to_json(item) for item in value] if isinstance(value, tuple) else value
 
 
-def message(message: Message) -> Fields:
-    """Return a message: its text, its visible reasoning, its calls, and the kinds of its other blocks."""
+def _message_json(message: Message) -> Fields:
+    """Return a message as JSON: its text, visible reasoning, tool calls, and the kinds of its other blocks."""
     return {
         "text": message.text,
         "thinking": "".join(block.text for block in message.blocks if isinstance(block, Thinking)),
-        "calls": [_call(call) for call in message.calls],
+        "calls": [_call_json(call) for call in message.calls],
         "blocks": [type(block).__name__.lower() for block in message.blocks if not isinstance(block, Text)],
     }
 
 
-def _call(call: ToolCall) -> Fields:
+def _call_json(call: ToolCall) -> Fields:
     fields: Fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
     return fields if call.raw is None else {**fields, "raw": call.raw}
 
 
-def _pending(pending: PendingCall) -> Fields:
-    return {**_call(pending.call), "kind": pending.kind, "digest": pending.digest}
+def _pending_json(pending: PendingCall) -> Fields:
+    return {**_call_json(pending.call), "kind": pending.kind, "digest": pending.digest}
 
 
-def report(report: Report) -> Fields:
+def _report_json(report: Report) -> Fields:
     """Return a render report as a JSON object."""
     return {
         "dialect": report.dialect,
@@ -110,30 +110,30 @@ def report(report: Report) -> Fields:
     }
 
 
-def _result(result: AskResult) -> Fields:
-    """Return the part of a result that the log keeps."""
+def _result_json(result: AskResult) -> Fields:
+    """Return the fields of a result that the log preserves, so that live and replayed events are equal."""
     return {
         "status": result.status,
         "text": result.text,
         "error": result.error,
         "binding": str(result.binding),
-        "attempts": _json(result.attempts),
+        "attempts": _to_json(result.attempts),
         "turn": result.turn,
         "rounds": result.rounds,
         "finish_reason": result.finish_reason,
         "incomplete": result.incomplete,
         "dropped": dict(result.dropped),
-        "pending_calls": _json(result.pending_calls),
-        "usage": _fields(result.usage),
+        "pending_calls": _to_json(result.pending_calls),
+        "usage": _struct_fields(result.usage),
     }
 
 
-_FORMS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: a value of the type, and JSON
+_CONVERTERS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: takes a value of the key's type, returns JSON
     Binding: str,
-    Message: message,
-    ToolCall: _call,
-    PendingCall: _pending,
-    Report: report,
-    AskResult: _result,
+    Message: _message_json,
+    ToolCall: _call_json,
+    PendingCall: _pending_json,
+    Report: _report_json,
+    AskResult: _result_json,
 }
-"""The JSON form of each type that is not shown by its fields."""
+"""The converter of each type whose JSON does not simply list the type's fields."""

@@ -1,7 +1,7 @@
 """Generate the JSON Schema of stream events from the annotations of their structs.
 
-The schema describes the output of `event_json`. It is closed, so tests find a field that is missing in it. A program
-that reads events should accept unknown fields, because a version may gain fields.
+The schema describes the output of `event_json`. It forbids additional properties, so the tests notice a field that the
+schema lacks. Programs that read events should still accept unknown fields, because later releases may add some.
 """
 
 from functools import cache
@@ -19,12 +19,12 @@ from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt
 from actors.core.values.stream import Cut, Usage
 
-Schema = dict[str, Any]  # Any: JSON values
+Schema = dict[str, Any]  # Any: a JSON value per keyword
 
 _STRING: Final[Schema] = {"type": "string"}
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 _COUNTS: Final[Schema] = {"type": "object", "additionalProperties": _COUNT}
-_PLAIN: Final[dict[Any, Schema]] = {  # Any: types
+_PLAIN: Final[dict[Any, Schema]] = {  # Any: the keys are types
     str: _STRING,
     bool: {"type": "boolean"},
     int: _COUNT,
@@ -33,45 +33,45 @@ _PLAIN: Final[dict[Any, Schema]] = {  # Any: types
 }
 
 
-def _list(items: Schema) -> Schema:
+def _list_schema(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-def _object(fields: dict[str, Schema], optional: tuple[str, ...] = ()) -> Schema:
+def _object_schema(fields: dict[str, Schema], optional: tuple[str, ...] = ()) -> Schema:
     required = [name for name in fields if name not in optional]
     return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
 
 
 def schema_of(hint: Any) -> Schema:  # Any: a type annotation
-    """Return the schema of a value with this annotation."""
-    hint = getattr(hint, "__supertype__", hint)  # a NewType
-    if (known := _PLAIN.get(hint) or _forms().get(hint)) is not None:
+    """Return the JSON Schema of a type annotation, such as `tuple[str, ...]` or `Usage | None`."""
+    hint = getattr(hint, "__supertype__", hint)  # replaces a NewType by its base type
+    if (known := _PLAIN.get(hint) or _converted_schemas().get(hint)) is not None:
         return known
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return {"anyOf": [schema_of(each) for each in arguments]}
+        return {"anyOf": [schema_of(argument) for argument in arguments]}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin is tuple:
-        return _list(schema_of(arguments[0]))
+        return _list_schema(schema_of(arguments[0]))
     if origin is dict:
         return _COUNTS if arguments[1] is int else {"type": "object"}
-    return _object(_fields(hint))
+    return _object_schema(_field_schemas(hint))
 
 
-def _fields(kind: type[Struct]) -> dict[str, Schema]:
+def _field_schemas(kind: type[Struct]) -> dict[str, Schema]:
     hints = get_type_hints(kind)
     return {name: schema_of(hints[name]) for name in kind.__struct_fields__}
 
 
 @cache
-def _forms() -> dict[Any, Schema]:  # Any: types
-    """Return the schemas of the types that `event_json` does not show by their fields."""
+def _converted_schemas() -> dict[Any, Schema]:  # Any: the keys are types
+    """Return the schemas of the types that `event_json` converts with a function of its own."""
     called = {"id": _STRING, "name": _STRING, "arguments": {"type": "object"}, "raw": _STRING}
-    call = _object(called, ("raw",))
-    reasons = _list(_object({"id": _STRING, "reason": _STRING}))
-    ids = _list(_STRING)
-    message = {"text": _STRING, "thinking": _STRING, "calls": _list(call), "blocks": ids}
+    call = _object_schema(called, ("raw",))
+    reasons = _list_schema(_object_schema({"id": _STRING, "reason": _STRING}))
+    ids = _list_schema(_STRING)
+    message = {"text": _STRING, "thinking": _STRING, "calls": _list_schema(call), "blocks": ids}
     pending = {**called, "kind": {"enum": ["external", "approval"]}, "digest": _STRING}
     report = {
         "dialect": _STRING,
@@ -86,56 +86,56 @@ def _forms() -> dict[Any, Schema]:  # Any: types
     return {
         Binding: _STRING,
         ToolCall: call,
-        Message: _object(message),
-        PendingCall: _object(pending, ("raw",)),
-        Report: _object(report),
+        Message: _object_schema(message),
+        PendingCall: _object_schema(pending, ("raw",)),
+        Report: _object_schema(report),
     }
 
 
-def _result() -> Schema:
-    return _object(
+def _result_schema() -> Schema:
+    return _object_schema(
         {
             "status": schema_of(AskStatus),
             "text": _STRING,
             "error": _STRING,
             "binding": _STRING,
-            "attempts": _list(schema_of(Attempt)),
+            "attempts": _list_schema(schema_of(Attempt)),
             "turn": _COUNT,
             "rounds": _COUNT,
             "finish_reason": schema_of(str | None),
             "incomplete": schema_of(Cut | None),
             "dropped": _COUNTS,
-            "pending_calls": _list(schema_of(ToolCall)),
+            "pending_calls": _list_schema(schema_of(ToolCall)),
             "usage": schema_of(Usage),
         }
     )
 
 
 EVENT_TYPES: Final[tuple[type[Struct], ...]] = (*get_args(OwnEvent), SubagentEvent)
-"""Every class of stream events, in the order of the reference."""
+"""All classes of stream events, in the order in which the reference page lists them."""
 
 
-def _event(kind: type[Struct], **replaced: Schema) -> Schema:
+def _event_schema(kind: type[Struct], **replaced: Schema) -> Schema:
     tag: dict[str, Schema] = {"v": {"const": VERSION}, "type": {"const": kind.__struct_config__.tag}}
     hints = get_type_hints(kind)
     own = {name: replaced.get(name) or schema_of(hints[name]) for name in kind.__struct_fields__}
-    return {"title": kind.__name__, **_object({**tag, **own})}
+    return {"title": kind.__name__, **_object_schema({**tag, **own})}
 
 
-def _schema() -> Schema:
+def _build_schema() -> Schema:
     result = {"$ref": "#/$defs/result"}
     own = [
-        _event(kind, result=result) if "result" in kind.__struct_fields__ else _event(kind)
+        _event_schema(kind, result=result) if "result" in kind.__struct_fields__ else _event_schema(kind)
         for kind in EVENT_TYPES[:-1]
     ]
-    subagent = _event(SubagentEvent, event={"$ref": "#/$defs/own"})
+    subagent = _event_schema(SubagentEvent, event={"$ref": "#/$defs/own"})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "SessionEvent",
         "oneOf": [{"$ref": "#/$defs/own"}, subagent],
-        "$defs": {"own": {"oneOf": own}, "result": _result()},
+        "$defs": {"own": {"oneOf": own}, "result": _result_schema()},
     }
 
 
-SCHEMA: Final[Schema] = _schema()
-"""The schema of any stream event."""
+SCHEMA: Final[Schema] = _build_schema()
+"""The JSON Schema that every stream event satisfies."""

@@ -1,12 +1,12 @@
-"""Define the stream events: everything that a reader of an ask or of a session can receive.
+"""Define the stream events that `Session.stream` and `Session.events` yield.
 
-`actors.core.session.publishing` makes the durable ones from the session's log, live and for replay. The actors that
-observe something transient (a text delta, a failed request, a tool's progress) make the ephemeral ones.
+`actors.core.session.publishing` derives the durable events from the session's log, both live and for replay. Ephemeral
+events (a text delta, a failed request, a tool's progress) come from the actors that observe them.
 
-A durable event has a sequence number (`seq`), its position in the session's log, and is in the log before it is shown.
-An ephemeral event exists only while it is streamed, and a slow reader may miss it. One log record can yield several
-stream events with the same `seq`; all but the last have `more=True`, so a reader resumes only after an event without.
-An ask's stream ends with exactly one `CompleteEvent` or `ErrorEvent`.
+A durable event has a sequence number (`seq`), its position in the session's log, and is logged before readers receive
+it. An ephemeral event exists only while it is streamed, and a slow reader may miss it. One log record can yield several
+stream events with the same `seq`. All of them except the last have `more=True`, so that a reader resumes only after the
+last one. An ask's stream ends with exactly one `CompleteEvent` or `ErrorEvent`.
 """
 
 from typing import ClassVar, Literal, TypeAlias
@@ -24,18 +24,18 @@ from actors.core.values.progress import Cause
 from actors.core.values.stream import Cut, Usage
 
 
-def _tag(name: str) -> str:
-    """Return an event's `type`: its class name in snake case, without the suffix."""
+def _event_type(name: str) -> str:
+    """Return the `type` of an event class: `_event_type("ToolCallEvent") == "tool_call"`."""
     words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     return words.lstrip("_").removesuffix("_event")
 
 
-class StreamEvent(Struct, frozen=True, tag_field="type", tag=_tag):
+class StreamEvent(Struct, frozen=True, tag_field="type", tag=_event_type):
     """The base of all stream events."""
 
 
 class DurableEvent(StreamEvent, frozen=True):
-    """The base of all events that the session's log keeps."""
+    """The base of all events that are stored in the session's log. `seq` is the event's position in that log."""
 
     seq: int
 
@@ -56,33 +56,36 @@ class _Delta(StreamEvent, frozen=True):
 
 
 class TextEvent(_Delta, frozen=True):
-    """A piece of the answer's text. `offset` is its position in the round, in characters. Ephemeral."""
+    """A fragment of the answer's text. `offset` is its position in the round, in characters. Ephemeral."""
 
     type: ClassVar[Literal["text"]] = "text"
 
 
 class ThinkingEvent(_Delta, frozen=True):
-    """A piece of the model's visible reasoning. `offset` counts text and reasoning together. Ephemeral."""
+    """A fragment of the model's visible reasoning. `offset` counts the characters of text and reasoning. Ephemeral."""
 
     type: ClassVar[Literal["thinking"]] = "thinking"
 
 
 class SessionOpenedEvent(DurableEvent, frozen=True):
-    """The session was opened on `target`. Only in a session's events."""
+    """The session was opened on `target`. Only `Session.events` yields this event."""
 
     type: ClassVar[Literal["session_opened"]] = "session_opened"
     target: str
 
 
 class SessionClosedEvent(_TurnEvent, frozen=True):
-    """The session was closed. Only in a session's events."""
+    """The session was closed. Only `Session.events` yields this event."""
 
     type: ClassVar[Literal["session_closed"]] = "session_closed"
     reason: str = ""
 
 
 class AskStartedEvent(_TurnEvent, frozen=True):
-    """An ask began with the user's message. `turn` is the number of its first turn. `key` is empty without a key."""
+    """An ask began with the user's message. `turn` is the number of the ask's first turn.
+
+    `key` is the idempotency key; empty if the caller passed none.
+    """
 
     type: ClassVar[Literal["ask_started"]] = "ask_started"
     message: Message
@@ -90,14 +93,14 @@ class AskStartedEvent(_TurnEvent, frozen=True):
 
 
 class TurnStartedEvent(_TurnEvent, frozen=True):
-    """A turn began on `binding`, which serves it to its end."""
+    """A turn began on `binding`, which serves the turn until the turn ends."""
 
     type: ClassVar[Literal["turn_started"]] = "turn_started"
     binding: Binding
 
 
 class FailoverEvent(_TurnEvent, frozen=True):
-    """The ask continues with another turn, on another backend. The `TurnStartedEvent` of that turn follows."""
+    """The ask moves to `backend` and continues there in a new turn, whose `TurnStartedEvent` follows."""
 
     type: ClassVar[Literal["failover"]] = "failover"
     backend: str
@@ -105,7 +108,7 @@ class FailoverEvent(_TurnEvent, frozen=True):
 
 
 class MemberSkippedEvent(StreamEvent, frozen=True):
-    """A member of the pool accepts none of the session's tools and is not used. Ephemeral."""
+    """A pool member was skipped because it accepts none of the session's tools. Ephemeral."""
 
     type: ClassVar[Literal["member_skipped"]] = "member_skipped"
     turn: int
@@ -117,9 +120,9 @@ class RequestSentEvent(_RoundEvent, frozen=True):
     """A request is about to be sent.
 
     Args:
-        binding: The binding it goes to.
-        tools_off: Whether the model may not call tools.
-        omitted: Parameters that the request leaves out because the provider refused them.
+        binding: The binding of the request.
+        tools_off: True if the model may not call tools.
+        omitted: Names of the parameters that the request omits because the provider rejected them.
     """
 
     type: ClassVar[Literal["request_sent"]] = "request_sent"
@@ -129,12 +132,12 @@ class RequestSentEvent(_RoundEvent, frozen=True):
 
 
 class RequestRenderedEvent(StreamEvent, frozen=True):
-    """The transcript that a request carries. Ephemeral.
+    """The transcript of a request was rendered. Ephemeral.
 
     Args:
-        binding: The binding it was rendered for.
+        binding: The binding for which the transcript was rendered.
         epoch: The epoch of the binding's lane, from 0.
-        reused_bytes: Bytes of the transcript that an earlier request of this epoch has sent already.
+        reused_bytes: Bytes at the start of the transcript that an earlier request of this epoch has already sent.
         total_bytes: Bytes of the complete transcript.
         report: The render report.
     """
@@ -155,7 +158,7 @@ class RequestFailedEvent(StreamEvent, frozen=True):
     Args:
         error: The HTTP status, or the class of the exception.
         cause: The kind of failure.
-        retry_after: Seconds until the request is sent again; None if it is not.
+        retry_after: Seconds until the request is sent again; None if it is not sent again.
     """
 
     type: ClassVar[Literal["request_failed"]] = "request_failed"
@@ -167,14 +170,14 @@ class RequestFailedEvent(StreamEvent, frozen=True):
 
 
 class MessageEvent(_RoundEvent, frozen=True):
-    """The model's complete message of a round. Its calls follow as `ToolCallEvent`s. A summary has round 0.
+    """The model's complete message of a round. The message's calls follow as `ToolCallEvent`s. A summary has round 0.
 
     Args:
         message: The message; without blocks if the answer had no content.
-        usage: Tokens of the request that it answers.
-        error: Why the answer broke off; empty if it did not.
-        incomplete: Why the answer is incomplete although the provider ended it; None if it is complete.
-        dropped: Parts of the answer that the message does not contain, by the provider's name for them.
+        usage: Tokens of the round's request and answer.
+        error: The error that interrupted the answer; empty if the answer was not interrupted.
+        incomplete: The reason why the answer is incomplete although the provider ended it; None if it is complete.
+        dropped: Number of items of the answer that the message does not contain, by the provider's name for them.
     """
 
     type: ClassVar[Literal["message"]] = "message"
@@ -187,7 +190,7 @@ class MessageEvent(_RoundEvent, frozen=True):
 
 
 class ToolCallEvent(_RoundEvent, frozen=True):
-    """The model called a tool. `arguments` are the model's, complete but not validated yet."""
+    """The model called a tool. `arguments` are complete, as the model sent them, but not validated yet."""
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
     call_id: CallId
@@ -197,7 +200,7 @@ class ToolCallEvent(_RoundEvent, frozen=True):
 
 
 class CallRepairedEvent(_RoundEvent, frozen=True):
-    """The arguments of a call were invalid, with exactly one valid interpretation, which the call runs with."""
+    """A call's arguments were invalid and were repaired to the only valid interpretation, with which the call runs."""
 
     type: ClassVar[Literal["call_repaired"]] = "call_repaired"
     call_id: CallId
@@ -206,7 +209,9 @@ class CallRepairedEvent(_RoundEvent, frozen=True):
 
 
 class ToolProgressEvent(StreamEvent, frozen=True):
-    """A running tool reported its progress. `fraction` is from 0 to 1, None if the tool gave none. Ephemeral."""
+    """A running tool reported its progress. `fraction` is from 0 to 1; None if the tool reported no fraction.
+    Ephemeral.
+    """
 
     type: ClassVar[Literal["tool_progress"]] = "tool_progress"
     turn: int
@@ -228,10 +233,10 @@ class ToolFailedEvent(StreamEvent, frozen=True):
 
 
 class ToolResultsEvent(_RoundEvent, frozen=True):
-    """Every call of the model's message has ended.
+    """All calls of the model's message have ended.
 
     Args:
-        results: How each call ended, in call order.
+        results: The outcomes of the calls, in call order.
         repeated: Number of calls detected as repeats of an earlier call with the same result.
     """
 
@@ -248,7 +253,7 @@ class ApprovalRequestedEvent(_RoundEvent, frozen=True):
 
 
 class ApprovalDecidedEvent(_RoundEvent, frozen=True):
-    """A call was approved or denied. `pending` is the call; None if the log does not know it any more."""
+    """A call was approved or denied. `pending` is the call; None if the log no longer contains the call."""
 
     type: ClassVar[Literal["approval_decided"]] = "approval_decided"
     verdict: Verdict
@@ -256,7 +261,7 @@ class ApprovalDecidedEvent(_RoundEvent, frozen=True):
 
 
 class TurnPausedEvent(_RoundEvent, frozen=True):
-    """The turn waits for its caller. A `CompleteEvent` with the status `awaiting` follows."""
+    """The turn waits for results or approvals of `calls`. A `CompleteEvent` with the status `awaiting` follows."""
 
     type: ClassVar[Literal["turn_paused"]] = "turn_paused"
     calls: tuple[AwaitedCall, ...]
@@ -264,24 +269,24 @@ class TurnPausedEvent(_RoundEvent, frozen=True):
 
 
 class TurnResumedEvent(_TurnEvent, frozen=True):
-    """The paused turn continues, or is closed."""
+    """The paused turn continues or is closed."""
 
     type: ClassVar[Literal["turn_resumed"]] = "turn_resumed"
 
 
 class FormatRequestedEvent(_TurnEvent, frozen=True):
-    """A message told the model the required form of its answer, or the error in its last answer."""
+    """A message was added that tells the model the required format of its answer, or the error in its last answer."""
 
     type: ClassVar[Literal["format_requested"]] = "format_requested"
     message: Message
 
 
 class LaneRewrittenEvent(_TurnEvent, frozen=True):
-    """The transcript for a binding is rendered anew in its next epoch.
+    """A binding's lane begins a new epoch: its transcript is rendered again from the start.
 
     Args:
         binding: The binding of the lane.
-        reason: `refusal` and `thinking` follow a refused request, and `media` replaces attachments by notes.
+        reason: `refusal` and `thinking` follow a rejected request; `media` replaces rejected attachments by notes.
         detail: A description for people: the provider's error message, or the change.
     """
 
@@ -292,11 +297,11 @@ class LaneRewrittenEvent(_TurnEvent, frozen=True):
 
 
 class TurnEndedEvent(_TurnEvent, frozen=True):
-    """A turn ended; all of its calls are closed. The event of the ask's end follows if it was the last turn.
+    """A turn ended, and all of its calls are closed. If it was the last turn of the ask, the terminal event follows.
 
     Args:
-        status: How it ended; `handed_over` if another turn of the ask follows.
-        cause: The failure or the limit that ended it, if any.
+        status: The outcome; `handed_over` if another turn of the ask follows.
+        cause: The failure or the limit that ended the turn; None for any other end.
         repaired: Repairs of an invalid structured answer that had exactly one valid interpretation.
     """
 
@@ -308,21 +313,21 @@ class TurnEndedEvent(_TurnEvent, frozen=True):
 
 
 class SwitchQueuedEvent(_TurnEvent, frozen=True):
-    """A switch to `target` was requested during a turn and waits for the turn's end."""
+    """A switch to `target` was requested during a turn and is deferred until the turn ends."""
 
     type: ClassVar[Literal["switch_queued"]] = "switch_queued"
     target: str
 
 
 class SwitchAppliedEvent(_TurnEvent, frozen=True):
-    """The next turn goes to `target`."""
+    """The session switched to `target`, which serves the next turn."""
 
     type: ClassVar[Literal["switch_applied"]] = "switch_applied"
     target: str
 
 
 class SwitchSupersededEvent(_TurnEvent, frozen=True):
-    """The queued switch to `target` was replaced by a later one, to `replaced_by`."""
+    """The deferred switch to `target` was replaced by a later switch, to `replaced_by`."""
 
     type: ClassVar[Literal["switch_superseded"]] = "switch_superseded"
     target: str
@@ -330,7 +335,7 @@ class SwitchSupersededEvent(_TurnEvent, frozen=True):
 
 
 class SwitchFailedEvent(_TurnEvent, frozen=True):
-    """The queued switch to `target` could not be applied."""
+    """The deferred switch to `target` could not be applied."""
 
     type: ClassVar[Literal["switch_failed"]] = "switch_failed"
     target: str
@@ -338,14 +343,14 @@ class SwitchFailedEvent(_TurnEvent, frozen=True):
 
 
 class ConfiguredEvent(_TurnEvent, frozen=True):
-    """The system prompt or the tools changed. `digest` names the new combination."""
+    """The system prompt or the tools changed. `digest` identifies the new combination."""
 
     type: ClassVar[Literal["configured"]] = "configured"
     digest: str
 
 
 class ToolChangeDeferredEvent(StreamEvent, frozen=True):
-    """Tools changed during the turn, and requests declare them only from the next ask on. Ephemeral."""
+    """Tools changed during the turn; requests declare the new tools only from the next ask on. Ephemeral."""
 
     type: ClassVar[Literal["tool_change_deferred"]] = "tool_change_deferred"
     turn: int
@@ -354,7 +359,7 @@ class ToolChangeDeferredEvent(StreamEvent, frozen=True):
 
 
 class ResultsTrimmedEvent(_TurnEvent, frozen=True):
-    """Transcripts show a mark in place of `count` results. The ledger keeps them."""
+    """From now on, transcripts show a mark in place of `count` results. The ledger keeps these results."""
 
     type: ClassVar[Literal["results_trimmed"]] = "results_trimmed"
     count: int
@@ -369,7 +374,7 @@ class CompactedEvent(_TurnEvent, frozen=True):
 
 
 class RewoundEvent(_TurnEvent, frozen=True):
-    """The history now ends where the turn `to` ended; 0 is its beginning. The log keeps the later turns."""
+    """The history was rewound to the end of the turn `to`; 0 is its beginning. The log keeps the later turns."""
 
     type: ClassVar[Literal["rewound"]] = "rewound"
     to: int
@@ -395,24 +400,24 @@ class ResyncEvent(StreamEvent, frozen=True):
 
 
 class CompleteEvent(DurableEvent, frozen=True):
-    """The ask ended as `complete` or `cancelled`, or is `awaiting` its caller. The last event of its stream."""
+    """The last event of an ask's stream if the ask's status is `complete`, `cancelled` or `awaiting`."""
 
     type: ClassVar[Literal["complete"]] = "complete"
     result: AskResult
 
 
 class ErrorEvent(DurableEvent, frozen=True):
-    """The ask ended as `failed` or `interrupted`. The last event of its stream."""
+    """The last event of an ask's stream if the ask's status is `failed` or `interrupted`."""
 
     type: ClassVar[Literal["error"]] = "error"
     result: AskResult
 
 
 class SubagentEvent(StreamEvent, frozen=True):
-    """An event of a session that a tool opened, in the stream of the parent session. Ephemeral there.
+    """An event of a subagent's session, as the stream of its parent session contains it. Ephemeral in that stream.
 
     Args:
-        path: The calls that lead to the subagent, beginning with the call of the session that is read.
+        path: The calls that lead to the subagent. The first of them is a call of the parent session.
         session: The subagent's session id.
         event: The subagent's event. Its `seq` is a position in the subagent's own log.
     """
@@ -468,12 +473,12 @@ _Session: TypeAlias = (
     | SessionClosedEvent
 )
 OwnEvent: TypeAlias = _Ask | _Round | _Tool | _Session | TerminalEvent
-"""An event of the session itself, not of a subagent."""
+"""An event of the session itself rather than of a subagent."""
 
 SessionEvent: TypeAlias = OwnEvent | SubagentEvent
-"""Every stream event: a closed union, so a `match` over it can be exhaustive."""
+"""Any stream event. The union is closed, so a `match` over an event can be exhaustive."""
 
 
-def droppable(event: SessionEvent) -> bool:
-    """Return True if a slow reader may miss an event: it is ephemeral, or a subagent's."""
+def is_droppable(event: SessionEvent) -> bool:
+    """Return True if a slow reader may miss the event, because the event is ephemeral or a subagent's."""
     return not isinstance(event, DurableEvent)

@@ -1,4 +1,4 @@
-"""Define the results of asks, tool calls and switches, which `Session` returns and stream events carry."""
+"""Define the results of asks, tool calls and switches, which `Session` returns and stream events contain."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
@@ -18,21 +18,21 @@ from actors.core.values.stream import Cut, LeftOut, Usage
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    Value = TypeVar("Value", default=Any)  # Any: the value of an ask whose type is not known
+    Value = TypeVar("Value", default=Any)  # Any: the output of an ask whose output type is unknown
 else:
     from typing import TypeVar
 
     Value = TypeVar("Value")
 
 AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "awaiting", "late"]
-"""The status of an ask. `interrupted`: a restart of the session's actors ended it. `awaiting`: its turn waits for its
-caller. `late`: no turn waited for the provided results any more.
+"""The status of an ask. `interrupted`: a restart of the session's actors ended the ask. `awaiting`: the ask's turn
+waits for results or approvals. `late`: no turn was waiting for the provided results any more.
 """
 
 CallOutcome: TypeAlias = Literal[
     "returned", "failed", "denied", "refused", "cancelled", "never_started", "outcome_unknown"
 ]
-"""How a tool call ended.
+"""The outcome of a tool call.
 
 `refused`: the call was invalid, so its tool did not run. `never_started`: the turn ended before the tool started.
 `outcome_unknown`: the session crashed while the tool ran, so it is unknown whether the call took effect.
@@ -40,12 +40,12 @@ CallOutcome: TypeAlias = Literal[
 
 
 class PendingCall(Struct, frozen=True):
-    """A call that a turn waits for.
+    """A call that a turn waits for, together with its arguments.
 
     Args:
         call: The model's call, with repaired arguments if they were malformed.
-        kind: `external`: the caller provides the result. `approval`: the call runs if it is approved.
-        digest: The digest of tool and arguments, which a decision must repeat.
+        kind: `external` if the caller provides the result; `approval` if the call runs once it is approved.
+        digest: Digest of the tool and the arguments. A decision repeats it to show which call was reviewed.
     """
 
     call: ToolCall
@@ -54,7 +54,7 @@ class PendingCall(Struct, frozen=True):
 
 
 class AwaitedCall(Struct, frozen=True):
-    """A call that keeps its turn waiting: for the caller's result, or for an approval."""
+    """The id of a call that a turn waits for. `kind` says whether the turn waits for a result or for an approval."""
 
     call_id: CallId
     kind: Literal["external", "approval"]
@@ -71,11 +71,12 @@ class ApprovalDecision(Struct, frozen=True):
     """A caller's decision about a call that waits for approval.
 
     Args:
-        verdict: `allow` runs the call, `deny` answers it without running it. An external call can be denied too.
-        reason: Reason of the decision. The model receives the reason of a denial.
-        arguments: Arguments that replace those of the model.
-        digest: `PendingCall.digest` of the call that was reviewed. If the call has other arguments, the decision is
-            rejected. None skips this check.
+        verdict: `allow` runs the call; `deny` answers the call without running its tool. An external call can be denied
+            too.
+        reason: The reason for the decision. The model receives the reason for a denial.
+        arguments: Arguments that replace the model's; None to keep the model's arguments.
+        digest: `PendingCall.digest` of the reviewed call. If the call's arguments differ, the decision is rejected.
+            None skips this check.
     """
 
     verdict: Verdict
@@ -85,13 +86,13 @@ class ApprovalDecision(Struct, frozen=True):
 
 
 CallResults: TypeAlias = Mapping[str, object] | Mapping[CallId, object]
-"""Results of external calls, by call id: a return value, or the exception with which the call failed."""
+"""Results of external calls, by call id. Each is a return value, or an exception if the call failed."""
 Approvals: TypeAlias = Mapping[str, ApprovalDecision] | Mapping[CallId, ApprovalDecision]
-"""Decisions about calls, by call id."""
+"""Decisions about calls that wait for approval, by call id."""
 
 
 class AskResult(Struct, Generic[Value], frozen=True):
-    """The result of an ask, final or `awaiting`.
+    """The result of an ask, either final or `awaiting`.
 
     Args:
         text: The text of the model's last message.
@@ -102,22 +103,22 @@ class AskResult(Struct, Generic[Value], frozen=True):
         finish_reason: The provider's finish reason; None if the last round has no answer.
         incomplete: The reason why the last answer is incomplete although the ask is `complete`: `length` (a token limit
             or a full context window), `filter` (a filter or a refusal), `paused` (the model would continue on request),
-            `fault`, `empty` (neither text nor a call, twice), `unparsed` (a tool call as text, which was not run). None
-            if the answer is complete.
-        dropped: Counts of the parts of answers, by kind, that the history does not contain, over all rounds.
-        pending_calls: The calls that the turn waits for, if the status is `awaiting`. `Session.ask` takes the results
-            of external calls as `results`, and decisions as `approvals`.
+            `fault` (an error of the provider or the model), `empty` (neither text nor a call, twice), `unparsed` (a
+            tool call written as text, which was not run). None if the answer is complete.
+        dropped: The number of items of answers that the history does not contain, by kind, over all rounds.
+        pending_calls: The calls that the turn waits for, if the status is `awaiting`. Pass results of external calls to
+            `Session.ask` as `results`, and decisions as `approvals`.
         output: The answer as a value of the type `output=`; None unless the ask is `complete`.
         cost: The cost of `usage` over all turns; None if a price is missing.
         report: The render report of the last request; None if no request was rendered.
-        losses: Counts of the content and settings that the last request left out, by kind, as in `Preview.losses`.
+        losses: The number of blocks and settings that the last request omitted, by kind, as in `Preview.losses`.
         refusals: Requests of the ask that a provider or the judge refused, in order, even if the ask completed.
         skipped: Members of the target's pool that were not used, because they accept none of the session's tools.
         repaired: Repairs of malformed calls and of the answer. Only JSON with one valid interpretation is repaired.
-        turn: The number of the ask's last turn, which `Session.rewind` takes; 0 if it had none.
-        turn_before: The last turn before the ask that `Session.rewind` takes; None if there is none.
+        turn: The number of the ask's last turn, which `Session.rewind` accepts; 0 if the ask had no turn.
+        turn_before: The last turn before the ask to which `Session.rewind` can return; None if there is none.
 
-    Results that are read from the log later have no `output`, `cost`, `report`, `losses`, `refusals`, `skipped`,
+    A result that is read from the log later has no `output`, `cost`, `report`, `losses`, `refusals`, `skipped`,
     `repaired` and `turn_before`.
     """
 
@@ -148,9 +149,9 @@ class SwitchOutcome(Struct, frozen=True):
 
     Args:
         target: The target of the next ask.
-        status: `applied`: it is in force. `queued`: a turn is in flight, so it takes effect when that turn has ended,
-            and a stream event reports its outcome.
-        turn: Number of the turn in flight; 0 if the switch is applied.
+        status: `applied`: the change is in force. `queued`: a turn is in flight, so the change takes effect when that
+            turn has ended, and a stream event reports the outcome.
+        turn: Number of the turn in flight; 0 if the change is applied.
     """
 
     target: str

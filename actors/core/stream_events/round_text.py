@@ -1,19 +1,19 @@
-"""Assemble the text of an answer from stream events, with each character exactly once.
+"""Assemble the text of an answer from stream events, so that every character appears exactly once.
 
-`Session.stream_text` and the command line use it.
+`Session.stream_text` and the command line use this module.
 
 In:  deltas of text and thinking, possibly with gaps, and the complete message of each round.
-Out: the pieces of text to show, in order.
+Out: the fragments of text to show, in order.
 """
 
 from actors.core.stream_events.events import TextEvent, ThinkingEvent
 
 
 class RoundText:
-    """The text of each round as it arrives, correct even if deltas were missed.
+    """The text of one round after another, correct even if deltas were missed.
 
-    Deltas have offsets. After a gap, later deltas are ignored, and the complete message at the round's end provides the
-    rest of the text.
+    Every delta has an offset. After a gap, later deltas are ignored, and the complete message at the end of the round
+    provides the rest of the text.
     """
 
     def __init__(self) -> None:
@@ -21,8 +21,8 @@ class RoundText:
         self._next = 0
         self._gap = False
 
-    def delta(self, event: TextEvent | ThinkingEvent) -> str:
-        """Return the part of a delta that belongs to the answer's text and can be shown now."""
+    def add_delta(self, event: TextEvent | ThinkingEvent) -> str:
+        """Return the text to show for this delta; empty for thinking and after a gap."""
         self._gap = self._gap or event.offset != self._next
         self._next = event.offset + len(event.text)
         if isinstance(event, ThinkingEvent) or self._gap:
@@ -30,8 +30,11 @@ class RoundText:
         self._returned += event.text
         return event.text
 
-    def rest(self, text: str, *, broken: bool) -> str:
-        """End the round and return the rest of its text. After a broken answer without a gap, the rest is empty."""
+    def end_round(self, text: str, *, broken: bool) -> str:
+        """End the round and return the part of `text`, the complete message's text, that was not returned yet.
+
+        The rest is empty if the answer broke off (`broken`) and no delta was missed.
+        """
         returned, gap = self._returned, self._gap
         self._returned, self._next, self._gap = "", 0, False
         return text[len(returned) :] if text.startswith(returned) and (gap or not broken) else ""

@@ -1,4 +1,4 @@
-"""Define the interface of the receivers of an ask's stream events."""
+"""Define the interface through which a session's actors publish the stream events of an ask."""
 
 from typing import Protocol
 
@@ -6,15 +6,15 @@ from actors.core.stream_events.events import SessionEvent
 
 
 class Sink(Protocol):
-    """The receiver of an ask's events. `put` never waits and never raises."""
+    """A receiver of an ask's events. `put` never waits and never raises."""
 
     @property
     def is_watched(self) -> bool:
-        """True if the sink needs all events; otherwise the terminal event is enough."""
+        """True if the sink needs all events; False if the terminal event is enough."""
         ...
 
     def put(self, event: SessionEvent) -> None:
-        """Accept an event; a terminal event ends the stream."""
+        """Accept an event. A terminal event ends the stream."""
 
     def close(self, error: Exception | None = None) -> None:
-        """End the stream early, because of `error` if the session has not simply ended."""
+        """End the stream without a terminal event. `error` is the reason; None if the session was closed normally."""

@@ -1,1 +1,1 @@
-"""Run a turn as a generator: its steps, its batches of calls, its limits, and its output."""
+"""Run a turn as a generator, with its batches of calls, its limits and its output."""

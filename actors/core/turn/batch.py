@@ -1,10 +1,10 @@
-"""Plan a batch: decide for each call of a model message whether it runs, is answered at once, or waits.
+"""Plan a batch: decide for each call of a model message whether it runs, is answered immediately, or waits.
 
 The scheduler actor carries out the plan.
 
-A call runs only if its tool exists, its arguments are valid and it is approved. Otherwise it is answered at once: with
-a structured `tool_error` that lets the model correct the call, or with a denial. A call of an external tool, and a call
-that needs an approval when no `approve` callback exists, waits for the caller.
+A call runs only if its tool exists, its arguments are valid and it is approved. Otherwise it is answered immediately,
+either with a structured `tool_error`, from which the model can correct the call, or with a denial. Two kinds of calls
+wait for the caller: calls of external tools, and calls that need an approval although there is no `approve` callback.
 """
 
 from collections.abc import Awaitable, Callable, Container, Mapping
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from actors.core.schemas.readings import FittingValue
 
 Approve: TypeAlias = Callable[[ToolCall], bool | str | Awaitable[bool | str]]
-"""Decides whether a call of a tool with `approval="ask"` may run. Returns True to allow it; a string is the reason of a
-denial."""
+"""Decides whether a call of a tool with `approval="ask"` may run. Returns True to allow the call, and False or a string
+to deny it; the string is the reason."""
 
 
 class BoundArguments(Struct, frozen=True):
-    """Valid arguments, as the tool's function receives them."""
+    """Valid arguments, in the form in which the tool's function receives them."""
 
-    kwargs: Mapping[str, Any]  # Any: the types of the function's parameters
+    kwargs: Mapping[str, Any]  # Any: each parameter of the function has its own type
 
 
 class Runnable(Protocol):
-    """The part of a tool that planning a batch needs."""
+    """The interface of a tool that planning a batch needs."""
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Literal["allow", "ask", "deny"]:
-        """Return whether a call with these arguments runs, needs an approval, or is denied."""
+        """Return whether a call with these arguments may run (`allow`), needs an approval (`ask`), or is denied."""
         ...
 
     @property
     def is_external(self) -> bool:
-        """True if the tool has no body, so that the caller provides its results."""
+        """True if the tool has no body, so that the caller provides the results of its calls."""
         ...
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
-        """Return the function's arguments, or the errors in the arguments of the call."""
+        """Validate a call's arguments. Return them as the function receives them, or the errors."""
         ...
 
     def _only_reading(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
@@ -56,22 +56,29 @@ class Runnable(Protocol):
 
 
 class Planned(Struct, frozen=True):
-    """A call that can run, with its function's arguments. `asks`: it must be approved first."""
+    """A call that can run, with its function's arguments. `asks` is True if the call must be approved first."""
 
     call: ToolCall
-    arguments: Mapping[str, Any]  # Any: see `BoundArguments`
+    arguments: Mapping[str, Any]  # Any: each parameter of the function has its own type
     asks: bool
 
 
 class WaitingCall(Struct, frozen=True):
-    """A call that waits for the caller: for its result if it `is_external`, otherwise for an approval."""
+    """A call that waits for the caller: for its result if `is_external`, otherwise for an approval."""
 
     call: ToolCall
     is_external: bool
 
 
 class Plan(Struct, frozen=True):
-    """The plan for a batch, in call order. The `scheduled` events must be durable before a call runs."""
+    """The plan for a batch, in call order.
+
+    Args:
+        run: Calls to run.
+        answered: Completions of the calls that are answered without running.
+        waiting: Calls that wait for the caller.
+        scheduled: Events that must be durable before a call of the batch runs.
+    """
 
     run: tuple[Planned, ...]
     answered: tuple[Refused | Denied, ...]
@@ -90,24 +97,24 @@ def plan(
     disabled_tools: Container[str] = (),
     repair: RepairMode = "unambiguous",
 ) -> Plan:
-    """Return the plan for the calls of one message.
+    """Decide for each call of one message whether it runs, is answered immediately, or waits.
 
     Args:
         calls: The calls, in the order of the message.
         tools: The tools of the turn, by name.
         most: How many calls may run; further calls are refused with an error for the model.
-        can_ask: An `approve` callback exists. Without one, calls that need an approval wait.
-        approved: The calls were approved.
-        waited: The calls waited for that approval, so they are already scheduled.
-        disabled_tools: Tools that the model called wrongly too often in this turn; their calls are refused.
-        repair: How malformed arguments are read. Every part of the plan holds the repaired arguments.
+        can_ask: True if an `approve` callback exists. Without a callback, calls that need an approval wait.
+        approved: True if the calls were approved.
+        waited: True if the calls waited for that approval and are therefore scheduled already.
+        disabled_tools: Tools that the model called with errors too often in this turn; their calls are refused.
+        repair: How malformed arguments are interpreted. The plan contains the repaired arguments.
     """
     taken, others = calls[:most], calls[most:]
     read = [
         _bind(call, None if call.name in disabled_tools else tools.get(call.name), repair) for call in taken
     ]
     found = [_plan_call(each, tools, disabled_tools, can_ask=can_ask, approved=approved) for each in read]
-    found += [_too_many(call, most) for call in others]
+    found += [_too_many_refusal(call, most) for call in others]
     return Plan(
         tuple([each for each in found if isinstance(each, Planned)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
@@ -117,13 +124,21 @@ def plan(
 
 
 def denial(call: ToolCall, reason: str = "") -> Denied:
-    """Return the completion of a call that was not approved."""
+    """Return the completion of a call that was denied; `reason` is for the model."""
     why = f": {reason}" if reason else "."
     return Denied(call.id, quote(f"Running {call.name!r} was not approved{why}"))
 
 
 class _Bound(Struct, frozen=True):
-    """A call, and its arguments as bound to its tool or their errors; None if they could not be read."""
+    """A call with the result of binding its arguments to its tool.
+
+    Args:
+        call: The call, with repaired arguments if they were malformed.
+        bound: The bound arguments, or their errors; None if the arguments are not JSON, or the tool is unknown or
+            disabled.
+        repairs: The repairs of the arguments.
+        arguments: The bound arguments as JSON values.
+    """
 
     call: ToolCall
     bound: BoundArguments | tuple[ArgumentError, ...] | None = None
@@ -132,17 +147,17 @@ class _Bound(Struct, frozen=True):
 
     @property
     def event(self) -> Scheduled:
-        """The event to write before a call of the batch runs."""
+        """The `Scheduled` event, which must be durable before a call of the batch runs."""
         call = self.call
         repaired = tuple([replace(each, call_id=call.id) for each in self.repairs])
         return Scheduled(call.id, intern(call.name), call.json, repaired)
 
 
 def _bind(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
-    """Bind a call's arguments to its tool, repairing them if that is necessary and unambiguous."""
+    """Bind a call's arguments to its tool. Repair invalid arguments that have exactly one valid interpretation."""
     repairs: tuple[Repair, ...] = ()
     if repair != "strict" and call.is_malformed:
-        call, repairs = _readable(call)
+        call, repairs = _parse_malformed(call)
     if tool is None or call.is_malformed:
         return _Bound(call, None, repairs)
     arguments = call.arguments
@@ -153,7 +168,7 @@ def _bind(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
     if reading is None or not isinstance(reading.value, dict):
         return _Bound(call, bound, repairs)
     read = tool.bind(reading.value)
-    if isinstance(read, tuple):  # the schema accepts the reading, but the function's types do not
+    if isinstance(read, tuple):  # the value fits the schema but not the types of the function's parameters
         return _Bound(call, bound, repairs)
     call = call.with_arguments(JsonObject(dump(reading.value)))
     return _Bound(call, read, repairs + reading.repairs, reading.value)
@@ -180,14 +195,15 @@ def _plan_call(
     approval = tool.approval_of(read.arguments)
     if approval == "deny":
         return denial(call)
-    if tool.is_external:  # the caller that provides the result approves the call by doing so
+    if tool.is_external:
+        # The call needs no separate approval: the caller approves it by providing its result.
         return WaitingCall(call, is_external=True)
     asks = approval == "ask" and not approved
     return WaitingCall(call, is_external=False) if asks and not can_ask else Planned(call, bound.kwargs, asks)
 
 
-def _readable(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:
-    """Return the call with its malformed arguments read as JSON without loss, and the repairs, if possible."""
+def _parse_malformed(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:
+    """Convert malformed arguments to JSON if no content is lost. Return the call and the repairs, if any."""
     read = read_arguments(call.raw or "")
     if read is None:
         return call, ()
@@ -199,11 +215,14 @@ def _refusal(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:
     return Refused(call.id, ingest(problem).json)
 
 
-def _too_many(call: ToolCall, most: int) -> Refused:
-    message = f"At most {most} calls of one message are run; make the others again."
+def _too_many_refusal(call: ToolCall, most: int) -> Refused:
+    message = f"At most {most} calls of one message are run; repeat the remaining calls in your next message."
     return _refusal(call, {"tool_error": {"kind": "too_many_calls", "tool": call.name, "message": message}})
 
 
 def _disabled_refusal(call: ToolCall) -> Refused:
-    message = f"{call.name} was called wrongly too often and is not available any more in this turn; go on without it."
+    message = (
+        f"{call.name} was called with errors too often and is not available any more in this turn; "
+        "continue without this tool."
+    )
     return _refusal(call, {"tool_error": {"kind": "tool_unavailable", "tool": call.name, "message": message}})

@@ -1,4 +1,4 @@
-"""Compute the limits of a turn and its policies for wrong calls.
+"""Compute the limits of a turn, and its policies for invalid and repeated calls.
 
 The turn (`actors.core.turn.turn`) and its driver use them.
 
@@ -16,15 +16,16 @@ from actors.core.turn.guards import Repeats, parse_repeats
 
 
 class Bounds(Struct, frozen=True):
-    """The bounds of one turn.
+    """The limits of one turn, and its policies for invalid and repeated calls.
 
     Args:
-        max_rounds: Requests before the model is asked for a final text.
-        max_corrections: Consecutive rounds in which every call is refused; also corrections of an answer's format.
-        form: Whether the answer has a required format.
+        max_rounds: Number of requests after which the model must write a final text.
+        max_corrections: How many consecutive rounds may consist of refused calls only, and how often the format of an
+            answer may be corrected.
+        form: True if the answer has a required format.
         max_tool_corrections, on_repeat: See `actors.core.turn.guards`.
-        forced: The tool choice that an instruction expresses, because the model accepts no forced tool.
-        repair: How malformed arguments and answers are read.
+        forced: The tool choice to express as an instruction, because the model accepts no forced tool; None for none.
+        repair: How malformed arguments and answers are interpreted.
     """
 
     max_rounds: int = 25
@@ -36,11 +37,15 @@ class Bounds(Struct, frozen=True):
     repair: RepairMode = "unambiguous"
 
     def with_repeats(self, on_repeat: str | None) -> "Bounds":
-        """Return these bounds with another policy; unchanged for None. Raises `ConfigError` for an unknown policy."""
+        """Return these bounds with another policy for repeated calls; None leaves the policy unchanged.
+
+        Raises:
+            ConfigError: The policy is unknown.
+        """
         return self if on_repeat is None else replace(self, on_repeat=parse_repeats(on_repeat))
 
     def for_ask(self, asked: Asked | None) -> "Bounds":
-        """Return these bounds with the settings of an ask. A turn that may not call tools has one round."""
+        """Return these bounds with the settings of an ask. An ask with `tool_choice="none"` has one round."""
         if asked is None:
             return self
         return replace(

@@ -1,6 +1,6 @@
-"""Mark an interrupted answer, so that a later reader does not take it for a complete one.
+"""Mark an interrupted answer, so that a later reader does not mistake it for a complete answer.
 
-The session adds the mark to the part of an answer that it keeps after a failure.
+When a request fails, the session adds the mark to the part of the answer that it keeps.
 
 In:  the partial message of a model.
 Out: the message with a note at its end, separated from its text.

@@ -1,12 +1,12 @@
-"""Detect turns that make no progress: repeated wrong calls, and repeated calls with the same result.
+"""Detect turns that make no progress: repeated invalid calls, and repeated calls with the same result.
 
 The session's turn steps use a `TurnGuard`; the scheduler applies its `CallPolicy` to a batch.
 
 In:  the messages of a turn, and the completions of their calls.
 Out: the tools to disable for the rest of the turn, and the calls that always returned the same result.
 
-The guard counts messages, not calls, because a model with ten wrong calls in one message had no chance to correct them
-in between. It counts only facts that the log contains, so it gives the same answers after a pause or a restart.
+The guard counts messages, not calls, because a model with ten invalid calls in one message had no chance to correct
+them in between. It counts only facts that the log contains, so its counts are the same after a pause or a restart.
 """
 
 import json
@@ -27,34 +27,35 @@ from actors.core.values.identity import CallId
 from actors.errors import ConfigError
 
 Repeats: TypeAlias = Literal["allow", "warn", "stop"]
-"""The reaction to repeated calls with the same result: none, a note for the model, or tools off."""
+"""The reaction to repeated calls with the same result: none, a note for the model, or turning the tools off."""
 
 REPEATS: Final = 3
-"""How many messages of a turn with the same call and the same result count as a repetition."""
+"""The number of messages with the same call and the same result from which repetition is detected."""
 
 NOTE: Final = "The same call had this same result before in this turn."
 _NOTED = NOTE.encode()
 
 
 def parse_repeats(repeats: str) -> Repeats:
-    """Return the policy of that name.
+    """Return the policy for repeated calls with this name.
 
     Raises:
         ConfigError: The name is unknown.
     """
     for known in get_args(Repeats):
         if repeats == known:
-            return known  # type: ignore[no-any-return]  # one of the three words
-    raise ConfigError(f"on_repeat= takes 'allow', 'warn' or 'stop', not {repeats!r:.80}")
+            return known  # type: ignore[no-any-return]  # `get_args` is untyped; `known` is one of the three words
+    raise ConfigError(f"on_repeat= must be 'allow', 'warn' or 'stop', not {repeats!r:.80}")
 
 
 class CallPolicy(Struct, frozen=True):
     """The policy of a turn for the calls of its next batch.
 
     Args:
-        disabled_tools: Tools that were called wrongly too often. Their calls are refused.
-        known: The result that a call had each time before, if it was repeated often enough.
-        has_note: Whether a repeated result carries a note for the model.
+        disabled_tools: Tools that were called with errors too often. Their calls are refused.
+        known: The earlier result of each call that was repeated often enough. If the call returns it again, the result
+            is marked as repeated.
+        has_note: True if a repeated result contains a note for the model.
     """
 
     disabled_tools: frozenset[str] = frozenset()
@@ -63,22 +64,22 @@ class CallPolicy(Struct, frozen=True):
 
 
 NO_POLICY = CallPolicy()
-"""The policy of the first batch of a turn, and of a batch outside turns."""
+"""The policy for the first batch of a turn, and for a batch outside of turns."""
 
 
 class _Repeated(Struct, frozen=True):
-    """The result of a call, and the number of consecutive messages with that result."""
+    """The last result of a call, and the number of consecutive messages with this result."""
 
     end: End
     times: int
 
 
 class TurnGuard:
-    """The counts of one turn. Mutable: it belongs to that turn.
+    """The counts of invalid and repeated calls in one turn. Mutable: the object belongs to that turn.
 
     Args:
         start: The length of the history when the turn began, in messages.
-        corrections: How many messages may have wrong calls of a tool before the tool is disabled.
+        corrections: How many messages may contain invalid calls of a tool before the tool is disabled.
         repeats: The policy for repeated calls.
     """
 
@@ -89,22 +90,25 @@ class TurnGuard:
 
     @property
     def is_stopping(self) -> bool:
-        """True if repeated calls turn the tools off."""
+        """True if the policy turns the tools off when calls repeat."""
         return self._repeats == "stop"
 
     @property
     def is_stuck(self) -> bool:
-        """True if a call was repeated so often that the tools are turned off."""
+        """True if calls were repeated so often that the tools are turned off."""
         return self.is_stopping and any(seen.times >= REPEATS for seen in self._seen.values())
 
-    def read(self, history: History, ledger: Ledger, stop: int) -> None:
-        """Count the turn's messages before index `stop`. All of their calls must have ended."""
+    def count_messages(self, history: History, ledger: Ledger, stop: int) -> None:
+        """Count the invalid and repeated calls in the turn's messages up to index `stop` (excluded).
+
+        All calls in these messages must have ended.
+        """
         for place in range(self._next_message, stop):
             self._count(history[place].calls, ledger)
         self._next_message = max(self._next_message, stop)
 
     def shift_position(self, fewer: int) -> None:
-        """Adjust the position after a compaction removed `fewer` messages before the turn."""
+        """Adjust the position after a compaction that shortened the history before the turn by `fewer` messages."""
         self._next_message -= fewer
 
     def _count(self, calls: Iterable[ToolCall], ledger: Ledger) -> None:
@@ -117,7 +121,7 @@ class TurnGuard:
             if isinstance(known.end, Refused):
                 refused.add(call.name)
             if self._repeats != "allow":
-                made[_key(call)] = known.end
+                made[_call_key(call)] = known.end
         self._refusals.update(refused)
         for key, end in made.items():
             seen = self._seen.get(key)
@@ -125,42 +129,46 @@ class TurnGuard:
             self._seen[key] = _Repeated(seen.end, seen.times + 1) if seen and again else _Repeated(end, 1)
 
     def policy(self, calls: Iterable[ToolCall]) -> CallPolicy:
-        """Return the policy for a batch of these calls."""
+        """Return the policy for a batch that consists of these calls."""
         if not (self._refusals or self._seen):
             return NO_POLICY
         disabled_tools = [name for name, count in self._refusals.items() if count >= self._corrections]
         known: dict[CallId, End] = {}
         for call in calls if self._seen else ():
-            seen = self._seen.get(_key(call))
+            seen = self._seen.get(_call_key(call))
+            # The call of this batch would be one more repetition.
             if seen is not None and seen.times >= REPEATS - 1:
                 known[call.id] = seen.end
         return CallPolicy(frozenset(disabled_tools), known, self._repeats == "warn")
 
 
 def mark_repeated(event: CallEvent, before: End, *, has_note: bool = True) -> CallEvent:
-    """Return the completion marked as repeated, with a note on request, if it equals `before`; otherwise unchanged."""
+    """Mark a completion as repeated if it equals `before`, the call's earlier result; otherwise return it unchanged.
+
+    With `has_note`, a note for the model is added to the result.
+    """
     if not isinstance(event, Returned | Failed) or not _is_same(event, before):
         return event
     return replace(_with_repeat_note(event) if has_note else event, repeated=True)
 
 
-def _key(call: ToolCall) -> tuple[str, str | bytes]:
+def _call_key(call: ToolCall) -> tuple[str, str | bytes]:
     if call.raw_json is not None:
         return call.name, call.raw_json
     return call.name, json.dumps(call.arguments, sort_keys=True)
 
 
-def _result(end: End) -> tuple[Any, ...]:  # Any: the parts of a result
+def _comparable_result(end: End) -> tuple[Any, ...]:  # Any: content, media, class or error
     if isinstance(end, Returned):
         return end.content, end.media
     return type(end), end.error
 
 
 def _is_same(end: End, first: End) -> bool:
-    """Return True if two results are the same, ignoring the repetition note on `first`."""
-    said = _result(end)
-    return said == _result(first) or (
-        isinstance(first, Returned | Failed) and said == _result(_with_repeat_note(first))
+    """Return True if two completions have the same result, even if only `first` contains the note about repetition."""
+    said = _comparable_result(end)
+    return said == _comparable_result(first) or (
+        isinstance(first, Returned | Failed) and said == _comparable_result(_with_repeat_note(first))
     )
 
 
@@ -170,8 +178,8 @@ def _with_repeat_note(end: Returned | Failed) -> Returned | Failed:
     return replace(end, error=_with_note(end.error))
 
 
-def _with_note(said: Json) -> Json:
-    """Return a JSON string with the note appended, or an object that holds any other value and the note."""
-    if said.startswith(b'"'):
-        return Json(said[:-1] + b"\\n\\n[" + _NOTED + b']"')
-    return Json(b'{"result":' + said + b',"note":"' + _NOTED + b'"}')
+def _with_note(result: Json) -> Json:
+    """Append the note to a JSON string. Any other JSON value becomes `{"result": value, "note": note}`."""
+    if result.startswith(b'"'):
+        return Json(result[:-1] + b"\\n\\n[" + _NOTED + b']"')
+    return Json(b'{"result":' + result + b',"note":"' + _NOTED + b'"}')

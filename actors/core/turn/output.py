@@ -2,9 +2,9 @@
 
 `actors.session.output` validates the candidates against the type that the ask requires.
 
-The dialect decides how a request asks for the format (`actors.adapters.outputs`): by a schema, by an output tool, or by
-an instruction. The answer is read in one way: its text is one JSON value. A call of the output tool becomes that text,
-so it needs no result.
+The dialect decides how a request requires the format (`actors.adapters.outputs`): with a schema, an output tool or an
+instruction. The answer is always interpreted in the same way, as a text that is one JSON value. A call of the output
+tool is converted to that text, so the call needs no result.
 """
 
 import re
@@ -21,16 +21,18 @@ from actors.core.turn.template_tokens import without_reasoning
 from actors.core.values.content import Block, Message, Text, ToolCall
 
 OUTPUT_TOOL: Final = "give_final_answer"
-"""The output tool, for dialects that have no better way to require a format."""
+"""The name of the output tool, which is used if a dialect has no better way to require a format."""
 
 MAX_ANSWER: Final = 4 * 1024 * 1024
-"""The maximum size of an answer that is read as a value, in bytes."""
+"""The maximum size of an answer that is parsed as a value, in bytes."""
 
-_NAMED = 3  # errors of an answer that are reported to the caller
+_NAMED = 3  # maximum number of errors in an answer that the caller's error message lists
 
-_MOST_OPENINGS = 1000  # brackets and fences of an answer that are examined
-_MOST_SCANNED = 2 * MAX_ANSWER  # characters that are read to find their ends
-_MOST_TOKENS = 100_000  # brackets and strings that are read to find their ends
+# Limits of a search for JSON in text: the opening brackets and fences that are examined, and the characters and the
+# brackets and strings that are read to find their ends.
+_MOST_OPENINGS = 1000
+_MOST_SCANNED = 2 * MAX_ANSWER
+_MOST_TOKENS = 100_000
 
 _OPENING = re.compile(r"^[ \t>]*(```)[a-zA-Z]*[ \t]*\n|[\[{]", re.MULTILINE)
 _CLOSING = re.compile(r"^[ \t>]*```", re.MULTILINE)
@@ -44,7 +46,7 @@ _Value: TypeAlias = tuple[JsonValue, tuple[RepairKind, ...]]
 
 
 def instruction(schema: Json) -> str:
-    """Return the instruction that requires an answer with this schema."""
+    """Return the instruction to answer with JSON that conforms to this schema."""
     return (
         "When you give your final answer, answer with one JSON value and nothing else: no other words, no code fence. "
         f"It must conform to this JSON Schema:\n{schema.decode()}"
@@ -52,17 +54,20 @@ def instruction(schema: Json) -> str:
 
 
 def correction(errors: Sequence[ArgumentError]) -> str:
-    """Return the message that asks a model to correct its answer. Without `errors`, the answer was not JSON."""
+    """Return the message that asks a model to correct its answer. Empty `errors` mean that the answer was not JSON."""
     if not errors:
         return "Your answer is not one JSON value. Answer again with the JSON value alone, without any other words."
-    lines = [f"- {error.path or 'the value'}: {_wrong(error)}" for error in errors]
+    lines = [f"- {error.path or 'the value'}: {_describe_error(error)}" for error in errors]
     return "\n".join(
-        ["Your answer does not have the form asked for:", *lines, "Answer again with the whole value."]
+        ["Your answer does not have the required format:", *lines, "Answer again with the complete value."]
     )
 
 
 def describe_errors(errors: Sequence[ArgumentError]) -> str:
-    """Return a summary of the errors for the caller, without the answer's values. No `errors`: as in `correction`."""
+    """Summarise the errors in an answer for the caller, without values from the answer.
+
+    Empty `errors` mean that the answer was not JSON.
+    """
     if not errors:
         return "it is not one JSON value"
     named = [
@@ -73,24 +78,24 @@ def describe_errors(errors: Sequence[ArgumentError]) -> str:
     return "; ".join([*named, *more])
 
 
-def _wrong(error: ArgumentError) -> str:
+def _describe_error(error: ArgumentError) -> str:
     if error.is_missing:
         return f"missing; expected {error.expected}"
     return f"expected {error.expected}" + (f", got {error.got}" if error.got else "")
 
 
 class Candidate(Struct, frozen=True):
-    """A JSON value in an answer, and the repairs that reading it took."""
+    """A JSON value found in an answer, and the kinds of repairs that were needed to parse it."""
 
     value: JsonValue
     kinds: tuple[RepairKind, ...] = ()
 
 
 def candidates(text: str, repair: RepairMode) -> list[Candidate]:
-    """Return the JSON values in an answer that may be its value. No candidate contains another.
+    """Return the JSON values in a text that may be the model's answer. No candidate contains another candidate.
 
-    An answer that is JSON has one candidate. In other text, each object or list is a candidate, and each value in a
-    code fence; leading reasoning is skipped. If the text is too long to search completely, or a value is cut off, the
+    A text that is JSON has one candidate. In other text, each object or list is a candidate, and so is each value in a
+    code fence; leading reasoning is skipped. If the text is too long to search completely, or a value is truncated, the
     result is empty, because a value may have been overlooked.
     """
     said = text.strip()
@@ -101,11 +106,11 @@ def candidates(text: str, repair: RepairMode) -> list[Candidate]:
             return []
     if (read := read_json(said, MAX_ANSWER)) is not None:
         return [Candidate(*read)]
-    return [Candidate(value, ("around", *kinds)) for value, kinds in _Words(_answer_in(said)).values()]
+    return [Candidate(value, ("around", *kinds)) for value, kinds in _Words(_strip_reasoning(said)).values()]
 
 
-def _answer_in(text: str) -> str:
-    """Return a text without its leading reasoning, even if the opening tag of the reasoning is missing."""
+def _strip_reasoning(text: str) -> str:
+    """Remove leading reasoning from a text, even if the opening tag of the reasoning is missing."""
     rest = without_reasoning(text)
     while (tagged := _TAGGED.match(rest)) is not None:
         rest = rest[tagged.end() :]
@@ -123,7 +128,7 @@ class _Words:
         self._breaks_off = False
 
     def values(self) -> list[_Value]:
-        """Return the JSON values in order; an empty list if a value may have been overlooked."""
+        """Return the JSON values in the text, in order; an empty list if a value may have been overlooked."""
         found: list[_Value] = []
         for _ in range(_MOST_OPENINGS):
             if (opening := _OPENING.search(self._text, self._at)) is None:
@@ -136,7 +141,7 @@ class _Words:
         return []
 
     def _fence_value(self, opening: re.Match[str]) -> _Value | None:
-        """Return the value in a code fence. If the fence holds no value, the search continues inside it."""
+        """Return the value in a code fence. If there is none, return None and continue the search inside the fence."""
         closing = _CLOSING.search(self._text, opening.end())
         stop = len(self._text) if closing is None else closing.start()
         self._left -= stop - opening.start()
@@ -145,14 +150,15 @@ class _Words:
         return value
 
     def _bracket_value(self, start: int) -> _Value | None:
-        """Return the value that begins with a bracket.
+        """Return the value that begins with the bracket at `start`; None if the text up to the closing bracket is not
+        JSON.
 
-        Text that is not JSON up to its closing bracket is skipped completely, because a part of it may mean something
-        else.
+        Such text is skipped completely, because a JSON value inside it may have another meaning.
         """
         stop = self._closing_position(start)
         self._at = stop or start + 1
-        scanned_to = stop or len(self._text)  # the search for a missing bracket reads the rest of the text
+        # If the closing bracket is missing, the search for it has read the rest of the text.
+        scanned_to = stop or len(self._text)
         self._left -= scanned_to - start
         if stop is not None:
             return read_json(self._text[start:stop], MAX_ANSWER)
@@ -160,7 +166,7 @@ class _Words:
         return None
 
     def _closing_position(self, start: int) -> int | None:
-        """Return the position after the bracket that closes the bracket at `start`; None if it stays open."""
+        """Return the position after the bracket that closes the bracket at `start`; None if there is none."""
         depth = 0
         for token in islice(_TOKENS.finditer(self._text, start), self._tokens):
             self._tokens -= 1
@@ -174,7 +180,7 @@ class _Words:
 
 
 def as_text(message: Message) -> Message:
-    """Return the answer with a call of the output tool replaced by its arguments as text."""
+    """Return the answer with the arguments of the output tool as text in place of its call."""
     if not any(call.name == OUTPUT_TOOL for call in message.calls):
         return message
     blocks = [_answer_text(block) if type(block) is ToolCall else block for block in message.blocks]

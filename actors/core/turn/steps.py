@@ -1,6 +1,6 @@
 """Define the steps that a turn yields and the outcomes that it receives.
 
-`actors.core.turn.turn` has the table of the steps' order and of the outcomes that each step can have.
+The table in `actors.core.turn.turn` shows the order of the steps and the possible outcomes of each step.
 """
 
 from typing import TypeAlias
@@ -19,10 +19,10 @@ class RenderStep(Struct, frozen=True):
 
     Args:
         round: The number of the round.
-        tools_off: Declare the tools but forbid calls, to get a final text.
-        again: Why the previous request is sent again; empty if it is not.
-        omitted: Parameters to leave out, because the provider refused them.
-        follows_batch: The round follows a batch, so a handoff among its results takes effect.
+        tools_off: True to declare the tools but forbid calls, which makes the model write a final text.
+        again: The reason why the previous request is sent again; empty if it is not.
+        omitted: Parameters to omit, because the provider rejected them.
+        follows_batch: True if the round follows a batch, so that a handoff among its results takes effect.
     """
 
     round: int
@@ -33,12 +33,12 @@ class RenderStep(Struct, frozen=True):
 
 
 class RewriteStep(Struct, frozen=True):
-    """Begin an epoch, because the transcript was refused.
+    """Begin an epoch, because the transcript was rejected.
 
     Args:
-        why: The refusal.
-        plain: Use the conservative render; otherwise leave out old reasoning.
-        media: Attachments to replace by notes. If there are any, `plain` is ignored.
+        why: The message of the rejection.
+        plain: True to render tool calls as text; False to omit old reasoning.
+        media: Names of attachments to replace by notes. If there are any, `plain` is ignored.
     """
 
     why: str
@@ -53,21 +53,29 @@ class GenerateStep(Struct, frozen=True):
 
 
 class ShrinkStep(Struct, frozen=True):
-    """Compact the history, because the request was too long. `again`: it was compacted before for this request."""
+    """Compact the history, because the request was too long.
+
+    Args:
+        why: The message of the rejection.
+        again: True if the history was already compacted for this request.
+    """
 
     why: str
     again: bool = False
 
 
 class BatchStep(Struct, frozen=True):
-    """Run these calls concurrently and record their completions. `approved`: they waited, and were approved."""
+    """Run these calls concurrently and record their completions.
+
+    `approved` is True if the calls waited for approval and were approved.
+    """
 
     calls: tuple[ToolCall, ...]
     approved: bool = False
 
 
 class AwaitStep(Struct, frozen=True):
-    """Wait for the caller: for the results of `external` calls and for decisions about `approvals`."""
+    """Wait for the caller: for the results of `external` calls, and for decisions about the calls in `approvals`."""
 
     external: tuple[ToolCall, ...] = ()
     approvals: tuple[ToolCall, ...] = ()
@@ -75,7 +83,7 @@ class AwaitStep(Struct, frozen=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """All pending calls."""
+        """All calls for which the turn waits."""
         return (*self.external, *self.approvals)
 
 
@@ -86,7 +94,7 @@ class CheckStep(Struct, frozen=True):
 
 
 class InstructStep(Struct, frozen=True):
-    """Send the model a correction: its answer has the wrong format, no content, or no tool call."""
+    """Send the model a correction, because its answer has the wrong format, no content, or no tool call."""
 
     words: str
 
@@ -95,19 +103,19 @@ class CloseStep(Struct, frozen=True):
     """Close the open calls and end the turn.
 
     Args:
-        status: How the turn ends.
-        why: The reason; empty for a complete turn.
+        status: The outcome of the turn.
+        why: The reason for the outcome; empty for a complete turn.
         unrun: Calls that will not run.
         awaited: Pending calls to close.
-        message: The last message of the model.
+        message: The last message of the model; None if there is none.
         rounds: The number of the last round.
         usage: The usage of the turn.
-        visible: A part of a failed answer reached the caller.
-        elsewhere: Another backend may continue the ask.
-        refused: The transcript was refused for its structure after every rewrite.
+        visible: True if the caller has received part of a failed answer.
+        elsewhere: True if another backend may continue the ask.
+        refused: True if the transcript was rejected for its structure even after every rewrite.
         cause: The cause of a failure.
-        handover: The target that the model handed the ask to.
-        malformed: How many answers of the ask had the wrong format and were corrected.
+        handover: The target to which the model handed the ask; None without a handoff.
+        malformed: Number of answers of the ask that had the wrong format and were corrected.
     """
 
     status: TurnStatus
@@ -136,14 +144,14 @@ class Ready(Struct, frozen=True):
 
 
 class HandedOver(Struct, frozen=True):
-    """A call of the last batch handed the ask to `target`, or failed to do so for the reason `why`."""
+    """A call of the last batch handed the ask to `target`. If the handoff failed, `why` is the reason."""
 
     target: str
     why: str = ""
 
 
 class TranscriptRefused(Struct, frozen=True):
-    """The judge or the provider refused the transcript. `reasoning`: only because of replayed reasoning."""
+    """The judge or the provider rejected the transcript. `reasoning`: True if only replayed reasoning was rejected."""
 
     why: str
     reasoning: bool = False
@@ -151,9 +159,9 @@ class TranscriptRefused(Struct, frozen=True):
 
 
 class ParameterRefused(Struct, frozen=True):
-    """The provider refused optional parameters, so the request can be sent without them.
+    """The provider rejected optional parameters, so the request can be sent without them.
 
-    `forced`: the refused tool choice, which an instruction replaces.
+    `forced` is the rejected tool choice, which an instruction replaces; None if no tool choice was rejected.
     """
 
     omitted: tuple[OmittedParameter, ...]
@@ -161,13 +169,13 @@ class ParameterRefused(Struct, frozen=True):
 
 
 class MediaRefused(Struct, frozen=True):
-    """The provider refused attachments, which are identified by their names in the log.
+    """The provider rejected attachments, which are identified by their names in the log.
 
     Args:
-        why: The refusal.
-        media: The attachments that the provider names.
-        others: Further suspects: the attachments that no answered request contained, or all.
-        cause: The cause of the refusal.
+        why: The message of the rejection.
+        media: The attachments that the provider named.
+        others: Other attachments that may be the cause: those that no answered request contained, or else all.
+        cause: The cause of the rejection.
     """
 
     why: str
@@ -177,7 +185,7 @@ class MediaRefused(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """The complete message of the model. `cut`: why the answer is incomplete; None if it is complete."""
+    """The model's complete message arrived. `cut`: the reason why the answer is incomplete, or None."""
 
     message: Message
     usage: Usage
@@ -185,11 +193,11 @@ class Answered(Struct, frozen=True):
 
 
 class RequestFailed(Struct, frozen=True):
-    """The request failed after all retries. The other fields are as in `CloseStep`.
+    """The request failed after all retries. Fields without a description are as in `CloseStep`.
 
     Args:
-        message: The part of the answer that is kept, if any.
-        too_long: The request would fit after compaction.
+        message: The usable part of the answer; None if there is none.
+        too_long: True if the request would fit after compaction.
     """
 
     why: str
@@ -202,7 +210,10 @@ class RequestFailed(Struct, frozen=True):
 
 
 class CompactionEnded(Struct, frozen=True):
-    """The history was compacted if `done`; otherwise `why` is the reason. `usage`: that of the summary request."""
+    """The history was compacted if `done` is True; otherwise `why` is the reason.
+
+    `usage` contains the tokens of the request for a summary.
+    """
 
     done: bool
     why: str = ""
@@ -211,12 +222,12 @@ class CompactionEnded(Struct, frozen=True):
 
 
 class BatchOutcome(Struct, frozen=True):
-    """Every call of the batch is closed, except those that wait for the caller.
+    """Every call of the batch is closed, except the calls that wait for the caller.
 
     Args:
-        refused: How many calls had an invalid name or invalid arguments.
+        refused: Number of calls with an invalid name or invalid arguments.
         external, approvals: The waiting calls, as in `AwaitStep`.
-        stuck: Calls repeat without progress, so the tools are turned off.
+        stuck: True if calls repeat without progress, so that the tools are turned off.
     """
 
     refused: int = 0
@@ -226,7 +237,7 @@ class BatchOutcome(Struct, frozen=True):
 
 
 class CallsResolved(Struct, frozen=True):
-    """No call waits for the caller any more. `approved`: calls to run now. `stuck`: as in `BatchOutcome`."""
+    """No call waits for the caller any more. `approved` are the calls to run now. `stuck` is as in `BatchOutcome`."""
 
     approved: tuple[ToolCall, ...] = ()
     stuck: bool = False
@@ -237,7 +248,8 @@ class Checked(Struct, frozen=True):
 
     Args:
         correction: The message that asks the model to correct the format; None if no correction is needed or possible.
-        lacks: A summary of the errors for the caller. Without a `correction`, the turn fails with it.
+        lacks: A summary of the errors for the caller; empty for a valid answer. Without a `correction`, the turn fails
+            with this summary.
     """
 
     correction: str | None = None
@@ -248,8 +260,8 @@ class Stopped(Struct, frozen=True):
     """The turn was cancelled during this step.
 
     Args:
-        message, usage: The partial answer, if one was arriving.
-        awaited: The calls that wait for the caller.
+        message, usage: The partial answer and its usage, if an answer was arriving.
+        awaited: The calls for which the turn was waiting.
     """
 
     message: Message | None = None

@@ -5,12 +5,12 @@
 In:  the text of an answer.
 Out: whether it contains a tool call that the host did not parse; the text without tokens and reasoning.
 
-A self-hosted model writes its calls between tokens of its chat template. A host without the matching parser returns
-them as text. This module detects such calls but never parses them: a call in a text does not run, because the text may
+A self-hosted model writes its calls between tokens of its chat template. A host without the matching parser returns the
+calls as text. This module detects such calls but never parses them: a call in a text must not run, because the text may
 quote a document or another model.
 
-Only the exact token counts. A token in a fenced block, in inline code or in quotes is a quotation. After a token that
-is a plain word in brackets, the text must look like a call.
+Only the exact token counts. A token in a fenced block, in inline code or in quotes is a quotation. If a token is a
+plain word in brackets, the text after it must look like a call.
 """
 
 import re
@@ -22,33 +22,34 @@ from actors.core.data.jsonio import parse_object
 _NAME = r"[\w.:-]+"
 
 CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
-    # huggingface.co/moonshotai/Kimi-K2-Instruct, tool_call_guidance.md; vLLM reads the singular form too
+    # Source: huggingface.co/moonshotai/Kimi-K2-Instruct, tool_call_guidance.md. vLLM accepts the singular form too.
     "kimi": (r"<\|tool_calls?_section_(?:begin|end)\|>", r"<\|tool_call_(?:begin|argument_begin|end)\|>"),
-    # Hermes and Qwen 2.5 and 3: JSON in <tool_call>; Qwen 3 Coder: <function=NAME>; GLM 4.5 to 5: NAME<arg_key>
+    # Hermes, Qwen 2.5 and Qwen 3 write JSON in <tool_call>, Qwen 3 Coder <function=NAME>, GLM 4.5 to 5 NAME<arg_key>.
     "qwen": (
         rf"<tool_call>(?=\s*(?:[\[{{<]|\Z)|{_NAME}\s*(?:<|{{))",
         r"[}\]>]\s*</tool_call>",
         rf"<function={_NAME}>",
     ),
     "glm": (r"<arg_key>", r"<arg_value>", r"<\|observation\|>"),
-    # github.com/openai/harmony; the second pattern is the rest if special tokens are skipped
+    # Source: github.com/openai/harmony. The second pattern matches the text if special tokens were removed from it.
     "harmony": (
         r"<\|(?:call|constrain)\|>",
         rf"to=functions\.{_NAME}",
         rf"<\|(?:start|channel)\|>\w*\s+to={_NAME}",
         r"<\|start\|>functions\.",
     ),
-    # huggingface.co/deepseek-ai: V3 and R1, then V3.2 and V4 (DSML), which some hosts write with ASCII bars
+    # Source: huggingface.co/deepseek-ai. First V3 and R1, then V3.2 and V4 (DSML); some hosts use ASCII bars for DSML.
     "deepseek": (
         r"<｜tool▁(?:calls?▁(?:begin|end)|sep)｜>",
         r"</?[｜|]DSML[｜|](?:function_calls|tool_calls|invoke|parameter)\b",
     ),
-    # llama.com/docs, Llama 3.1 and 4; Llama's <function=NAME> is the same as Qwen 3 Coder's
+    # Source: llama.com/docs, for Llama 3.1 and 4. Llama's <function=NAME> is the same as that of Qwen 3 Coder.
     "llama": (r"<\|python_(?:tag|start)\|>",),
-    # mistral-common: v3 has a list, v11 and v13 have NAME[ARGS]
+    # Source: mistral-common. Tokenizer v3 writes a list; v11 and v13 write NAME[ARGS].
     "mistral": (rf"\[TOOL_CALLS\](?=\s*(?:[\[{{]|\Z|{_NAME}\s*[\[{{]))", r"\[ARGS\](?=\s*{)"),
-    # MiniMax M2; M1 has JSON in <tool_calls>; Claude's own form is in many open fine-tunes
+    # The first is from MiniMax M2; M1 writes JSON in <tool_calls>.
     "minimax": (r"<minimax:tool_call>", r"<tool_calls>(?=\s*(?:[\[{<]|\Z))"),
+    # Claude's own format, which many open models have learned.
     "invoke": (rf"<invoke name=\"{_NAME}\">", r"<function_calls>(?=\s*<)"),
     "gemma": (r"<\|tool_call>", r"<start_function_call>"),
     "granite": (r"<\|tool_call\|>",),
@@ -59,7 +60,7 @@ CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
     "longcat": (r"<longcat_tool_call>",),
     "gigachat": (r"<\|function_call\|>",),
 }
-"""The tokens around calls, by model family, as regular expressions."""
+"""Regular expressions for the tokens around tool calls, by model family."""
 
 _CALL = re.compile("|".join(token for family in CALL_TOKENS.values() for token in family))
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
@@ -75,7 +76,7 @@ _REASONING = re.compile(
     r"<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>|\Z))",
     re.DOTALL,
 )
-"""Reasoning that a host left in the text: DeepSeek, Qwen and GLM; Magistral; harmony."""
+"""Reasoning that a host did not remove from the text: of DeepSeek, Qwen and GLM; of Magistral; in harmony format."""
 
 _TOKEN = re.compile(
     r"<\|start_header_id\|>assistant<\|end_header_id\|>"
@@ -84,11 +85,11 @@ _TOKEN = re.compile(
     r"|<\|turn>model|<turn\|>|<\|channel>\w*|<channel\|>|<end_of_turn>|</tool_call>|</function>"
     r"|<\|\w{1,40}\|>|<｜[\w▁]{1,40}｜>|</?s>|<(?:eos|bos|pad|unk)>|\[(?:/?INST|BOS|EOS|EOT)\]"
 )
-"""A token without text of the model, and the role or channel that follows it."""
+"""A token that is not text of the model, together with the role or channel that follows the token."""
 
 
 def holds_call(text: str) -> bool:
-    """Return True if a text contains a tool call that its host did not parse. A text that is a JSON object does not."""
+    """Return True if a text contains a tool call that its host did not parse. A JSON object never counts as one."""
     if _CALL.search(text) is None or parse_object(text.strip()) is not None:
         return False
     prose = _without_inline_code(_FENCED.sub("\n", text))
@@ -96,7 +97,7 @@ def holds_call(text: str) -> bool:
 
 
 def without_reasoning(text: str) -> str:
-    """Return a text without its leading reasoning."""
+    """Remove leading reasoning from a text."""
     at = 0
     while (found := _REASONING.match(text, at)) is not None:
         at = found.end()
@@ -104,7 +105,7 @@ def without_reasoning(text: str) -> str:
 
 
 def without_tokens(text: str) -> str:
-    """Return a text without tokens of chat templates."""
+    """Remove the tokens of chat templates from a text."""
     return _TOKEN.sub("", text)
 
 
@@ -114,9 +115,9 @@ def _is_quoted(text: str, found: re.Match[str]) -> bool:
 
 
 def _without_inline_code(text: str) -> str:
-    """Return a text without its code spans: a run of backticks opens one that the next run of its length closes."""
+    """Remove code spans from a text. A code span lies between two runs of backticks of the same length."""
     runs = [found.span() for found in _TICKS.finditer(text)]
-    places: dict[int, list[int]] = {}  # of the runs of one length, the last first
+    places: dict[int, list[int]] = {}  # indexes of runs by the length of the run, last index first
     for place in reversed(range(len(runs))):
         places.setdefault(runs[place][1] - runs[place][0], []).append(place)
     kept, at, place = list[str](), 0, 0

@@ -3,14 +3,14 @@
 The scheduler calls this module when a tool returns.
 
 In:  any Python value.
-Out: JSON, ingested once, and the media in the value.
+Out: the value as JSON, and the media that it contains.
 
-A `Media` object, alone or in a list or tuple, becomes an attachment of the result. The strings around it are joined
-line by line; deeper inside a value, it is ordinary data. A note replaces media that no provider could read or that are
-too large.
+A `Media` object, alone or in a list or tuple, becomes an attachment of the result, and the strings in the same list
+become lines of its text. A `Media` object deeper inside a value is ordinary data. A note replaces media that no
+provider could read or that are too large.
 
-Reading takes time in proportion to the value, up to the limits. A value that `is_large` is read in a thread, so that it
-does not block the event loop.
+Splitting takes time in proportion to the value, up to the limits. A value that `is_large` is split in a thread, so that
+it does not block the event loop.
 """
 
 import re
@@ -23,13 +23,13 @@ from actors.core.data.jsonio import Json, sanitise
 from actors.core.data.truncate import SizeLimits
 from actors.core.values.content import Media
 
-# of one result, as base64: the limit of the strictest provider for one image
+# The maximum size of all media in one result, in base64 characters: the strictest provider's limit for one image.
 MAX_MEDIA_BYTES = 5 * 1024 * 1024
-MAX_MEDIA = 100  # in one result
+MAX_MEDIA = 100  # maximum number of media in one result
 
 LARGE_TEXT = 64 * 1024
 LARGE_PARTS = 2000
-"""Characters, and values in containers, beyond which reading takes milliseconds."""
+"""The number of characters, and of values in containers, above which splitting takes milliseconds."""
 
 _SERIES = frozenset({list, tuple, set, frozenset})
 _MIME = re.compile(r"[A-Za-z0-9][\w.+-]*/[\w.+*-]+", re.ASCII).fullmatch
@@ -37,7 +37,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}").fullmatch
 
 
 def is_large(value: object) -> bool:
-    """Return True if reading a value would take milliseconds. Examines at most that much of the value."""
+    """Return True if splitting this value would take milliseconds. The check reads only that much of the value."""
     if type(value) is str:
         return len(value) > LARGE_TEXT
     text, parts, pending = LARGE_TEXT, LARGE_PARTS, [value]
@@ -56,12 +56,12 @@ def is_large(value: object) -> bool:
 
 
 def split_output(
-    value: Any,  # Any: what a tool returns
+    value: Any,  # Any: a tool may return any value
     limits: SizeLimits = DEFAULT_LIMITS,
     *,
     plain_only: bool = False,
 ) -> tuple[Json, tuple[Media, ...]]:
-    """Return the JSON and the media of a tool's return value.
+    """Convert a tool's return value to JSON, and return the JSON and the media of the value.
 
     Raises only the errors that `ingest` raises with `plain_only`.
     """
@@ -69,26 +69,29 @@ def split_output(
     items = several if type(value) is list or type(value) is tuple else (several,)
     if Media not in map(type, islice(items, limits.max_items)):
         return ingest(several, limits, plain_only=plain_only).json, ()
-    words: list[object] = []
+    others: list[object] = []
     media: list[Media] = []
     room = MAX_MEDIA_BYTES
     for item in islice(items, limits.max_items):
         if type(item) is not Media:
-            words.append(item)
-        elif (why := _why_not(item, room, len(media))) is not None:
-            words.append(why)
+            others.append(item)
+        elif (why := _replacement_note(item, room, len(media))) is not None:
+            others.append(why)
         else:
             media.append(Media(item.media_type, item.data, sanitise(item.url)))
             room -= len(item.data) + len(item.url)
     if len(items) > limits.max_items:
-        words.append(f"[{len(items) - limits.max_items} more items cut]")
-    is_text = all(type(item) is str for item in words)
-    said = "\n".join(map(str, words)) if is_text else words[0] if len(words) == 1 else words
-    return ingest(said, limits, plain_only=plain_only).json, tuple(media)
+        others.append(f"[{len(items) - limits.max_items} more items cut]")
+    is_text = all(type(item) is str for item in others)
+    content = "\n".join(map(str, others)) if is_text else others[0] if len(others) == 1 else others
+    return ingest(content, limits, plain_only=plain_only).json, tuple(media)
 
 
-def _why_not(media: Media, room: int, count: int) -> str | None:
-    """Return the note that replaces media that cannot be kept; None if they can."""
+def _replacement_note(media: Media, room: int, count: int) -> str | None:
+    """Return the note that replaces an attachment; None if the attachment can be part of the result.
+
+    `room` is the number of bytes that the result may still contain, and `count` is the number of its media so far.
+    """
     media_type, data, url = media.media_type, media.data, media.url
     if not (type(media_type) is type(data) is type(url) is str and _MIME(media_type)):
         return "[An attachment stood here whose type, data or address is not a text as it must be.]"

@@ -1,4 +1,4 @@
-"""Run a turn as a generator: it yields the next step and receives its outcome.
+"""Run a turn as a generator: it yields the next step and receives the outcome of that step.
 
 The session's turn driver runs the steps with real actors, over a frozen view of the session (binding, settings, tools);
 tests run them with a list of outcomes. The generator does no work itself. `actors.core.turn.steps` defines the steps
@@ -27,8 +27,8 @@ and the outcomes. This table lists the legal states; any other outcome is a prog
     executing    BatchStep(calls)          BatchOutcome                  rendering
                                            BatchOutcome, calls wait      awaiting
                                            Stopped                       closing
-    awaiting     AwaitStep(calls)          CallsResolved               rendering
-                                           CallsResolved, approvals    executing
+    awaiting     AwaitStep(calls)          CallsResolved                 rendering
+                                           CallsResolved, approvals      executing
                                            Stopped                       closing
     checking     CheckStep(message)        Checked, valid                closing
                                            Checked, invalid              correcting; closing at a limit
@@ -37,18 +37,19 @@ and the outcomes. This table lists the legal states; any other outcome is a prog
                                            Stopped                       closing
     closing      CloseStep(status)         -                             idle (the generator ends)
 
-A paused turn can be discarded: its `AwaitStep` holds its progress, and `turn(bounds, step)` continues from there.
+A paused turn can be discarded, because its `AwaitStep` contains its progress: `turn(bounds, step)` continues it.
 
-A turn rewrites a refused transcript at most twice: first without old reasoning, if only that was refused, then with the
-conservative render. Notes replace refused attachments: those that the provider names, and all of them the third time.
+A turn rewrites a rejected transcript at most twice. If only old reasoning was rejected, the first rewrite omits it; any
+other rewrite renders tool calls as text. Notes replace rejected attachments: at first only the attachments that the
+provider names, and all of them the third time.
 
-Rounds and corrections are bounded. The model gets one more request, with tools off, for a final text (U-06, U-13) at
-the last round, after `max_corrections` consecutive rounds in which every call was refused for its arguments, and when
-calls repeat without progress. An answer without the required format is corrected up to `max_corrections` times, in
-extra rounds. An answer without content (`actors.core.turn.no_content`) is retried once: after tool results with a note
-for the model, otherwise with the same request. If the next answer has no content either, the turn is complete if tools
-ran in it, and has failed otherwise; the answer's `cut` gives the reason. A model that accepts no forced tool choice is
-instructed in words to call a tool, and is corrected once if it does not.
+Rounds and corrections are bounded. The model gets one more request, with tools off, for a final text (U-06, U-13) in
+three cases: at the last round, after `max_corrections` consecutive rounds in which every call was refused for its
+arguments, and when calls repeat without progress. An answer without the required format is corrected up to
+`max_corrections` times, in extra rounds. An answer without content (`actors.core.turn.no_content`) is retried once:
+after tool results with a note for the model, otherwise with the same request. If the next answer has no content either,
+the turn is complete if it ran tools, and has failed otherwise; the answer's `cut` gives the reason. A model that
+accepts no forced tool choice receives an instruction to call a tool, and is corrected once if it does not.
 """
 
 from collections.abc import Generator
@@ -90,12 +91,12 @@ from actors.core.values.content import Message
 from actors.core.values.progress import Cause, TurnProgress
 
 SHRINKS: Final = 3
-"""How many times the history is compacted for one request that is too long."""
+"""How many times the history may be compacted for one request that is too long."""
 
 PARAMETER_REFUSALS: Final = 3
-"""How many times one request is sent again without the parameters that the provider refused last."""
+"""How many times one request may be sent again without the parameters that the provider rejected."""
 MEDIA_REFUSALS: Final = 3
-"""How many times one request is sent again without the attachments that the provider refused last."""
+"""How many times one request may be sent again without the attachments that the provider rejected."""
 
 
 def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) -> Generator[Step, Outcome]:
@@ -106,7 +107,7 @@ def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) ->
     Args:
         bounds: The limits of the turn.
         waited: The step at which the turn paused; None for a new turn.
-        malformed: How many answers earlier turns of the ask corrected.
+        malformed: Number of answers that were corrected in earlier turns of the ask.
     """
     rules = _TurnRules(bounds, waited.so_far if waited is not None else TurnProgress(malformed=malformed))
     step: Step = waited or rules.render()
@@ -116,7 +117,7 @@ def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) ->
 
 
 class _TurnRules:
-    """The position of a turn, and the `CloseStep` that would end it now."""
+    """The progress of a turn, and the `CloseStep` that would end the turn now."""
 
     def __init__(self, bounds: Bounds, so_far: TurnProgress) -> None:
         self._bounds = bounds
@@ -125,9 +126,8 @@ class _TurnRules:
         self._rewritten: Literal["no", "bare", "plain"] = so_far.rewritten
         self._shrinks = self._media = 0
         self._has_called = self._is_lacking = False
-        self._forced: ToolChoiceSetting | None = (
-            bounds.forced
-        )  # until the model calls the tool, or was corrected
+        # Reset to None once the model has called the tool or was corrected.
+        self._forced: ToolChoiceSetting | None = bounds.forced
         self._refusals, self._omitted = 0, tuple[OmittedParameter, ...]()
         self._end = CloseStep(
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
@@ -137,7 +137,7 @@ class _TurnRules:
         return RenderStep(self._end.rounds, self._tools_off, omitted=self._omitted)
 
     def next(self, step: Step, outcome: Outcome) -> Step:  # noqa: C901  a case for each row
-        """Return the next step; one case for each row of the table above."""
+        """Return the step after this step and its outcome. Each case is a row of the table above."""
         match step, outcome:
             case _, Stopped():
                 self._record(outcome, cause=None)  # the cancellation replaces the cause of an earlier failure
@@ -184,11 +184,13 @@ class _TurnRules:
             case AwaitStep(), CallsResolved(approved=calls, stuck=stuck):
                 return BatchStep(calls, approved=True) if calls else self._next_round(stuck)
             case _:
-                raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
+                raise AssertionError(
+                    f"{type(outcome).__name__} is not a legal outcome of {type(step).__name__}"
+                )
 
     def _record(
         self, outcome: Answered | RequestFailed | CompactionEnded | Stopped, **more: Any
-    ) -> None:  # Any: fields of the end
+    ) -> None:  # Any: values for fields of `CloseStep`
         end = self._end
         message, usage = outcome.message or end.message, end.usage + outcome.usage
         self._end = replace(end, message=message, usage=usage, **more)
@@ -196,18 +198,22 @@ class _TurnRules:
     def _close(
         self, status: TurnStatus, why: str, unrun: Message | None = None, elsewhere: bool = False
     ) -> CloseStep:
-        """Return the step that ends the turn. The calls of the message `unrun` will not run."""
+        """Return the step that ends the turn. The calls in the message `unrun` will not run."""
         calls = unrun.calls if unrun is not None else ()
         return replace(self._end, status=status, why=why, unrun=calls, elsewhere=elsewhere)
 
     def _hand_over(self, handed: HandedOver) -> CloseStep:
-        """Return the step that ends the turn after a handoff. The round just begun belongs to the next turn."""
+        """Return the step that ends the turn after a handoff. Its last round counts for the next turn."""
         end = replace(self._end, rounds=self._end.rounds - 1, handover=None if handed.why else handed.target)
         status: TurnStatus = "failed" if handed.why else "handed_over"
         return replace(end, status=status, why=handed.why or f"the model handed over to {handed.target}")
 
     def _rewrite(self, unfit: TranscriptRefused) -> Step:
-        """Leave out old reasoning first, if only that was refused; then use the conservative render."""
+        """Return the step after a rejected transcript.
+
+        If only old reasoning was rejected, the first rewrite omits it. Otherwise, or if that transcript is rejected
+        too, the rewrite renders tool calls as text. If that transcript is rejected as well, the turn ends.
+        """
         self._end = replace(self._end, cause=unfit.cause or self._end.cause)
         if self._rewritten == "plain":
             self._end = replace(self._end, refused=True)
@@ -216,7 +222,9 @@ class _TurnRules:
         return RewriteStep(unfit.why, plain=self._rewritten == "plain")
 
     def _leave_out(self, refused: MediaRefused) -> Step:
-        """Replace refused attachments by notes; after the last attempt, let another backend answer."""
+        """Replace rejected attachments by notes. After the last attempt, end the turn, so that another backend can
+        serve.
+        """
         self._end = replace(self._end, cause=refused.cause)
         if self._media == MEDIA_REFUSALS:
             return self._close("failed", refused.why, elsewhere=True)
@@ -247,9 +255,9 @@ class _TurnRules:
         return CheckStep(answered.message)
 
     def _after_empty_answer(self, answered: Answered, *, is_unparsed: bool) -> Step:
-        """Retry once, and end the turn at a second consecutive answer without content.
+        """Retry once. End the turn at the second consecutive answer without content.
 
-        With a required format, an unparsed call counts as a correction of the format.
+        With a required format, an unparsed call counts as an answer with the wrong format.
         """
         note = unparsed_note(tools_off=self._tools_off) if is_unparsed else NUDGE
         if is_unparsed and self._bounds.form:
@@ -270,7 +278,7 @@ class _TurnRules:
         if correction is None:
             return self._close("failed" if lacks else "complete", lacks)
         if self._end.malformed >= self._bounds.max_corrections:
-            return self._close("failed", f"the answer does not have the form asked for: {lacks}")
+            return self._close("failed", f"the answer does not have the required format: {lacks}")
         self._end = replace(self._end, rounds=self._end.rounds + 1, malformed=self._end.malformed + 1)
         return InstructStep(correction)
 

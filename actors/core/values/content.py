@@ -1,9 +1,9 @@
 """Define messages and their blocks as frozen, provider-neutral values.
 
-Text is stored in the form that requests use: escaped to a JSON string literal once, on entry, and decoded by each read
-of `.text`. Tool arguments and results are converted to JSON in the same way (`core.data.ingest`), so no later step can
-fail on them. State that only its provider can read, such as a thinking signature or a native call id, is a
-`ProviderState` with the binding that produced it.
+Text is stored in the form that requests use: it is escaped to a JSON string literal once, when the value is created,
+and each read of `.text` decodes it. Tool arguments and results are converted to JSON in the same way
+(`actors.core.data.ingest`), so no later step can fail on them. State that only its provider can read, such as a
+thinking signature or a native call id, is a `ProviderState`, which records the binding that produced it.
 """
 
 from base64 import b64encode
@@ -18,18 +18,21 @@ from actors.core.values.identity import Binding, CallId
 from actors.errors import MediaError
 
 FREE = b'{"input":%b}'
-"""The arguments of a free-form tool's call; `%b` stands for the text as a JSON string literal."""
+"""The arguments of a call of a free-form tool; `%b` stands for the call's text as a JSON string literal."""
 
 MessageRole: TypeAlias = Literal["user", "assistant", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled", "unknown"]
-"""The state of a tool call or its result. A `ToolResult` itself is never `cancelled` or `unknown`."""
+"""The state of a tool call or its result. Only calls can be `cancelled` or `unknown`; a `ToolResult` never is."""
 
 
 class ProviderState(StoredRecord, frozen=True):
-    """Opaque provider state: a JSON string literal, verbatim, and the binding that produced it.
+    """Opaque state of a provider, such as a reasoning signature, and the binding that produced it.
 
-    `kind` is the adapter's name for the state: `signature`, `redacted`, `call_id`. `maker` is None only inside a
-    packed message, where it stands for the message's own origin.
+    Args:
+        kind: The adapter's name for the state: `signature`, `redacted`, `call_id`.
+        data: The state, unchanged, as a JSON string literal.
+        maker: The binding that produced the state. None only inside a packed message, if that binding is the message's
+            origin.
     """
 
     kind: str
@@ -38,18 +41,22 @@ class ProviderState(StoredRecord, frozen=True):
 
     @property
     def origin(self) -> Binding:
-        """The binding that produced the state. The dialect's rules decide which other bindings may read it."""
-        assert self.maker is not None, "only `unpack` may read packed state"
+        """The binding that produced the state. The dialect's rules decide which other bindings may read the state."""
+        assert self.maker is not None, (
+            "the provider state is packed; `unpack` its message before reading the origin"
+        )
         return self.maker
 
     @property
     def is_bound(self) -> bool:
-        """True if the state may depend on the preceding content. A phase does not: it describes the text after it."""
+        """True if the state may depend on the preceding content. A `phase` does not, because it labels the text that
+        follows.
+        """
         return self.kind != "phase"
 
 
 class Text(StoredRecord, frozen=True, tag="t", init=False, metaclass=ConstructorMeta):
-    """Text, stored as a JSON string literal; `.text` decodes it."""
+    """Text, stored as a JSON string literal and decoded by `.text`."""
 
     json: Quoted
 
@@ -63,7 +70,7 @@ class Text(StoredRecord, frozen=True, tag="t", init=False, metaclass=Constructor
 
 
 class Thinking(StoredRecord, frozen=True, tag="h", init=False, metaclass=ConstructorMeta):
-    """A model's reasoning. With a seal, it may be sent back unchanged to the provider that produced it."""
+    """A model's reasoning. If it has a seal, it may be sent back unchanged to the provider that produced it."""
 
     json: Quoted
     seal: ProviderState | None
@@ -73,22 +80,23 @@ class Thinking(StoredRecord, frozen=True, tag="h", init=False, metaclass=Constru
 
     @property
     def text(self) -> str:
-        """The reasoning, decoded on each read; empty if the provider hides it."""
+        """The reasoning, decoded on each read; empty if the provider hides its model's reasoning."""
         return unquote(self.json)
 
 
 class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=ConstructorMeta):
-    """A model's request to run a tool, under the tool name that the model wrote.
+    """A model's request to run a tool.
 
     Args:
-        id: Canonical call id. In a history that a program builds, any string, even empty or repeated.
-        arguments: Any Python value, converted to a JSON object once. A value of another type becomes `{}`, and its text
-            is kept in `raw`.
-        raw: The model's own text if it was not a JSON object: malformed arguments or free text. It is free text if
-            `arguments` is an object that holds it as `input`.
-        native: The provider's id for the call, sealed (`call_id`). If the provider has other names for some keys, an
-            object with the `id` and these `keys` (`call`).
-        namespace: The group of tools that contains the tool, if its provider has groups; a prefix of the name.
+        id: The canonical call id. In a history that a program builds, any string, even empty or repeated.
+        name: The tool's name, as the model wrote it.
+        arguments: Any Python value, converted to JSON once. If the JSON is not an object, the arguments become `{}`,
+            and `raw` keeps the JSON.
+        raw: The model's own text if it was not a JSON object: malformed arguments or free text. The text counts as free
+            text if `arguments` is an object that contains it as `input`.
+        native: The provider's id for the call, as sealed state (kind `call_id`). If the provider uses other names for
+            some argument keys, an object with the `id` and these `keys` (kind `call`).
+        namespace: The group of tools that contains the tool, if the provider has groups; a prefix of the name.
         json: The arguments as an encoded JSON object; replaces `arguments`.
         raw_json: Malformed arguments as a JSON string literal; replaces `raw`.
     """
@@ -103,7 +111,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
 
     def __new__(
         cls,
-        id: str,  # noqa: A002  the field's standard name
+        id: str,  # noqa: A002  shadows the builtin, because every provider names this field `id`
         name: str,
         arguments: object = None,
         raw: str | None = None,
@@ -134,9 +142,10 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
         *,
         json: Json | None = None,
     ) -> "ToolCall":
-        """Return a call of a tool that takes free text. Dialects without free-form tools send the text as `input`.
+        """Return a call of a tool that takes free text.
 
-        `json` is that object already encoded; it replaces `text`.
+        Dialects without free-form tools send the text as the object `{"input": text}`. `json` is this object in encoded
+        form and replaces `text`.
         """
         json = Json(FREE % quote(text)) if json is None else json
         return from_fields(ToolCall, call_id, name, json, None, native, namespace, True)
@@ -144,16 +153,16 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
     @property
     def native_id(self) -> str:
         """The provider's id for the call; empty if unknown."""
-        return "" if self.native is None else _native_call(self.native)[0]
+        return "" if self.native is None else _read_native_call(self.native)[0]
 
     @property
     def native_keys(self) -> dict[str, str]:
-        """The provider's key for each argument key that it renames."""
-        return {} if self.native is None or self.native.kind != "call" else _native_call(self.native)[1]
+        """The provider's names for the argument keys that it renames, by the key in `arguments`."""
+        return {} if self.native is None or self.native.kind != "call" else _read_native_call(self.native)[1]
 
     @staticmethod
     def sealed_id(call_id: str, keys: Mapping[str, str], maker: Binding) -> ProviderState | None:
-        """Return the provider's id and renamed keys of a call as sealed state; None if both are empty."""
+        """Return a call's provider id and renamed argument keys as sealed state; None if both are empty."""
         if keys:
             return ProviderState("call", quote(dump({"id": call_id, "keys": dict(keys)}).decode()), maker)
         return ProviderState("call_id", quote(call_id), maker) if call_id else None
@@ -165,20 +174,20 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
 
     @property
     def raw(self) -> str | None:
-        """The model's own text, decoded on each read; None if it was a JSON object."""
+        """The model's own text, decoded on each read; None if the text was a JSON object."""
         return self.text if self.raw_json is None else unquote(self.raw_json)
 
     def as_scheduled(self, arguments: Json) -> "ToolCall":
-        """Return this call with the arguments it was scheduled with, which differ if they were repaired."""
+        """Return this call with the arguments of its `Scheduled` event, which may be repaired."""
         return self if arguments == self.json else self.with_arguments(JsonObject(arguments))
 
     @property
     def is_malformed(self) -> bool:
-        """True if the model's arguments should be a JSON object but are not."""
+        """True if the model's arguments were not a JSON object although the tool takes one."""
         return self.raw_json is not None
 
     def with_arguments(self, json: JsonObject) -> "ToolCall":
-        """Return the call with `json` in place of the model's arguments."""
+        """Return this call with `json` in place of its arguments; the result is neither malformed nor free-form."""
         return from_fields(ToolCall, self.id, self.name, json, None, self.native, self.namespace, False)
 
     @property
@@ -189,26 +198,26 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
         return value
 
 
-def _native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
-    """Return the id and the renamed keys in a call's sealed state; empty values for state of another shape."""
+def _read_native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
+    """Return the id and the renamed keys in a call's sealed state; empty values for state of an unexpected shape."""
     if seal.kind != "call":
         return unquote(seal.data), {}
     try:
-        held = parse(unquote(seal.data).encode())
-    except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
+        value = parse(unquote(seal.data).encode())
+    except ValueError:  # includes JsonRefused, and UnicodeEncodeError for lone surrogates
         return "", {}
-    fields = held if isinstance(held, dict) else {}
+    fields = value if isinstance(value, dict) else {}
     call_id, keys = fields.get("id"), fields.get("keys")
-    known = keys.items() if isinstance(keys, dict) else ()
-    texts = {own: made for own, made in known if isinstance(made, str)}
-    return call_id if isinstance(call_id, str) else "", texts
+    pairs = keys.items() if isinstance(keys, dict) else ()
+    renamed = {ours: theirs for ours, theirs in pairs if isinstance(theirs, str)}
+    return call_id if isinstance(call_id, str) else "", renamed
 
 
 class Media(StoredRecord, frozen=True, tag="m", init=False, metaclass=ConstructorMeta):
-    """An image or document with a media type such as `image/png`: base64 data, or a URL.
+    """An image or document with a media type such as `image/png`, as base64 data or as a URL.
 
-    If the first bytes identify a type, that type replaces `media_type`, because providers reject a wrong label
-    (ANT-61).
+    If the first bytes of the data identify a type, that type replaces `media_type`, because providers reject media with
+    a wrong type (ANT-61).
     """
 
     media_type: str
@@ -226,23 +235,23 @@ class Media(StoredRecord, frozen=True, tag="m", init=False, metaclass=Constructo
         Raises:
             MediaError: The image is truncated or has no readable header, or `data` is empty.
         """
-        made = cls(media_type, b64encode(data).decode())
-        if (damage := made.damage) is not None:
+        media = cls(media_type, b64encode(data).decode())
+        if (damage := media.damage) is not None:
             raise MediaError(
-                f"Media of type {made.media_type} cannot be used: {damage}; pass the complete file"
+                f"Media of type {media.media_type} cannot be used: {damage}; pass the complete file"
             )
-        return made
+        return media
 
     @classmethod
     def from_url(cls, url: str, media_type: str) -> "Media":
-        """Return an image or document with this URL. Dialects that cannot fetch URLs render a note instead."""
+        """Return an image or document at this URL. Dialects that cannot fetch URLs render a note in its place."""
         return cls(media_type, url=url)
 
     @property
     def damage(self) -> str | None:
-        """The reason why the data cannot be read; None if it is intact.
+        """The reason why the data cannot be read; None if the data is intact.
 
-        PNG, JPEG, GIF and WebP are checked for a readable header and a complete file, all other types for valid
+        PNG, JPEG, GIF and WebP must have a readable header and be complete; data of all other types must be valid
         base64.
         """
         return find_damage(self.media_type, self.data) if self.data or not self.url else None
@@ -252,11 +261,12 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
     """The block that answers a tool call.
 
     Args:
-        content: The tool's return value: any Python value, converted to JSON once. None if there is none.
-        error: The error, converted in the same way; None if the call succeeded.
-        is_complete: The source's own completion flag, if it has one.
+        call_id: The id of the call.
+        content: The tool's return value: any Python value, converted to JSON once; None if the tool returned nothing.
+        error: The error: any Python value, converted to JSON once; None if the call succeeded.
+        is_complete: The completion flag of the result's source; None if the source has no such flag.
         media: Images and documents of the result, in order, in addition to its text.
-        content_json, error_json: `content` and `error` already encoded; they replace these arguments.
+        content_json, error_json: `content` and `error` as encoded JSON; they replace these arguments.
     """
 
     call_id: CallId
@@ -294,9 +304,11 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
 
     @property
     def status(self) -> Status:
-        """The result's status: an error first, then `is_complete`, then present content, else pending (REQ-915-048).
+        """The result's status by REQ-915-048: `error`, `complete` or `pending`.
 
-        Media count as content. A result with content is never pending, whatever its source reports.
+        A result with an error is an `error`. Otherwise, a result that has content or media, or whose source calls it
+        complete, is `complete`, and any other result is `pending`. So a result with content is never pending, whatever
+        its source reports.
         """
         if self.error_json is not None:
             return "error"
@@ -306,30 +318,32 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
 
     @property
     def rendered_json(self) -> Json:
-        """The result's text as a transcript contains it: one JSON string literal."""
-        return in_words(self.content_json if self.error_json is None else self.error_json)
+        """The result's text in transcripts, as one JSON string literal."""
+        return transcript_text(self.content_json if self.error_json is None else self.error_json)
 
 
-def in_words(json: Json | None) -> Json:
-    """Return a value as the text of a transcript: one JSON string literal, empty for None and null."""
+def transcript_text(json: Json | None) -> Json:
+    """Return a JSON value as text for a transcript: one JSON string literal, which is empty for None and null."""
     if json is None or json == b"null":
         return Json(b'""')
     return json if json.startswith(b'"') else nest(json)
 
 
 class Code(StoredRecord, frozen=True, tag="s"):
-    """Code that belongs to the conversation but is not a tool call. Rendered as a fenced code block."""
+    """Source code that belongs to the conversation but is not a tool call. Rendered as a fenced code block."""
 
     source: str
     language: str = ""
 
 
 class ProviderBlock(StoredRecord, frozen=True, tag="n"):
-    """A provider-specific part of an answer, under the provider's name for it: a server tool's call, a citation.
+    """A block of an answer that only its provider defines, such as a call of the provider's own tool or a citation.
 
-    The seal holds the wire value. A `part` is sent back in its place to every binding that may read the seal; other
-    bindings see a note that it existed. An `unknown` part is never sent again. A `mark` annotates the answer and is
-    never sent.
+    Args:
+        name: The provider's name for the block.
+        seal: The block as the provider sent it. Its `kind` decides what later requests contain. A `part` is sent back
+            at the same position to every binding that may read the seal; other bindings receive a note. A block of kind
+            `unknown` is never sent. A `mark`, which annotates the answer, is never sent either.
     """
 
     name: str
@@ -346,7 +360,7 @@ class Message(StoredRecord, frozen=True, init=False, metaclass=ConstructorMeta):
         role: `user`, `assistant` or `tool`.
         blocks: The content, in order.
         turn: Number of the message's turn, from 1; 0 if unknown.
-        origin: The binding that produced the message; None for messages from outside.
+        origin: The binding that produced the message; None if no binding did, as for a user's message.
     """
 
     role: MessageRole

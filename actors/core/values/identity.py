@@ -1,11 +1,11 @@
 """Define bindings and canonical call ids.
 
-A *binding* is the value that a switch replaces: backend, dialect, endpoint, account label and model. It holds no
-secret. A message's *origin* is the binding that produced it. The dialect's rules decide which bindings may read the
-provider state of a message.
+A *binding* combines the backend, dialect, endpoint, account label and model that serve a turn, without any secret. A
+switch replaces the complete binding. A message's *origin* is the binding that produced the message, and the dialect's
+rules decide which bindings may read the message's provider state.
 
-The session assigns canonical call ids and ignores the provider's, because several backends restart their ids with
-every response and some leave them empty.
+The session assigns canonical call ids in place of the provider's ids, because several backends start over with the same
+ids in every response, and some leave the ids empty.
 """
 
 import re
@@ -17,7 +17,7 @@ from actors.core.data.record import StoredRecord
 _MINTED = re.compile(r"hist_tool_([0-9]{1,18})").fullmatch
 
 CallId = NewType("CallId", str)
-"""A canonical call id, unique within a session: `hist_tool_<n>`, n counting from 1."""
+"""A canonical call id, unique within a session: `hist_tool_<n>`, where n counts from 1."""
 
 
 class Binding(StoredRecord, frozen=True):
@@ -25,7 +25,7 @@ class Binding(StoredRecord, frozen=True):
 
     Args:
         backend: Name of the configured backend, or of the provider.
-        dialect: Name of its dialect, as `transcripts.dialect` takes it.
+        dialect: Name of the backend's dialect; `transcripts.dialect` accepts it.
         endpoint: Base URL, without credentials.
         account: Label of the account, never its key.
         model: Model name, in the provider's spelling.
@@ -54,31 +54,32 @@ _MARK = "\0"
 
 
 def result_key(key: str, tool: str) -> str:
-    """Return a temporary call id for an imported result: its wire id, and its tool name if the wire has one."""
+    """Return a temporary call id for an imported result: its wire id joined with its tool name, which may be empty."""
     return f"{key}{_MARK}{tool.replace(_MARK, ' ')}"
 
 
 def split_key(key: str) -> tuple[CallId, str]:
-    """Return the id and the tool name joined by `result_key`."""
+    """Return the wire id and the tool name that `result_key` joined."""
     own, _, tool = key.rpartition(_MARK)
     return CallId(own), tool
 
 
-@lru_cache(maxsize=1024)  # all sessions share the low numbers, and each session stores an id several times
+# The cache saves memory: all sessions use the low numbers, and each session stores an id several times.
+@lru_cache(maxsize=1024)
 def mint(number: int) -> CallId:
-    """Return the canonical id of a session's call, numbered from 1."""
+    """Return the canonical id of a session's call: `mint(1) == "hist_tool_1"`."""
     return CallId(f"hist_tool_{number}")
 
 
 def number_of(call_id: CallId) -> int:
-    """Return the number in a canonical id; 0 for any other id."""
+    """Return the number in a canonical call id; 0 for an id of another form."""
     match = _MINTED(call_id)
     return int(match[1]) if match else 0
 
 
 def content_name(content: str | bytes) -> str:
-    """Return the SHA-256 of the content as 64 hexadecimal digits. Strings may hold lone surrogates."""
-    from hashlib import sha256  # a lazy import, because it loads OpenSSL
+    """Return the SHA-256 of the content as 64 hexadecimal digits. Strings may contain lone surrogates."""
+    from hashlib import sha256  # imported lazily, because `hashlib` loads OpenSSL
 
     raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
     return sha256(raw).hexdigest()

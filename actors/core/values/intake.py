@@ -1,7 +1,8 @@
-"""Report repairs and losses of imported messages, for the history and the log.
+"""Report the repairs and losses of imported messages, for the history and the log.
 
-Import never drops or assumes anything silently, but a transcript of 80,000 messages may have a defect in each of them.
-The report therefore groups its lines by kind and keeps the first few of each kind and a count of the others.
+An import never drops or assumes anything silently, but a transcript of 80,000 messages may have a defect in every
+message. The report therefore groups its lines by kind, and contains the first few lines of each kind and a count of the
+rest.
 """
 
 from typing import Literal, TypeAlias
@@ -11,18 +12,21 @@ from actors.core.data.record import StoredRecord
 from actors.core.values.identity import CallId
 
 Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
-"""Why a result was not emitted: it repeats another one, contradicts another one, or came after the seal."""
+"""Why a result is not in the transcript: it repeats or contradicts another result, or it arrived after the seal."""
 
-LISTED = 3  # lines kept per kind
-KINDS = 64  # kinds counted separately; bounds the report of a hostile transcript
+LISTED = 3  # lines of each kind that the report contains
+KINDS = 64  # kinds that are counted separately, so that a hostile transcript cannot make the report long
 _OTHERS = "of other kinds"
 
 
 class Finding(StoredRecord, frozen=True):
-    """A defect of imported messages that import worked around.
+    """A defect of imported messages that the import repaired or tolerated.
 
-    `code` is one of: orphan_result, restored_call, repeated_id, misplaced_call, misplaced_result, malformed_arguments,
-    unknown_speaker. `fault_class` is `canonical`, `rendering` or `projection`.
+    Args:
+        code: One of orphan_result, restored_call, repeated_id, misplaced_call, misplaced_result, malformed_arguments,
+            unknown_speaker.
+        fault_class: `canonical`, `rendering` or `projection`.
+        call_ids: Canonical ids of the affected calls.
     """
 
     code: str
@@ -34,11 +38,11 @@ class ImportReport(StoredRecord, frozen=True):
     """The repairs and losses of an import (`History.report`).
 
     Args:
-        findings: Defects that import worked around.
-        dedupe: Results dropped because another result of the call stands, as (canonical id, reason).
-        notes: Oddities with their position: the first few of each kind, then a count of the others.
-        left_out: Parts of the provider's transcript that the history lacks, as (path, count). A path is that of a key,
-            such as `messages[].content[].cache_control`.
+        findings: Defects that the import repaired or tolerated.
+        dedupe: Results that were dropped in favor of another result of the same call, as (canonical id, reason).
+        notes: Unusual content with its position: the first few notes of each kind, then a count of the rest.
+        left_out: Content of the provider's transcript that the history lacks, as (path, count). A path consists of the
+            keys that lead to the content, such as `messages[].content[].cache_control`.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -47,7 +51,7 @@ class ImportReport(StoredRecord, frozen=True):
     left_out: tuple[tuple[str, int], ...] = ()
 
     def then(self, later: "ImportReport") -> "ImportReport":
-        """Return this report followed by the report of later messages."""
+        """Return one report of this import and of the later import of further messages."""
         return ImportReport(
             self.findings + later.findings,
             self.dedupe + later.dedupe,
@@ -57,14 +61,14 @@ class ImportReport(StoredRecord, frozen=True):
 
 
 class NameTally:
-    """A counter of names. After `KINDS` different names, all new names are counted together."""
+    """A counter of names. Once it has counted `KINDS` different names, all further names share one count."""
 
     def __init__(self, others: str = "other keys") -> None:
         self._others = others
         self._counts: dict[str, int] = {}
 
     def add(self, name: str) -> str:
-        """Count a name and return the name under which it is counted."""
+        """Count a name. Return the name under which it is counted: the name itself, or the shared name."""
         name = sanitise(name)
         if name not in self._counts and len(self._counts) >= KINDS:
             name = self._others
@@ -77,7 +81,7 @@ class NameTally:
 
 
 class ReportBuilder:
-    """A builder of an `ImportReport`."""
+    """The findings, notes and losses of an import in progress; `build` returns them as an `ImportReport`."""
 
     def __init__(self) -> None:
         self.left_out: NameTally = NameTally()
@@ -87,21 +91,22 @@ class ReportBuilder:
         self._lines: dict[str, list[str]] = {_OTHERS: []}
 
     def add(self, place: str, kind: str, *about: str) -> None:
-        """Add a line at `place`. `kind` is the common text of similar lines, with a `%s` for each of the values in
-        `about`.
+        """Add a note about the content at `place`.
+
+        `kind` is the text that similar notes share; `about` contains the value for each `%s` in that text.
         """
         lines = self._lines.setdefault(counted := self._tally.add(kind), [])
         if len(lines) < LISTED and counted != _OTHERS:
             lines.append(f"{place}: {sanitise(kind % about if about else kind)}")
 
     def lines(self) -> tuple[str, ...]:
-        """Return the first few lines of each kind, each kind followed by the number of further lines."""
-        told: list[str] = []
+        """Return the first notes of each kind, and for each kind the number of further notes."""
+        lines: list[str] = []
         for kind, count in self._tally.counts():
-            told += self._lines[kind]
+            lines += self._lines[kind]
             if more := count - len(self._lines[kind]):
-                told.append(f"{more:,} more: {kind.replace('%s', '...')}")
-        return tuple(told)
+                lines.append(f"{more:,} more: {kind.replace('%s', '...')}")
+        return tuple(lines)
 
     def add_finding(self, code: str, *call_ids: CallId) -> None:
         self._findings.append(Finding(code, "canonical", call_ids))

@@ -1,7 +1,7 @@
-"""Pack messages into the bytes that histories, the log and exports share.
+"""Pack messages into bytes, which histories, the log and exports share.
 
-The bytes are the message's msgpack without repeated or very long parts: a seal by the message's own origin omits that
-origin, and large media stay outside the bytes, shared and never copied. Equal messages have equal bytes. Lone
+The bytes are the message as msgpack, with two omissions: a seal made by the message's own origin does not repeat that
+origin, and large media are stored outside the bytes, shared instead of copied. Equal messages have equal bytes. Lone
 surrogates in ids, names and URLs become U+FFFD.
 """
 
@@ -28,16 +28,17 @@ from actors.core.values.content import (
 )
 from actors.core.values.identity import Binding
 
-LARGE = 2048  # characters of base64 from which media stay outside the bytes
+LARGE = 2048  # media with at least this many base64 characters are stored outside the bytes
 
 Packed: TypeAlias = bytes | tuple[bytes, tuple[str, ...]]
-"""The output of `pack`, read only by `unpack`: the bytes and, in message order, the media outside them."""
+"""A packed message, read only by `unpack`: its bytes, or the bytes and the media outside them in message order."""
 
-_DETACHED = "\0"  # a placeholder for media outside the bytes; base64 cannot contain it
+_DETACHED = "\0"  # stands for media outside the bytes; valid base64 cannot contain this character
 _ENCODER, _DECODER = Encoder(), Decoder(Message)
 
 
 def pack(message: Message) -> Packed:
+    """Return a message in packed form. `unpack` restores it."""
     detached: list[str] = []
     slim = [_strip_block(block, message.origin, detached) for block in message.blocks]
     body = encode_record(replace(message, blocks=tuple(slim)))
@@ -45,12 +46,12 @@ def pack(message: Message) -> Packed:
 
 
 def size_of(packed: Packed) -> int:
-    """Return the bytes of a packed message, media included."""
+    """Return the size of a packed message in bytes, including its media."""
     return len(packed) if isinstance(packed, bytes) else len(packed[0]) + sum(map(len, packed[1]))
 
 
 def unpack(packed: Packed) -> Message:
-    """Return a packed message; `unpack(pack(m)) == m`, except for lone surrogates.
+    """Return the message that was packed: `unpack(pack(m)) == m`, except for lone surrogates.
 
     Raises:
         MsgspecError: The bytes are not a message.
@@ -67,31 +68,31 @@ def unpack(packed: Packed) -> Message:
         if type(block) is not Text and (seal := seal_of(block)) is not None:
             maker = origin if seal.maker is None else intern_binding(seal.maker)
             if maker is None:
-                raise ValidationError("A seal has no maker")
+                raise ValidationError("A seal names no binding, and its message has no origin")
             force_setattr(seal, "maker", maker)
     return message
 
 
 @lru_cache(maxsize=4096)
 def intern_binding(binding: Binding) -> Binding:
-    """Return one object for all equal bindings: a process has few bindings, but very many values refer to them."""
+    """Return the same object for all equal bindings, to save memory: many values refer to each of a few bindings."""
     return binding
 
 
 def encode_record(record: StoredRecord) -> bytes:
-    """Return a record's msgpack without the encoder's spare capacity."""
+    """Return a record as msgpack, copied to drop the spare capacity of the encoder's buffer."""
     try:
-        made = _ENCODER.encode(record)
-    except UnicodeEncodeError:
-        made = _ENCODER.encode(_sanitise(record))
-    return bytes(memoryview(made))
+        encoded = _ENCODER.encode(record)
+    except UnicodeEncodeError:  # a string contains a lone surrogate
+        encoded = _ENCODER.encode(_sanitise(record))
+    return bytes(memoryview(encoded))
 
 
-def packed_for_host(value: object) -> Packed:
-    """Return the packed form of a message that came from the host's code.
+def pack_host_message(value: object) -> Packed:
+    """Pack a message that the host's code created, and check its types.
 
     Raises:
-        ValueError: The value is not a valid message. The text is meant for the host.
+        ValueError: The value is not a valid message. The error's text explains the problem to the host's author.
     """
     if not isinstance(value, Message):
         raise ValueError(f"{type(value).__name__} is not a Message")
@@ -99,13 +100,13 @@ def packed_for_host(value: object) -> Packed:
         packed = pack(value)
         unpack(packed)
     except (MsgspecError, AttributeError, OverflowError, TypeError, ValueError):
-        why = "a block or a field has the wrong type; texts and URLs are str, data is base64 in a str"
+        why = "a block or a field has the wrong type; texts and URLs must be str, and data must be base64 in a str"
         raise ValueError(why) from None
     return packed
 
 
 def seal_of(block: Block) -> ProviderState | None:
-    """Return the provider state that a block carries, if any."""
+    """Return the provider state of a block; None if it has none."""
     if type(block) is ToolCall:
         return block.native
     return block.seal if type(block) is Thinking or type(block) is ProviderBlock else None
@@ -133,14 +134,14 @@ def _strip_media(media: Media, detached: list[str]) -> Media:
 
 def _restore_media(message: Message, detached: Iterator[str]) -> None:
     for block in message.blocks:
-        held = (block,) if type(block) is Media else block.media if type(block) is ToolResult else ()
-        for media in held:
+        attached = (block,) if type(block) is Media else block.media if type(block) is ToolResult else ()
+        for media in attached:
             if media.data == _DETACHED:
                 force_setattr(media, "data", next(detached, ""))
 
 
-def _sanitise(value: Any) -> object:  # Any: a field's value
-    """Return the value with all lone surrogates replaced."""
+def _sanitise(value: Any) -> object:  # Any: the value of any field
+    """Return the value with U+FFFD in place of every lone surrogate, in nested records and tuples too."""
     items: tuple[object, ...] = value
     if isinstance(value, str):
         return sanitise(value)

@@ -16,7 +16,7 @@ class Cause(StoredRecord, frozen=True):
     Args:
         kind: A kind from `actors.adapters.failure`, or one of: `limit` (a budget or a token limit was reached), `time`
             (a timeout of the runtime expired), `leaving` (the session left its host, so the ask was cancelled).
-        status: HTTP status; None if no complete response arrived.
+        status: The HTTP status; None if no complete response arrived.
     """
 
     kind: str
@@ -33,8 +33,8 @@ class Attempt(StoredRecord, frozen=True):
     Args:
         binding: The binding of the turn.
         status: How the turn ended; `retried` for a request that was retried.
-        error: One line; empty for a turn that ended normally.
-        cause: The failure or the bound that ended the turn, if any.
+        error: The reason of the failure, on one line; empty for a turn that ended normally.
+        cause: The failure or the limit that ended the turn; None for any other end.
         wait: Seconds waited before the retry.
     """
 
@@ -46,17 +46,17 @@ class Attempt(StoredRecord, frozen=True):
 
 
 RefusalKind: TypeAlias = Literal["transcript", "parameter", "media", "schema"]
-"""The refused part of a request: its structure (our bug), an optional parameter, an attachment, a schema."""
+"""What was refused in a request: its structure (our bug), an optional parameter, an attachment or a schema."""
 
 
 class RefusedRequest(StoredRecord, frozen=True):
-    """A request that a provider or the judge refused. The ask continued if it could.
+    """A request that a provider or the judge refused. The ask continued with a changed request if possible.
 
     Args:
-        binding: The binding of its turn.
-        kind: The refused part of the request.
+        binding: The binding of the request's turn.
+        kind: What was refused in the request.
         reason: The message of the provider or the judge, on one line.
-        without: Names of the parameters or schema parts that the next request omitted.
+        without: Names of the parameters or schema keywords that the next request omitted.
     """
 
     binding: Binding
@@ -66,14 +66,15 @@ class RefusedRequest(StoredRecord, frozen=True):
 
 
 class TurnProgress(StoredRecord, frozen=True):
-    """A turn's use of its limits.
+    """The rounds, tokens and corrections of a turn so far, which count towards its limits.
 
     Args:
         rounds: Number of the current round, from 1.
         usage: Token usage of all rounds.
         misses: Consecutive rounds in which every call was refused.
         malformed: Answers that were corrected because they did not have the requested format.
-        rewritten: The reduction after a refused transcript: `no`, `bare` (no old reasoning) or `plain` (text only).
+        rewritten: The change to the transcript after a refusal: `no` (none), `bare` (without old reasoning) or `plain`
+            (tool calls as text).
     """
 
     rounds: int = 1
@@ -84,16 +85,16 @@ class TurnProgress(StoredRecord, frozen=True):
 
 
 class AskProgress(StoredRecord, frozen=True):
-    """The totals of an ask.
+    """The totals of an ask so far.
 
     Args:
         attempts: The ask's earlier turns and retried requests, in order.
-        rounds: Rounds so far, the current turn included.
+        rounds: Rounds so far, including the current turn.
         usage: Token usage of the earlier turns.
-        left_out: Provider parts dropped so far, the current turn included.
-        tried: Pool members that served turns, the current one last.
+        left_out: Items of answers that were dropped so far, including the current turn.
+        tried: Pool members that served turns; the current member is the last.
         cost: Cost of the earlier turns; None if a price is unknown.
-        seconds: Time that counts towards the ask's timeout; pauses are excluded.
+        seconds: Time that counts towards the ask's timeout, without pauses.
         refusals: The ask's refused requests, in order.
     """
 

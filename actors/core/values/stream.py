@@ -1,7 +1,7 @@
 """Define the events of a provider's answer while it arrives, the same for every dialect.
 
-A decoder (`transcripts.decode`) accepts bytes in chunks of any size and returns these events; its `close()` returns
-the model's message. The events are ephemeral: recovery does not use them.
+A decoder (`transcripts.decode`) accepts bytes in chunks of any size and returns these events; the decoder's `close()`
+returns the model's message. The events are ephemeral: recovery does not use them.
 """
 
 from operator import add
@@ -13,7 +13,7 @@ from actors.core.data.record import StoredRecord
 from actors.core.values.identity import CallId
 
 Cut: TypeAlias = Literal["length", "filter", "paused", "fault", "empty", "unparsed", "unknown"]
-"""Why an answer is incomplete.
+"""The reason why an answer is incomplete.
 
 `length`: a token limit or a full context window. `filter`: a content filter or a refusal. `paused`: the provider paused
 and continues in another request. `fault`: a provider or model error, or lost parts of a tool call. `empty`: neither
@@ -21,47 +21,47 @@ text nor a call. `unparsed`: a tool call as text, which the server did not parse
 """
 
 LeftOut: TypeAlias = tuple[tuple[str, int], ...]
-"""Parts of an answer that its message lacks, as (the provider's name for the part, count)."""
+"""Content of an answer that its message lacks, as (the provider's name for the kind of content, count)."""
 
 
 class TextDelta(StoredRecord, frozen=True):
-    """A piece of the answer's text."""
+    """A fragment of the answer's text."""
 
     text: str
 
 
 class ThinkingDelta(StoredRecord, frozen=True):
-    """A piece of the model's visible reasoning."""
+    """A fragment of the model's visible reasoning."""
 
     text: str
 
 
 class CallStarted(StoredRecord, frozen=True):
-    """The start of a tool call. `call_id` is canonical; the arguments follow."""
+    """The start of a tool call. `call_id` is canonical; the arguments follow in `ArgumentsDelta` events."""
 
     call_id: CallId
     name: str
 
 
 class ArgumentsDelta(StoredRecord, frozen=True):
-    """A piece of a call's argument text, as the model wrote it."""
+    """A fragment of a call's arguments, as the model wrote them."""
 
     call_id: CallId
     text: str
 
 
 class CallDone(StoredRecord, frozen=True):
-    """The end of a call: its argument text is complete."""
+    """The end of a tool call: all of its arguments have arrived."""
 
     call_id: CallId
 
 
 class Usage(StoredRecord, frozen=True):
-    """Tokens of one round, or summed over rounds. Cached tokens are included in `input_tokens`.
+    """The tokens of one round, or the sum over several rounds.
 
     Args:
-        input_tokens: Tokens of the request, cached or not.
-        output_tokens: Tokens of the answer, reasoning included.
+        input_tokens: Tokens of the request, including cached tokens.
+        output_tokens: Tokens of the answer, including reasoning.
         cache_read_tokens: Input tokens read from the provider's cache.
         cache_write_tokens: Input tokens written to the provider's cache.
     """
@@ -76,7 +76,7 @@ class Usage(StoredRecord, frozen=True):
 
 
 class Finish(StoredRecord, frozen=True):
-    """The provider's finish reason, verbatim. Nothing depends on it: tool calls are recognised by their blocks."""
+    """The provider's finish reason, verbatim. No decision depends on it; tool calls are recognised by their blocks."""
 
     reason: str
 

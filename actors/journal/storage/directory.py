@@ -16,7 +16,14 @@ from actors.core.log.events import (
     TurnResumed,
     TurnStarted,
 )
-from actors.core.settings.labels import Metadata, Scalar, fold_title, has_all, metadata_entries, metadata_text
+from actors.core.settings.labels import (
+    Metadata,
+    Scalar,
+    contains_all,
+    fold_title,
+    metadata_entries,
+    metadata_text,
+)
 
 State: TypeAlias = Literal["idle", "running", "awaiting", "closed"]
 """What the log's end says: no turn is open; one is; one waits for its caller; the session has ended."""
@@ -107,7 +114,7 @@ class SessionFilter(Struct, frozen=True):
             self.tenant in (None, session.tenant)
             and self.state in (None, session.state)
             and self.folded in fold_title(session.title)
-            and has_all(metadata_text(tuple(session.metadata.items())), self.entries)
+            and contains_all(metadata_text(tuple(session.metadata.items())), self.entries)
         )
 
 

@@ -157,7 +157,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spending: a missing price is guessed",
-        "actors/core/settings/spending.py:total",
+        "actors/core/settings/spending.py:sum_costs",
         "return None",
         "continue",
         (SPENDING,),

@@ -59,7 +59,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: the pure API sends an undeclared name",
         "actors/transcripts.py:encode",
-        "check_choice(tool_choice, [tool.name for tool in declared])",
+        "check_forced_tool(tool_choice, [tool.name for tool in declared])",
         "",
         CHOICE,
     ),

@@ -32,7 +32,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a result that the model has not seen becomes a mark",
-        f"{RULES}:last_batch",
+        f"{RULES}:last_batch_index",
         "max((at for at, message in enumerate(messages) if message.calls), default=0)",
         "len(messages)",
         (f"{SESSIONS}::test_a_long_turn_compacts_the_results_that_its_model_has_seen",),
@@ -53,9 +53,9 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: results that the summary does not name are not listed",
-        f"{RULES}:summary",
-        "each not in said",
-        "each in said",
+        f"{RULES}:summary_message",
+        "each not in mentioned",
+        "each in mentioned",
         (f"{CORE}::test_the_summary_lists_calls_that_the_model_omits",),
     ),
     Mutation(
@@ -67,7 +67,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: attachments are not counted",
-        f"{RULES}:summary",
+        f"{RULES}:summary_message",
         "(*..., *kept)",
         "(*...,)",
         (f"{CORE}::test_user_attachments_are_kept_newest_first",),
@@ -213,8 +213,8 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a summary may be longer than its original",
-        f"{RULES}:is_longer",
-        "size > FEW and size > tokens_of(history.upto(stop), ledger, 1.0)",
+        f"{RULES}:is_summary_longer",
+        "size > FEW and size > message_tokens(history.upto(stop), ledger, 1.0)",
         "False",
         (
             f"{CORE}::test_a_summary_must_be_shorter_than_its_range_unless_it_is_short",
@@ -230,7 +230,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: attachments of results are not counted",
-        "actors/core/history/estimate.py:tokens_of_results",
+        "actors/core/history/estimate.py:result_tokens",
         "media += len(answer[2])",
         "",
         (f"{SESSIONS}::test_marks_alone_suffice_if_they_save_enough",),

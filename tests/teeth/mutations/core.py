@@ -55,23 +55,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: the last of two real completions wins",
         "actors/core/ledger.py:_add_completion",
-        "known.end is None",
+        "record.end is None",
         "True",
         (LEDGER,),
     ),
     Mutation(
         "ledger: a cancel removes a completion",
         "actors/core/ledger.py:_apply_call_event",
-        "replace(known, cancelled=known.cancelled or reason)",
-        "replace(known, cancelled=known.cancelled or reason, end=None)",
+        "replace(record, cancelled=record.cancelled or reason)",
+        "replace(record, cancelled=record.cancelled or reason, end=None)",
         (LEDGER,),
     ),
     Mutation(
         "ledger: a repeated completion is a duplicate",
         "actors/core/ledger.py:_add_completion",
         """
-        if new == result_of(known.end) or new in known.duplicates:
-            return (known, 0)
+        if new == result_of(record.end) or new in record.duplicates:
+            return (record, 0)
         """,
         "",
         (LEDGER,),
@@ -79,8 +79,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a seal replaces a completion",
         "actors/core/ledger.py:_seal",
-        "known if known.end is not None or known.sealed is not None else replace(known, sealed=reason)",
-        "replace(known, sealed=reason)",
+        "record if record.end is not None or record.sealed is not None else replace(record, sealed=reason)",
+        "replace(record, sealed=reason)",
         (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
     ),
     Mutation(
@@ -225,7 +225,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "routing: a failed member is tried again",
-        "actors/core/policy/routing.py:_choose",
+        "actors/core/policy/routing.py:_first_available",
         "[name for name in order if name not in tried]",
         "list(order)",
         ("tests/core/test_routing.py",),
@@ -233,7 +233,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "routing: a held switch is applied to the current meaning of its target",
         "actors/core/policy/routing.py:resolve_switch",
-        "return SwitchFailed(held, str(error))",
+        "return SwitchFailed(target, str(error))",
         "del error",
         ("tests/session/test_switching.py",),
     ),

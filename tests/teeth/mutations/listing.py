@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "titles: a message repeats a value of metadata",
         "actors/core/settings/labels.py:_checked_value",
-        "_size(value) or 'this one cannot be kept'",
+        "_mismatch(value, TEXT) or 'the value cannot be stored'",
         "repr(value)",
         (f"{TITLES}::test_an_invalid_title_or_metadata_is_a_config_error",),
     ),

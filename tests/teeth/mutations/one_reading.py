@@ -111,7 +111,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: a value in the reasoning counts",
-        "actors/core/turn/output.py:_answer_in",
+        "actors/core/turn/output.py:_strip_reasoning",
         "behind if tag and '<think>' not in opened else rest",
         "text",
         (f"{HERE}::test_an_answer_with_one_reading_is_repaired",),

@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "readers: an ask is published with turn 0",
-        "actors/core/session/ask_start.py:AskStart.look",
+        "actors/core/session/ask_start.py:AskStart.search",
         "(event.turn, True)",
         "(0, True)",
         ("tests/core/test_ask_start.py::test_publishing_from_any_ask_start_gives_the_same_events",),

@@ -72,7 +72,7 @@ MUTATIONS = (
     ),
     Mutation(
         "import: records may be in any order",
-        "actors/core/session/export_file.py:_events",
+        "actors/core/session/export_file.py:_decode_records",
         "... is not None",
         '... == ""',
         (f"{CARRIED}::test_a_damaged_file_is_rejected_with_its_line_and_the_reason",),
@@ -87,7 +87,7 @@ MUTATIONS = (
     Mutation(
         "import: a changed record is accepted",
         "actors/core/session/export_file.py:_pop_log",
-        '_digest(lines_read) != opening.get("sha256")',
+        '_lines_digest(lines_read) != opening.get("sha256")',
         'not opening.get("sha256")',
         (f"{CARRIED}::test_a_damaged_file_is_rejected_with_its_line_and_the_reason",),
     ),

@@ -8,7 +8,7 @@ _MIXED = "tests/core/test_mixed_messages.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "results: trailing blanks are stripped",
-        "actors/core/values/content.py:in_words",
+        "actors/core/values/content.py:transcript_text",
         "json if json.startswith(b'\"') else nest(json)",
         "Json(json.rstrip(b' \"') + b'\"') if json.startswith(b'\"') else nest(json)",
         (f"{_BATCHES}::test_whitespace_of_real_results_in_a_partial_batch_is_sent",),

@@ -68,7 +68,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a rewind may end inside a summary",
-        f"{ENDS}:_remaining",
+        f"{ENDS}:_remaining_ends",
         "end.length > stop",
         "end.length >= stop",
         (f"{CORE}::test_a_summary_or_removed_range_is_no_place_to_rewind_to",),

@@ -75,7 +75,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retries: there is no retry budget",
-        "actors/core/policy/pace.py:RetryBudget.take",
+        "actors/core/policy/pace.py:RetryBudget.take_retry",
         "return left >= 1",
         "return True",
         (PACE, STORMS),
@@ -151,7 +151,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fairness: all tenants have equal weights",
-        "actors/core/policy/fair.py:FairQueue.take",
+        "actors/core/policy/fair.py:FairQueue.pop",
         "self._tenants.serve(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))",
         "self._tenants.serve(cost, stays=bool(sessions))",
         (FAIR, STORMS),
@@ -211,14 +211,14 @@ MUTATIONS = (
     ),
     Mutation(
         "pool: all sessions start with the same member",
-        "actors/core/policy/routing.py:_order",
-        "occasion.place + occasion.ask",
-        "occasion.ask",
+        "actors/core/policy/routing.py:_order_members",
+        "position.place + position.ask",
+        "position.ask",
         (ROUTING,),
     ),
     Mutation(
         "pool: the busiest member serves",
-        "actors/core/policy/routing.py:_order",
+        "actors/core/policy/routing.py:_order_members",
         "each[1].in_flight",
         "-each[1].in_flight",
         (ROUTING, POOLS),

@@ -32,28 +32,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: from events, every request with its tools off counts as a turn at its limit",
-        "actors/core/stats/event_counts.py:_EventRecount.take",
+        "actors/core/stats/event_counts.py:_EventRecount.count_event",
         "self.is_limited |= tools_off",
         "",
         (TOLD,),
     ),
     Mutation(
         "scale: from events, a failed call counts as invalid",
-        "actors/core/stats/event_counts.py:_EventRecount.take",
+        "actors/core/stats/event_counts.py:_EventRecount.count_event",
         'each["outcome"] == "refused"',
         'each["outcome"] != "returned"',
         (TOLD,),
     ),
     Mutation(
         "scale: from events, a subagent's actions count for its parent session",
-        "actors/core/stats/event_counts.py:_EventRecount.take",
+        "actors/core/stats/event_counts.py:_EventRecount.count_event",
         "self.below.setdefault(name, _EventRecount(self.work, counts=self.counts))",
         "self",
         (BELOW,),
     ),
     Mutation(
         "scale: from events, a lane rewritten for another reason counts as a refusal",
-        "actors/core/stats/event_counts.py:_EventRecount.take",
+        "actors/core/stats/event_counts.py:_EventRecount.count_event",
         """
         case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
             ...
@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: an epoch begun for another reason counts as a refusal",
-        "actors/core/stats/stats.py:_Recount.take",
+        "actors/core/stats/stats.py:_Recount.count_event",
         """
         case EpochBegan(reason="refusal" | "thinking"):
             ...
@@ -86,7 +86,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: a request of an earlier turn counts as refused",
-        "actors/core/stats/stats.py:_Recount.take",
+        "actors/core/stats/stats.py:_Recount.count_event",
         "(*..., False)",
         "(*..., self.is_unanswered)",
         ("tests/runtime/test_stats.py::test_only_a_rewrite_within_the_turn_counts_as_a_structural_refusal",),

@@ -106,14 +106,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a token budget is not counted",
-        "actors/core/settings/spending.py:why_over",
+        "actors/core/settings/spending.py:exhausted_limit",
         "(tokens := used.tokens) >= budget.tokens",
         "(tokens := used.tokens) >= 9 * budget.tokens",
         SEEDS,
     ),
     Mutation(
         "simulated: a round budget allows one too many",
-        "actors/core/settings/spending.py:why_over",
+        "actors/core/settings/spending.py:exhausted_limit",
         "used.rounds >= budget.rounds",
         "used.rounds > budget.rounds",
         SEEDS,

@@ -10,9 +10,9 @@ GOES_ON = (f"{POOLS}::test_a_session_keeps_its_place_in_a_pool_across_hibernatio
 MUTATIONS = (
     Mutation(
         "spreading: each session of a round robin starts with the first member",
-        f"{ROUTING}:_order",
+        f"{ROUTING}:_order_members",
         "at % len(pool.members)",
-        "(occasion.ask - 1) % len(pool.members)",
+        "(position.ask - 1) % len(pool.members)",
         SPREAD,
     ),
     Mutation(
@@ -24,16 +24,16 @@ MUTATIONS = (
     ),
     Mutation(
         "spreading: a session's position changes with each ask",
-        f"{CHOOSING}:MemberSelector._pool_occasion",
+        f"{CHOOSING}:MemberSelector._position",
         "pool.name not in places",
         "True",
         GOES_ON,
     ),
     Mutation(
         "spreading: a session that joins a pool later starts further on",
-        f"{CHOOSING}:MemberSelector._pool_occasion",
-        "Occasion(self._ask - first_ask + 1, place)",
-        "Occasion(self._ask, place)",
+        f"{CHOOSING}:MemberSelector._position",
+        "AskPosition(self._ask - first_ask + 1, place)",
+        "AskPosition(self._ask, place)",
         GOES_ON,
     ),
     Mutation(

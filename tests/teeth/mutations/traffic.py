@@ -240,7 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "retries: answered requests use up the share of outages",
         "actors/provider/admission.py:Admission.leave",
-        "self._retries.give_back()",
+        "self._retries.refund_retry()",
         "pass",
         (f"{BURSTS}::test_successful_retries_leave_other_requests_their_retries",),
     ),

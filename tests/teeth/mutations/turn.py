@@ -36,8 +36,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a second, different result replaces the first",
         "actors/core/ledger.py:_add_completion",
-        "replace(known, duplicates=(*known.duplicates, new))",
-        "replace(known, end=event)",
+        "replace(record, duplicates=(*record.duplicates, new))",
+        "replace(record, end=event)",
         (f"{EXTERNAL}::test_a_repeated_result_changes_nothing_and_a_different_one_is_not_sent",),
     ),
     Mutation(
@@ -59,7 +59,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a crash interrupts a waiting turn",
-        "actors/core/session/phases.py:first",
+        "actors/core/session/phases.py:initial_phase",
         """
         if is_awaiting:
             return "awaiting"
@@ -186,7 +186,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guards: arguments in a different order are a different call",
-        "actors/core/turn/guards.py:_key",
+        "actors/core/turn/guards.py:_call_key",
         "json.dumps(call.arguments, sort_keys=True)",
         "json.dumps(call.arguments)",
         (f"{GUARDS}::test_the_result_of_a_repeated_call_notes_the_repetition",),
@@ -194,7 +194,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "guards: a result with a note is a different result",
         "actors/core/turn/guards.py:_is_same",
-        "_result(_with_repeat_note(first))",
+        "_comparable_result(_with_repeat_note(first))",
         "_said(first)",
         (f"{GUARDS}::test_the_result_of_a_repeated_call_notes_the_repetition",),
     ),

@@ -134,7 +134,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: continued requests are not counted",
-        "actors/core/stats/measures.py:RequestCounts.end",
+        "actors/core/stats/measures.py:RequestCounts.record_end",
         "sent - 1",
         "0",
         (f"{FIGURES}::test_statuses_are_counted_by_http_code",),
@@ -166,7 +166,7 @@ MUTATIONS = (
     Mutation(
         "metrics: an answer's tokens are not counted",
         "actors/provider/rounds.py:Round.outcome",
-        "self._requests.use(usage)",
+        "self._requests.add_usage(usage)",
         "",
         (SHOWN, f"{FIGURES}::test_the_stats_count_the_tokens_reported_to_callers"),
     ),
@@ -242,8 +242,8 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: from events, a failed request is not counted",
-        "actors/core/stats/event_counts.py:WorkCounts.take",
-        "self.answer(binding, cause.get('status'))",
+        "actors/core/stats/event_counts.py:WorkCounts.count_event",
+        "self.count_request(binding, cause.get('status'))",
         "pass",
         (f"{SCRAPE}::test_events_give_outcomes_requests_and_tokens",),
     ),
