@@ -26,7 +26,7 @@ from actors.errors import (
 from actors.kernel import Query, Ref
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.session_actors import SessionActors
-from actors.scheduler.executor import is_inside
+from actors.scheduler.executor import is_called_from_tool
 from actors.session.commands import Configure, SessionCommand, Switch
 from actors.session.inflight import SessionRefs
 from actors.session.output import output_of
@@ -40,7 +40,7 @@ from actors.session.pending import (
     copy_error,
 )
 from actors.session.repeats import ask_key
-from actors.session.resolutions import check_choice, resolutions
+from actors.session.resolutions import check_ask_arguments, resolutions
 from actors.session.streams import AnswerSink, AskStream
 from actors.session.user_input import UserInput, pack_user_input
 
@@ -64,7 +64,7 @@ class SessionCaller:
         """Reject a caller on another event loop, and a tool for which this session waits."""
         host = self._lifecycle.host
         host.check()
-        if is_inside(host.system, self.id):
+        if is_called_from_tool(host.system, self.id):
             raise ReentrantCall(
                 f"A tool of session {self.id!r} cannot use that session: it waits for the tool. Return what it should "
                 "know, or open another session for it"
@@ -127,9 +127,9 @@ class SessionCaller:
         """Return a function that submits an ask, or results and decisions, with the current context variables.
 
         Raises:
-            ConfigError, NotAwaited, DecisionRefused: As `check_choice` and `resolutions`.
+            ConfigError, NotAwaited, DecisionRefused: As `check_ask_arguments` and `resolutions`.
         """
-        check_choice(message, results, approvals, settings, output, key)
+        check_ask_arguments(message, results, approvals, settings, output, key)
         if message is not None:
             return partial(self._submit, message, sink, output, settings, copy_context(), key)
         given = resolutions(results, approvals, self._lifecycle.host.limits.result)

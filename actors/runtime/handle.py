@@ -28,7 +28,7 @@ from actors.runtime.lifecycle import SessionLifecycle
 from actors.session.commands import Cancel, Configure, GetState, Switch
 from actors.session.pending import HostCompaction, HostRewind
 from actors.session.preview import preview_of
-from actors.session.resolutions import host_call
+from actors.session.resolutions import build_host_call
 from actors.session.streams import AnswerSink, TextStream
 from actors.session.user_input import UserInput
 from actors.tools.toolsets import ToolItem
@@ -243,7 +243,7 @@ class Session(SessionCaller):
             QueueFull: Too many asks are queued.
         """
         self._check()
-        call = host_call(self.id, self._actors.equipment.tools, name, arguments)
+        call = build_host_call(self.id, self._actors.active_config.tools, name, arguments)
         return call.value(self.id, await self._perform(call, f"[The program ran the tool {name}.]"))
 
     @property
@@ -319,11 +319,11 @@ class Session(SessionCaller):
         """
         self._lifecycle.configuration.check(said := parse_settings(settings))
         state, ledger = await self._current_state()
-        equipment = self._actors.equipment
-        backend = equipment.resolver.backend(equipment.resolver.pool(target).members[0])
+        active_config = self._actors.active_config
+        backend = active_config.resolver.backend(active_config.resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._query(render, lambda actors: actors.refs.renderer)
-        return preview_of(rendered, backend, target, (state, ledger, equipment), said)
+        return preview_of(rendered, backend, target, (state, ledger, active_config), said)
 
     async def _current_state(self) -> tuple[SessionState, Ledger]:
         """Return a consistent pair of state and ledger. The ledger includes calls that have not started."""

@@ -14,7 +14,7 @@ from actors.runtime.backends import RuntimeBackends
 from actors.runtime.limits import fitted_limits, turn_bounds
 from actors.runtime.residency import HostedSession, Residency
 from actors.runtime.session_host import SessionHost
-from actors.scheduler.children import OpenBelow
+from actors.scheduler.children import OpenSubagent
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
 from actors.tools.toolsets import Toolsets, ToolSource
@@ -31,13 +31,13 @@ def make_host(
     backends: RuntimeBackends,
     quarantine: Quarantine,
     ended: Callable[[HostedSession], None],
-    open_below: OpenBelow,
+    open_subagent: OpenSubagent,
     tool_failed: Callable[[ToolFailure], object] | None,
     tracing: "RuntimeTracing | None",
 ) -> SessionHost:
     """Return the host of the sessions of a system, with a journal actor that writes to the storage.
 
-    `ended`, `open_below` and `tool_failed`: as in `SessionHost`.
+    `ended`, `open_subagent` and `tool_failed`: as in `SessionHost`.
     """
     limits, readers = config.limits, Readers()
     kept = SizeLimits(max_bytes=limits.result_bytes, max_string=limits.result_bytes)
@@ -55,7 +55,7 @@ def make_host(
         Residency(fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory)),
         ended,
         Toolsets(system, lru_cache(None)(partial(_named_server, config))),
-        open_below,
+        open_subagent,
         partial(ask_failed_error, config=config),
         tool_failed,
         readers,

@@ -40,7 +40,7 @@ from actors.runtime.session_actors import ActorHooks, SessionActors, SessionSpec
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import ParentCall
 from actors.session.commands import Close
-from actors.session.configuration import Change, Configuration
+from actors.session.configuration import ConfigChange, Configuration
 from actors.session.pending import PendingAsks, copy_error
 from actors.session.records import SessionAskTracker
 from actors.telemetry import logger
@@ -132,7 +132,7 @@ class SessionLifecycle:
         self.host.residency.add_folded(self)
 
     def _rest_record(self) -> None:
-        self.record.enter("awaiting" if self.record.pending_calls else "idle")
+        self.record.record_phase("awaiting" if self.record.pending_calls else "idle")
 
     # What callers see
 
@@ -159,7 +159,7 @@ class SessionLifecycle:
     @property
     def tools(self) -> Toolset:
         """The tools that the session's model may call."""
-        return self.configuration.offer.tools
+        return self.configuration.session_tools.tools
 
     @property
     def pending_calls(self) -> tuple[PendingCall, ...]:
@@ -284,7 +284,7 @@ class SessionLifecycle:
         self._actors = self._replay = self._resolver = self._pending = None
         self.fenced = fenced
         self.record.pending_calls = ()
-        self.record.enter("ended")
+        self.record.record_phase("ended")
         if fenced is not None:
             logger.session_fenced(self.name, fenced)
         self.holding.release()
@@ -304,19 +304,19 @@ class SessionLifecycle:
         system: str | EllipsisType | None,
         tools: Iterable[ToolItem] | EllipsisType,
         target: str | None = None,
-    ) -> Change:
+    ) -> ConfigChange:
         """Return the change for `Session.configure`, with open toolsets. The caller must apply or drop it.
 
         `target`: the target that must accept these tools; by default, the session's target.
         """
         if tools is ...:
-            return Change(system, ...)
+            return ConfigChange(system, ...)
         prompt, host = self.configuration.system if system is ... else system, self.host
 
         def check(made: Toolset) -> None:
             host.backends.resolver(made, prompt).pool(target or self.target)
 
-        return Change(system, await host.toolsets.open(tools, check))
+        return ConfigChange(system, await host.toolsets.open(tools, check))
 
     async def give_back(self) -> None:
         """Record that a caller has given the session back. Without handles, it hibernates or closes once it is idle."""

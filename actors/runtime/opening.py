@@ -39,7 +39,7 @@ from actors.runtime.session_actors import SessionSpec
 from actors.runtime.session_host import SessionHost
 from actors.runtime.subagent_opening import caller_depth, parent_key
 from actors.session.configuration import Configuration
-from actors.session.imported import opened_on
+from actors.session.imported import opened_event
 from actors.session.pending import PendingAsks
 from actors.tools import Toolset
 from actors.tools.toolsets import SessionTools, ToolItem
@@ -170,7 +170,7 @@ class SessionOpener:
 
     async def _create(self, claims: Claims, name: str, new: NewSession, config: SessionConfig) -> Session:
         """Write the first event of a log, and start its session."""
-        opened = opened_on(name, new.target, new.history)
+        opened = opened_event(name, new.target, new.history)
         key, above = self._registry.draw_key(), parent_key()
         opened = replace(opened, key=key, above=above, **asdict(new.fields))
         async with self._tools_opened(opened, config) as (offer, resolver):

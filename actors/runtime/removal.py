@@ -11,7 +11,7 @@ from actors.journal.storage.directory import StoredSession
 from actors.runtime.deletion import delete_logs, delete_unused, was_used_before
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.session_host import SessionHost
-from actors.scheduler.executor import is_inside
+from actors.scheduler.executor import is_called_from_tool
 
 
 class SessionRemoval:
@@ -37,7 +37,7 @@ class SessionRemoval:
         A session that was used at `before` or later is kept: it may have been used after it was listed.
         """
         host, registry = self._host, self._registry
-        if is_inside(host.system, name):
+        if is_called_from_tool(host.system, name):
             raise ReentrantCall(
                 f"A tool of session {name!r} cannot delete it: the deletion waits for the tool"
             )

@@ -49,7 +49,7 @@ from actors.scheduler.executor import ToolFailure
 from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
 from actors.scheduler.watchdog import LoopWatch
-from actors.session.imported import beginning
+from actors.session.imported import initial_history
 from actors.telemetry import logger
 from actors.telemetry.tracing import RuntimeTracing
 from actors.tools.toolsets import ToolItem
@@ -191,7 +191,7 @@ class Runtime:
 
     def _begin(self) -> None:
         """Start the host: from now on, sessions can be opened."""
-        THREADS.enter()
+        THREADS.register_runtime()
         self._watch = LoopWatch(self._system.containment)
         self._backends.begin(self._system)
         TUNING.enter(self._gc)
@@ -240,7 +240,7 @@ class Runtime:
         logger.tools_running(self._system.containment.names)
         if self._may_use_threads:  # False if `__aenter__` was cancelled early
             self._may_use_threads = False
-            THREADS.leave()
+            THREADS.unregister_runtime()
             TUNING.leave(self._gc)
             self._watch.close()
         await await_host(self._transport.close, partial(logger.host_code_failed, "transport", then="left"))
@@ -331,7 +331,7 @@ class Runtime:
         host = self._opening_host()
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a string, not {type(system).__name__}")
-        history = await beginning(messages)
+        history = await initial_history(messages)
         if system is not None:
             history = replace(history, system=system)
         self.config.resolve(target)
@@ -425,7 +425,7 @@ class Runtime:
             self._refusal_count,
             held,
             slow,
-            self._watch.seen,
+            self._watch.stalls,
             journal,
         )
         of_host = (

@@ -31,7 +31,7 @@ from actors.runtime.session_host import SessionHost
 from actors.scheduler.executor import Executor
 from actors.scheduler.scheduler_actor import SchedulerActor
 from actors.session.commands import Cancel, SessionCommand
-from actors.session.configuration import Configuration, Equipment, Prepare
+from actors.session.configuration import ActiveConfig, Configuration, PrepareChange
 from actors.session.inflight import SessionRefs
 from actors.session.pending import PendingAsks
 
@@ -77,7 +77,7 @@ class ActorHooks(Struct, frozen=True):
         on_end: Called when the actors have ended by themselves; with an error if the journal ended them.
     """
 
-    change: Prepare
+    change: PrepareChange
     on_end: Callable[[JournalError | None], None]
 
 
@@ -115,7 +115,7 @@ class SessionActors:
             self._state, self._lanes, self._replay = replay.state, replay.lanes, None
         self.affinity, self.pending = affinity, pending
         self._made: SessionActor | None = None
-        self.equipment: Equipment = Equipment(configuration, host.backends.resolver, hooks.change)
+        self.active_config: ActiveConfig = ActiveConfig(configuration, host.backends.resolver, hooks.change)
         self._executor = Executor(
             host.system,
             spec.name,
@@ -125,7 +125,7 @@ class SessionActors:
             spec.deps,
             spec.key,
             spec.tenant,
-            host.open_below,
+            host.open_subagent,
             host.backends.meters.calls,
         )
         self._generation = Generation(spec.name, spec.fence, host.journal, host.backends.rules, holding)
@@ -155,7 +155,7 @@ class SessionActors:
 
     def start(self) -> None:
         """Create the actors: the first time from the replay, later from the log."""
-        self.equipment.restore()
+        self.active_config.restore()
         self._group = Group(self._host.system, RESTART)
         self.session = self._spawn_all()
         self._host.system.watch(self.session, self._handle_end)
@@ -231,7 +231,7 @@ class SessionActors:
         return RendererActor(self._lanes, self._generation)
 
     def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
-        return SchedulerActor(self.equipment.tools, ledger, self._executor, self._spec.approve)
+        return SchedulerActor(self.active_config.tools, ledger, self._executor, self._spec.approve)
 
     def _session_actor(self) -> "SessionActor":
         from actors.session.session_actor import (
@@ -241,7 +241,7 @@ class SessionActors:
         self._made = SessionActor(
             self._state,
             self.refs,
-            self.equipment,
+            self.active_config,
             self._spec.bounds,
             self.pending,
             self._generation,

@@ -37,7 +37,7 @@ from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from actors.runtime.backends import RuntimeBackends
 from actors.runtime.host_task import HostTask
 from actors.runtime.residency import HostedSession, Residency
-from actors.scheduler.children import OpenBelow
+from actors.scheduler.children import OpenSubagent
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
 from actors.telemetry import logger
@@ -64,7 +64,7 @@ class SessionHost(Struct):
         resolver: Returns the resolver for sessions with these tools and this system prompt.
         ended: Called with a session that has ended.
         toolsets: Opens and closes toolsets.
-        open_below: Opens subagent sessions for tools.
+        open_subagent: Opens subagent sessions for tools.
         ask_failed: Returns the error of an ask that failed.
         tool_failed: Called with each failure of a tool. It must not raise.
         readers: The callers that follow the events of sessions.
@@ -89,7 +89,7 @@ class SessionHost(Struct):
     residency: Residency
     ended: Callable[[HostedSession], None]
     toolsets: Toolsets
-    open_below: OpenBelow
+    open_subagent: OpenSubagent
     ask_failed: Callable[[AskResult], AskFailed]
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)

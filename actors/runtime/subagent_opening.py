@@ -102,7 +102,7 @@ def _shared_budget(outer: SessionLifecycle, acting: SessionActors) -> SharedBudg
     if configuration.shared is not None or state.budget is None or state.used is None:
         return configuration.shared
     if configuration.lent is None or configuration.lent.before != state.used:  # lent for an earlier batch
-        cost, loop = acting.equipment.resolver.cost, outer.host.system.loop
+        cost, loop = acting.active_config.resolver.cost, outer.host.system.loop
         configuration.lent = SharedBudget(state.budget, state.used, cost, loop)
     return configuration.lent
 

@@ -1,1 +1,1 @@
-"""The scheduler actor, and the execution of tool calls."""
+"""The scheduler actor, and the execution of tool calls in tasks and threads."""

@@ -1,7 +1,7 @@
-"""Run one tool call: get its approval, acquire a thread if it needs one, run the tool, and end the call exactly once.
+"""Run one tool call: request approval, acquire a thread if needed, run the tool, and record how the call ended.
 
-Whatever the tool does, the call has exactly one end. If a stopped tool does not end in time, the call is closed without
-the tool, which continues in quarantine.
+The scheduler actor creates one `CallExecution` per call. Each call ends exactly once, whatever the tool does. If a
+stopped tool does not end in time, the call is closed anyway, and the tool continues in quarantine.
 """
 
 import inspect
@@ -32,140 +32,149 @@ from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
 from actors.kernel.variables import call_with_variables
 from actors.scheduler.children import Subagents
-from actors.scheduler.executor import Executor, Inside
+from actors.scheduler.executor import Executor, ToolCallMarker
 from actors.scheduler.from_threads import loop_context, run_in
 from actors.scheduler.ordering import ResourceWriter
 from actors.scheduler.threads import READERS, THREADS, SlotRequest, Threads, ThreadSlot
-from actors.scheduler.views import NO_VIEW, TurnView, context_of, subagents_of
+from actors.scheduler.views import NO_VIEW, TurnView, create_subagents, create_tool_context
 from actors.tools import Tool
 from actors.tools.signature import is_async
 
-READING = 2
-"""Large results that a process converts at once. The threads share one interpreter, so more would be no faster."""
+MAX_CONVERSIONS = 2
+"""Maximum number of large results that a process converts at once. The interpreter lock makes more threads useless."""
 
 GRACE = 0.5
-"""Seconds a stopped tool may take to clean up before its call is closed without it."""
+"""Seconds that a stopped tool may take to clean up. After that, its call is closed and the tool is quarantined."""
 
-MOST_SAID, MOST_LEAVES = 4096, 16
-"""Limits on an error message for the model: its characters, and the errors of an exception group."""
+MAX_ERROR_LENGTH, MAX_GROUP_ERRORS = 4096, 16
+"""Maximum characters of an error message for the model, and maximum errors of an exception group in the message."""
 
 
 class BatchContext(Struct, frozen=True):
-    """The values that the calls of one batch share.
+    """The values that all calls of one batch share.
 
     Args:
         executor: Runs the tools.
-        context: The context variables of the caller. Each call gets a copy.
+        context: The caller's context variables. Each call gets a copy.
         approve: The host's approval function.
-        begin: Logs the start of a call, and returns when the event is durable.
-        ended: Called with the event that ends a call, or None if the call was stopped.
-        view: The part of the turn that tools can read.
+        record_start: Logs the start of a call, and returns when the event is durable.
+        on_end: Called when a call ends, with the call's last event; None instead of the event if the call was stopped.
+        view: The information about the turn that tools can read.
     """
 
     executor: Executor
     context: Context
     approve: Approve | None
-    begin: "Callable[[Started], Awaitable[object]]"
-    ended: "Callable[[CallExecution, CallEvent | None], None]"
+    record_start: "Callable[[Started], Awaitable[object]]"
+    on_end: "Callable[[CallExecution, CallEvent | None], None]"
     view: TurnView = NO_VIEW
 
 
-class _Raised(Struct, frozen=True):
-    """An exception from a tool's thread, passed as a value."""
+class _CaughtException(Struct, frozen=True):
+    """An exception that code in a thread raised. The thread returns the exception as a value."""
 
     error: BaseException
 
 
 class CallExecution:
-    """One tool call. Call `try_acquire`, then `start` once the call's `Started` event is durable."""
+    """The execution of one tool call. Call `try_acquire`, then `start` once the call's `Started` event is durable.
+
+    Args:
+        planned: The call with its checked arguments.
+        tool: The tool to run.
+        batch: The values that all calls of the batch share.
+    """
 
     call: ToolCall
     tool: Tool[..., Any]
-    site: BatchContext
+    batch: BatchContext
     is_begun: bool
-    is_late: bool
+    has_timed_out: bool
     is_over: bool
     is_closed: bool
 
     def __init__(
-        self, planned: Planned, tool: Tool[..., Any], site: BatchContext
-    ) -> None:  # Any: any function
-        self.call, self.tool, self.site = planned.call, tool, site
-        self.arguments: Mapping[str, Any] = planned.arguments  # Any: whatever types the function asks for
+        self, planned: Planned, tool: Tool[..., Any], batch: BatchContext
+    ) -> None:  # Any: tools have functions of any type
+        self.call, self.tool, self.batch = planned.call, tool, batch
+        self.arguments: Mapping[str, Any] = planned.arguments  # Any: the types of the function's parameters
         self._asks = planned.asks
-        self._place: ThreadSlot | None = None
+        self._slot: ThreadSlot | None = None
         self._thread: ThreadSlot | None = None
         self._task: ContainedTask | None = None
-        self._inside: Inside | None = None
+        self._marker: ToolCallMarker | None = None
         self._timer: Timer | None = None
         self._writer: ResourceWriter | None = None
         self._subagents: Subagents | None = None
         self.delegated: Sequence[SubagentUsage] = ()
-        """The usage of the call's subagent sessions that have ended."""
-        self._fault: BaseException | None = None  # raised by the tool's `keys_of` rule
-        self._began: float | None = None  # start time on the loop's clock, until the call is counted
-        self.is_begun = self.is_late = False
+        """The usage of those subagent sessions of the call that have ended."""
+        self._fault: BaseException | None = None  # an error of the tool's `keys_of` function
+        self._began: float | None = None  # start time on the loop's clock; None once the call is counted
+        self.is_begun = self.has_timed_out = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
 
     @property
     def start_event(self) -> Started:
-        """The log event of the call's start."""
+        """The `Started` event, which the log must contain before the tool runs."""
         return Started(self.call.id, self.tool.effects)
 
     @property
-    def is_told(self) -> bool:
-        """True if the tool was asked to stop."""
-        return self._is_stopped or self.is_late
+    def is_stop_requested(self) -> bool:
+        """True if the tool was asked to stop, by a cancel or because the call timed out."""
+        return self._is_stopped or self.has_timed_out
 
     def try_acquire(self) -> bool:
-        """Try to acquire what the call needs, without waiting. Return True if `start` can begin the call at once."""
-        if (self.tool.resources and self._must_wait()) or self._asks:
+        """Acquire a thread and other resources for the call without waiting.
+
+        Return True if `start` can run the tool at once. Otherwise, `start` waits for the resources or the approval.
+        """
+        if (self.tool.resources and self._enter_resource_order()) or self._asks:
             return False
-        if self.site.executor.quarantine.is_disabled(self.tool):
+        if self.batch.executor.quarantine.is_disabled(self.tool):
             return False
         if not self.tool.is_async:
-            self._place = THREADS.take(self.site.executor.limits.threads)
-        self.is_begun = self.tool.is_async or self._place is not None
+            self._slot = THREADS.try_take_slot(self.batch.executor.limits.threads)
+        self.is_begun = self.tool.is_async or self._slot is not None
         return self.is_begun
 
-    def _must_wait(self) -> bool:
-        """Enter the order of the calls that write to the same resources. Return True if another call comes first."""
+    def _enter_resource_order(self) -> bool:
+        """Register the call as a writer of its resources. Return True if the call must wait for an earlier writer."""
         rule = partial(self.tool.keys_of, self.call.arguments)
-        keys = call_host(partial(call_with_variables, self.site.context, rule), self._note_fault)
+        keys = call_host(partial(call_with_variables, self.batch.context, rule), self._keep_keys_error)
         if keys is None:
             return True
-        self._writer = self.site.executor.order.enter(keys)
+        self._writer = self.batch.executor.order.add_writer(keys)
         return self._writer.has_to_wait
 
-    def _note_fault(self, error: BaseException) -> None:
-        """Keep an error of the tool's `keys_of` rule. The call fails with it."""
+    def _keep_keys_error(self, error: BaseException) -> None:
+        """Keep an error that the tool's `keys_of` function raised. The call fails with this error."""
         self._fault = error
 
     def start(self) -> None:
         """Start the task that runs the call."""
-        call, context = self.call, self.site.context.copy()
+        call, context = self.call, self.batch.context.copy()
         if self.is_begun:
-            self._began = self.site.executor.now()
-        self._inside = self.site.executor.enter(context)
-        self._task = self.site.executor.start(self._run, call.name, call.id, context)
+            self._began = self.batch.executor.now()
+        self._marker = self.batch.executor.mark_context(context)
+        self._task = self.batch.executor.start_tool_task(self._run, call.name, call.id, context)
 
     def stop(self) -> None:
-        """Ask the tool to stop. A tool in a thread notices it only if it checks its `ToolContext`."""
+        """Ask the tool to stop. A tool in a thread notices the request only if the tool checks its `ToolContext`."""
         self._is_stopped = True
         self._end_subagents()
-        if self._inside is not None:
-            self._inside.stop()
+        if self._marker is not None:
+            self._marker.mark_stopped()
         if self._task is None:
-            self._give_back()
+            self._release_unused_slot()
             if self._writer is not None:
                 self._writer.end()
-        elif self._thread is None:
+        elif self._thread is None:  # a thread cannot be cancelled
             self._task.cancel()
 
     def close(self, event: CallEvent | None) -> None:
-        """End the call without waiting for its tool, which continues in quarantine."""
-        self._leave()
-        self._has_ended(event)
+        """End the call with `event` without waiting for its tool, which continues in quarantine."""
+        self._mark_closed()
+        self._report_end(event)
         if self._writer is not None:
             self._writer.close()
         if self._thread is not None:
@@ -174,54 +183,59 @@ class CallExecution:
             self._task.detach()
         if self._task is not None and not self.is_over and not self._runs_on:
             self._runs_on = True
-            self.site.executor.quarantine.enter(self.tool)
+            self.batch.executor.quarantine.enter(self.tool)
 
-    def _leave(self) -> None:
-        """Mark the call as closed: nothing waits for the tool, or for the tasks it started, any more."""
+    def _mark_closed(self) -> None:
+        """Mark the call as closed. From now on, nothing waits for the tool or for the tasks that the tool started."""
         self.is_closed = True
-        if self._inside is not None:
-            self._inside.leave()
+        if self._marker is not None:
+            self._marker.mark_ended()
 
-    def _give_back(self) -> None:
-        """Return a thread that was acquired and not used."""
-        place, self._place = self._place, None
-        if place is not None:
-            place.give_back()
+    def _release_unused_slot(self) -> None:
+        """Return the thread slot to the pool if it was acquired but not used."""
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            slot.give_back()
 
     def _end_subagents(self) -> None:
+        """Start to close the subagent sessions that the tool opened."""
         if self._subagents is not None:
-            self._subagents.end()
+            self._subagents.close_all()
 
-    def _has_ended(self, event: CallEvent | None) -> None:
-        """Report the end of the call, after all sessions that its tool opened have ended."""
+    def _report_end(self, event: CallEvent | None) -> None:
+        """Report the end of the call after all its subagents have ended. `event`: None if the call was stopped."""
         if self._began is not None:
             began, self._began = self._began, None
-            self.site.executor.count(self.tool.name, began, failed=isinstance(event, Failed))
+            self.batch.executor.count_call(self.tool.name, began, failed=isinstance(event, Failed))
         if self._subagents is None:
-            self.site.ended(self, event)
+            self.batch.on_end(self, event)
         else:
-            self._subagents.end_then(partial(self.site.ended, self, event))
+            self._subagents.end_and_notify(partial(self.batch.on_end, self, event))
 
     async def _run(self) -> None:
+        """Run the call in its task, then release its resources and report its end."""
         event: CallEvent | None = None
         try:
-            event = await self._end()
-        except GeneratorExit as error:  # closed from outside, so `_end` could not return an event
+            event = await self._run_to_end()
+        except GeneratorExit as error:  # a coroutine closed from outside returns no event
             event = self._failure_event(error)
         finally:
             if self._timer is not None:
-                self.site.executor.forget(self._timer)
+                self.batch.executor.cancel_timer(self._timer)
             self.is_over = True
-            self._leave()
+            self._mark_closed()
             if self._runs_on:
-                self.site.executor.quarantine.leave(self.tool)
-            self._give_back()
+                self.batch.executor.quarantine.leave(self.tool)
+            self._release_unused_slot()
             if self._writer is not None:
                 self._writer.end()
-            self._has_ended(event)
+            self._report_end(event)
 
-    async def _end(self) -> CallEvent | None:
-        """Run the call, return the event of its end, or None if it was stopped. Do not await after a tool raised."""
+    async def _run_to_end(self) -> CallEvent | None:
+        """Run the call and return the event of its end; None if the call was stopped.
+
+        Do not await after a tool raised, because the tool may have left its task damaged.
+        """
         try:
             if self._asks and (answer := await self._ask_approval()) is not True:
                 return denial(self.call, answer if isinstance(answer, str) else "")
@@ -229,68 +243,72 @@ class CallExecution:
                 raise self._fault
             if self._writer is not None and self._writer.has_to_wait:
                 await self._writer.wait_for_turn()
-            if not self.is_begun and self.site.executor.quarantine.is_disabled(self.tool):
+            if not self.is_begun and self.batch.executor.quarantine.is_disabled(self.tool):
                 return Failed(self.call.id, _disabled_error(self.tool.name))
-            if not self.tool.is_async and self._place is None:
-                self._place = await self._wait_for_slot(THREADS, self.site.executor.limits.threads)
+            if not self.tool.is_async and self._slot is None:
+                self._slot = await self._wait_for_slot(THREADS, self.batch.executor.limits.threads)
+            # The `Started` event must be durable before the tool runs, because a restart relies on it.
             if self._is_stopped or not (self.is_begun or await self._record_start()):
                 return None
             if self.tool.timeout is not None:
-                self._timer = self.site.executor.after(self.tool.timeout, self._time_out)
+                self._timer = self.batch.executor.call_after(self.tool.timeout, self._time_out)
             return await self._call_tool()
         except (ThreadsBusy, ResourceBusy) as error:
-            self._tell(error)
-            return Failed(self.call.id, _not_run(self.tool.name, error))
-        except GeneratorExit:  # a coroutine must not return a value after this exception
+            self._report_error(error)
+            return Failed(self.call.id, _not_run_error(self.tool.name, error))
+        except GeneratorExit:  # a coroutine that is being closed must not return a value
             raise
-        except BaseException as error:  # a tool may raise anything, a stray cancellation or an exit included
+        except BaseException as error:  # a tool may raise any exception, even `SystemExit`
             if is_delivered(error):
                 raise
             return self._failure_event(error)
 
     async def _record_start(self) -> bool:
-        """Record the start of the call. Return True if it was recorded."""
+        """Record the start of the call. Return False if the start could not be recorded, so the tool must not run."""
         try:
-            await self.site.begin(self.start_event)
-        except (KernelError, JournalError):  # its session has ended, or goes on from its log
+            await self.batch.record_start(self.start_event)
+        except (KernelError, JournalError):  # the session has ended, or its actors restart from the log
             return False
-        self.is_begun, self._began = True, self.site.executor.now()
+        self.is_begun, self._began = True, self.batch.executor.now()
         return True
 
     async def _call_tool(self) -> CallEvent | None:
+        """Call the tool's function in this task or in a thread, and convert the return value to an event."""
         arguments, name = self.arguments, self.tool.context_parameter
         if name is not None:
-            view, executor = self.site.view, self.site.executor
-            self._subagents = subagents_of(self, view, executor)
+            view, executor = self.batch.view, self.batch.executor
+            self._subagents = create_subagents(self, view, executor)
             self.delegated = self._subagents.delegated
-            context = context_of(self, view, self._subagents, executor, self.tool.timeout)
+            context = create_tool_context(self, view, self._subagents, executor, self.tool.timeout)
             arguments = {**arguments, name: context}
         call = partial(self.tool.function, **arguments)
         if self.tool.is_async:
             value = await call()
-            return await self._read_large(value) if is_large(value) else self._return_event(value)
-        value = await self._run_in_thread(lambda: self._ready(call()))
-        if isinstance(value, _Raised):
+            return await self._convert_large(value) if is_large(value) else self._return_event(value)
+        value = await self._run_in_thread(lambda: self._convert_unless_awaitable(call()))
+        if isinstance(value, _CaughtException):
             return self._failure_event(value.error)
         return value if isinstance(value, Returned) else self._return_event(await value)
 
-    def _ready(self, value: Any) -> Any:  # Any: whatever a function returns
-        """Convert a return value to an event, in the tool's thread. An awaitable is returned unchanged."""
+    def _convert_unless_awaitable(self, value: Any) -> Any:  # Any: a tool may return any value
+        """In the tool's thread, convert a return value to an event. Awaitables are left for the event loop to await."""
         return value if inspect.isawaitable(value) else self._return_event(value)
 
     def _return_event(self, value: object, *, plain_only: bool = False) -> Returned:
-        limits = self.site.executor.limits.result
+        """Convert a tool's return value to an event. `plain_only`: reject values whose conversion may run host code."""
+        limits = self.batch.executor.limits.result
         return Returned(self.call.id, *split_output(value, limits, plain_only=plain_only))
 
-    async def _read_large(self, value: object) -> Returned:
-        """Return the event of a large return value. A thread converts plain data; other values may run host code here.
+    async def _convert_large(self, value: object) -> Returned:
+        """Convert a large return value to an event: plain data in a thread, and other values in the event loop.
 
-        The tool has returned in time. A timeout or an error during the conversion must not change its result.
+        Values that are not plain data may run host code, which belongs in the event loop. The tool has already
+        returned, so a timeout or an error during the conversion must not change the result.
         """
         if self._timer is not None:
-            self.site.executor.forget(self._timer)
+            self.batch.executor.cancel_timer(self._timer)
         try:
-            self._place = await self._wait_for_slot(READERS, READING)
+            self._slot = await self._wait_for_slot(READERS, MAX_CONVERSIONS)
             read = await self._run_in_thread(partial(self._return_event, value, plain_only=True))
         except GeneratorExit:
             raise
@@ -301,62 +319,65 @@ class CallExecution:
         return read if isinstance(read, Returned) else self._return_event(value)
 
     def _failure_event(self, error: BaseException) -> CallEvent | None:
-        """Return the event of a call whose tool raised; None if the tool raised because it was cancelled."""
+        """Return the event of a call whose tool raised; None if the tool raised because the call was cancelled."""
         assert self._task is not None
-        if self.is_late:
-            return self._too_late
+        if self.has_timed_out:
+            return self._timeout_event
         if self._task.cancelled:
             return None
-        self._tell(error)
-        return Failed(self.call.id, quote(for_model(error)))
+        self._report_error(error)
+        return Failed(self.call.id, quote(describe_for_model(error)))
 
     async def _ask_approval(self) -> object:
-        """Ask the host's `approve` callback, and return its answer. A callback that raises gives no answer."""
-        approve = self.site.approve
+        """Call the host's `approve` function and return its answer; None, a denial, if the function raised."""
+        approve = self.batch.approve
         assert approve is not None
         try:
             if is_async(approve):
-                answer: Any = approve(self.call)  # Any: what the host's function returns
+                answer: Any = approve(self.call)  # Any: the host's function may return any value
             else:
-                self._place = await self._wait_for_slot(THREADS, self.site.executor.limits.threads)
+                self._slot = await self._wait_for_slot(THREADS, self.batch.executor.limits.threads)
                 answer = await self._run_in_thread(partial(approve, self.call))
             if inspect.isawaitable(answer):
                 answer = await answer
         except BaseException as error:
-            answer = _Raised(error)
-        if isinstance(answer, _Raised):
+            answer = _CaughtException(error)
+        if isinstance(answer, _CaughtException):
             assert self._task is not None
             if self._task.cancelled or is_delivered(answer.error):
                 raise answer.error
-            self._tell(answer.error)
+            self._report_error(answer.error)
             return None
         said: object = answer
         return said
 
-    async def _wait_for_slot(self, pool: Threads, most: int) -> ThreadSlot:
-        """Wait for a thread of a pool. `most`: how many threads of the pool may be busy.
+    async def _wait_for_slot(self, pool: Threads, limit: int) -> ThreadSlot:
+        """Wait for a thread slot of a pool. `limit`: maximum number of slots that may be in use.
 
         Raises:
-            ThreadsBusy: No thread became free in time, or none can become free.
+            ThreadsBusy: No slot became free in time, or none can become free.
         """
-        executor, here = self.site.executor, event_loop()
+        executor, here = self.batch.executor, event_loop()
         waiter = here.waiter()
-        request = SlotRequest(executor.tenant, executor.key, most, partial(here.soon, partial(wake, waiter)))
+        request = SlotRequest(executor.tenant, executor.key, limit, partial(here.soon, partial(wake, waiter)))
         with anyio.move_on_after(executor.limits.wait):
             try:
-                pool.ask(request)
+                pool.request_slot(request)
                 if not request.is_answered:
                     await waiter
                 return request.result()
-            except BaseException:  # the request may have received a thread just before the cancellation
+            except BaseException:  # the request may have received a slot just before the cancellation
                 pool.withdraw(request)
                 raise
-        raise ThreadsBusy(f"none of the {most} threads for tools became free in {executor.limits.wait} s")
+        raise ThreadsBusy(f"all {limit} threads for tools were busy for {executor.limits.wait} s")
 
-    async def _run_in_thread(self, work: Callable[[], object]) -> Any:  # Any: its result, or `_Raised`
-        """Run `work` in the thread of the call's slot. If the caller is cancelled, the thread continues."""
-        place, self._place = self._place, None
-        assert place is not None
+    async def _run_in_thread(self, work: Callable[[], object]) -> Any:  # Any: the result of `work`
+        """Run `work` in the thread of the call's slot, and return its value, or its exception as a `_CaughtException`.
+
+        If the caller is cancelled, the thread continues.
+        """
+        slot, self._slot = self._slot, None
+        assert slot is not None
         here, context, thread = event_loop(), copy_context(), loop_context()
         waiter = here.waiter()
 
@@ -364,70 +385,76 @@ class CallExecution:
             try:
                 with thread():
                     value: object = run_in(context, work)
-            except BaseException as error:  # returned as a value: raised here, it would end only the thread
-                value = _Raised(error)
+            except BaseException as error:  # returned as a value; raising it would only end the thread
+                value = _CaughtException(error)
             try:
-                here.soon(partial(_hand, waiter, value))
-            except RuntimeError:  # the loop has ended
-                _drop(value)
+                here.soon(partial(_deliver_result, waiter, value))
+            except RuntimeError:  # the event loop has ended
+                _discard_result(value)
 
-        self._thread = place
-        place.run(run)
+        self._thread = slot
+        slot.run(run)
         try:
             return await waiter
         except BaseException:
-            place.abandon()
-            if waiter.done() and not waiter.cancelled():  # the result arrived together with a cancellation
-                _drop(waiter.result())
+            slot.abandon()
+            if waiter.done() and not waiter.cancelled():  # a result arrived despite the cancel
+                _discard_result(waiter.result())
             raise
         finally:
             self._thread = None
 
     def _time_out(self) -> None:
-        """Stop a call that timed out. It is closed after `GRACE`; at once if its thread has no context to check."""
+        """Stop a call that timed out, and close it after `GRACE` seconds.
+
+        A tool in a thread without a `ToolContext` cannot notice the stop, so its call is closed at once.
+        """
         if self._task is None or self._is_stopped:
             return
-        self.is_late = True
+        self.has_timed_out = True
         self._end_subagents()
-        self._tell(TimeoutError(f"{self.tool.name} did not return within {self.tool.timeout} s"))
+        self._report_error(TimeoutError(f"{self.tool.name} did not return within {self.tool.timeout} s"))
         if self._thread is not None and self.tool.context_parameter is None:
-            self.close(self._too_late)
+            self.close(self._timeout_event)
             return
         if self._thread is None:
             self._task.cancel()
-        self._timer = self.site.executor.after(GRACE, partial(self.close, self._too_late))
+        self._timer = self.batch.executor.call_after(GRACE, partial(self.close, self._timeout_event))
 
     @property
-    def _too_late(self) -> Failed:
+    def _timeout_event(self) -> Failed:
+        """The event that ends a call whose tool did not return in time."""
         return Failed(self.call.id, quote(f"The tool did not return within {self.tool.timeout} s."))
 
-    def _tell(self, error: BaseException) -> None:
-        self.site.executor.report_failure(self.call.id, self.tool.name, error)
-        if (put := self.site.view.put) is not None:
-            view = self.site.view
+    def _report_error(self, error: BaseException) -> None:
+        """Report an error of the tool to the host, and to the reader of the ask's stream."""
+        self.batch.executor.report_failure(self.call.id, self.tool.name, error)
+        if (put := self.batch.view.put) is not None:
+            view = self.batch.view
             put(ToolFailedEvent(view.turn, view.round, self.call.id, type(error).__name__))
 
 
-def for_model(error: BaseException) -> str:
-    """Return the type and message of an exception, and of the errors in a group, shortened for the model.
+def describe_for_model(error: BaseException) -> str:
+    """Return a short description of an exception for the model: its type, its message, and the errors in a group.
 
-    Errors that address the tool's author, such as `ReentrantCall`, are replaced by a general message.
+    Errors that are meant for the tool's author, such as `ReentrantCall`, are replaced by a general message.
     """
     if is_group(error):
-        return _group_for_model(error)
-    return _shorten(_text_of(error), MOST_SAID)
+        return _describe_group(error)
+    return _shorten(_describe_error(error), MAX_ERROR_LENGTH)
 
 
-def _group_for_model(group: BaseExceptionGroup[BaseException]) -> str:
-    leaves = [*islice(_flatten(group), MOST_LEAVES + 1)]
-    room = MOST_SAID // (len(leaves) + 1)
-    lines = [_text_of(group), *[f"- {_text_of(leaf)}" for leaf in leaves[:MOST_LEAVES]]]
-    more = ["- and more"] if len(leaves) > MOST_LEAVES else []
+def _describe_group(group: BaseExceptionGroup[BaseException]) -> str:
+    """Describe an exception group and its errors, one per line, within `MAX_ERROR_LENGTH` characters."""
+    leaves = [*islice(_flatten(group), MAX_GROUP_ERRORS + 1)]
+    room = MAX_ERROR_LENGTH // (len(leaves) + 1)
+    lines = [_describe_error(group), *[f"- {_describe_error(leaf)}" for leaf in leaves[:MAX_GROUP_ERRORS]]]
+    more = ["- and more"] if len(leaves) > MAX_GROUP_ERRORS else []
     return "\n".join([*[_shorten(line, room) for line in lines], *more])
 
 
 def _flatten(group: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in nested exception groups, in order."""
+    """Yield the errors of nested exception groups in order, without the groups themselves."""
     waiting = [group]
     while waiting:
         error = waiting.pop()
@@ -437,33 +464,37 @@ def _flatten(group: BaseException) -> Iterator[BaseException]:
             yield error
 
 
-def _text_of(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
+    """Return the type and the message of one exception. The host's `__str__` may raise any exception."""
     if isinstance(error, KernelError | ReentrantCall):
-        return "The tool failed for a reason that lies in the program that runs it."
+        return "The tool failed because of an error in the program that runs it."
     try:
-        told = (
-            error.result.why if isinstance(error, AskFailed) else str(error)
-        )  # its advice is for the operator
-        text = str.__str__(told)  # a subclass of str has methods of its own
-    except BaseException:  # a `__str__` of the host may raise anything
-        text = "(its text could not be read)"
+        # The message of `AskFailed` contains advice for the operator, not for the model.
+        message = error.result.why if isinstance(error, AskFailed) else str(error)
+        text = str.__str__(message)  # a subclass of `str` may override methods
+    except BaseException:  # the host's `__str__` may raise any exception
+        text = "(the message of the error could not be read)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 6]} [cut]"
+def _shorten(text: str, limit: int) -> str:
+    """Return the text in at most `limit` characters. A shortened text ends with " [cut]"."""
+    return text if len(text) <= limit else f"{text[: limit - 6]} [cut]"
 
 
 def _disabled_error(tool: str) -> Json:
-    message = "Earlier calls of it have not ended, so it did not run. Go on without it."
+    """Return the result of a call to a tool that is disabled, because too many earlier calls still run."""
+    message = (
+        "Earlier calls of this tool are still running, so this call did not run. Continue without the tool."
+    )
     return ingest({"tool_error": {"kind": "tool_barred", "tool": tool, "message": message}}).json
 
 
 def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
-    """Return the ends of external calls: `Failed` if the result is an exception, else `Returned`."""
+    """Return the ends of external calls from a caller's results: `Failed` for an exception, else `Returned`."""
     return tuple(
         [
-            Failed(CallId(call_id), quote(for_model(value)))
+            Failed(CallId(call_id), quote(describe_for_model(value)))
             if isinstance(value, BaseException)
             else Returned(CallId(call_id), *split_output(value, limits))
             for call_id, value in results.items()
@@ -471,27 +502,28 @@ def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Re
     )
 
 
-def _not_run(tool: str, error: ThreadsBusy | ResourceBusy) -> Json:
+def _not_run_error(tool: str, error: ThreadsBusy | ResourceBusy) -> Json:
+    """Return the result of a call whose tool did not run, because no thread or no resource was free."""
     kind, why = _NOT_RUN[type(error)]
-    message = f"{why}, so it did not run. Try again later."
+    message = f"{why}, so this call did not run. Try again later."
     return ingest({"tool_error": {"kind": kind, "tool": tool, "message": message}}).json
 
 
 _NOT_RUN: dict[type[Exception], tuple[str, str]] = {
-    ThreadsBusy: ("no_thread", "No thread was free to run it"),
-    ResourceBusy: ("resource_busy", "An earlier call, which was ended, still works on what it writes to"),
+    ThreadsBusy: ("no_thread", "No thread was free to run the tool"),
+    ResourceBusy: ("resource_busy", "An earlier call, which was stopped, still uses the same resource"),
 }
 
 
-def _hand(waiter: Waiter, value: object) -> None:
-    """Pass the result of a thread to its call, if the call still waits."""
+def _deliver_result(waiter: Waiter, value: object) -> None:
+    """Pass the result of a thread to its call. If the call no longer waits, discard the result."""
     if waiter.done():
-        _drop(value)
+        _discard_result(value)
     else:
         waiter.set_result(value)
 
 
-def _drop(value: object) -> None:
-    """Drop the result of a thread. A coroutine is closed; otherwise Python warns that it was never awaited."""
+def _discard_result(value: object) -> None:
+    """Discard the result of a thread. A coroutine is closed, so that Python does not warn that it was never awaited."""
     if inspect.iscoroutine(value):
         value.close()

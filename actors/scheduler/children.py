@@ -1,8 +1,8 @@
-"""Tie subagents, the sessions that tools open, to the calls that opened them.
+"""Tie subagents (sessions that a tool opens) to the tool call that opened them.
 
-A subagent is a normal session, with its own log, ledger and lanes. It ends with the call at the latest, whatever the
-tool does, and the call does not end before its subagents. The events of a subagent's asks also go to the reader of the
-parent's ask, with the path of calls that leads to the subagent.
+A subagent is a normal session with its own log, ledger and lanes. A subagent ends at the latest when the call ends,
+whatever the tool does, and the call does not end before all its subagents have ended. The events of a subagent's asks
+also go to the reader of the parent's ask, with the path of calls that leads to the subagent.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,13 +25,13 @@ from actors.tools.context import Subagent, SubagentOptions
 
 
 class ParentCall(Struct, frozen=True):
-    """The call that a subagent session is opened for.
+    """The tool call for which a subagent session is opened.
 
     Args:
         session: Id of the parent session.
         call_id: Id of the call.
-        number: Number of the subagent among those of the call, from 1.
-        show: Sends an event to the reader of the parent's ask; None if it has no reader.
+        number: Number of the subagent among the subagents of the call, from 1.
+        show: Sends an event to the reader of the parent's ask; None if the ask has no reader.
     """
 
     session: str
@@ -40,14 +40,19 @@ class ParentCall(Struct, frozen=True):
     show: Callable[[SessionEvent], None] | None = None
 
     def session_id(self, number: int) -> str:
-        """Return the id of the call's subagent session `number`: parent id, call id, and the number if it is not 1."""
+        """Return the id of a subagent session: the parent's id, the call's id, and `number` if it is greater than 1."""
         return subagent_id(self.session, self.call_id, number)
 
     def sink_for(self, session: str, sink: Sink) -> Sink:
-        """Return the sink for an ask of a subagent session: its own reader and the parent's stream."""
-        return sink if self.show is None else _SubagentSink(sink, partial(self._tell, session, self.show))
+        """Return a sink that passes the events of a subagent's ask to `sink` and to the reader of the parent's ask."""
+        if self.show is None:
+            return sink
+        return _SubagentSink(sink, partial(self._show_subagent_event, session, self.show))
 
-    def _tell(self, session: str, show: Callable[[SessionEvent], None], event: SessionEvent) -> None:
+    def _show_subagent_event(
+        self, session: str, show: Callable[[SessionEvent], None], event: SessionEvent
+    ) -> None:
+        """Send an event of a subagent to the reader of the parent's ask, with this call added to its path."""
         if isinstance(event, SubagentEvent):
             show(SubagentEvent((self.call_id, *event.path), event.session, event.event))
         else:
@@ -55,7 +60,7 @@ class ParentCall(Struct, frozen=True):
 
 
 class _SubagentSink:
-    """A sink that passes events to the ask's own reader and to the reader of the parent's ask."""
+    """A sink that passes events to the reader of the subagent's ask and to the reader of the parent's ask."""
 
     __slots__ = ("_own", "_show")
 
@@ -73,26 +78,28 @@ class _SubagentSink:
 
 
 class OwnedSession(Protocol):
-    """A subagent session, as the call that opened it uses it."""
+    """The interface through which a tool call closes a subagent session that it opened."""
 
     @property
     def name(self) -> str:
-        """Id of the session."""
+        """The id of the session."""
         ...
 
     @property
     def used(self) -> Used | None:
-        """Usage of the session, once it has ended; None if no budget counts it."""
+        """The usage of the session after it has ended; None if no budget counts its usage."""
 
     async def close(self, *, in_order: bool = True) -> None:
-        """Close the session, and wait for it. Cancelling the caller does not stop the close; repeating it is harmless.
+        """Close the session, and wait until it has ended. Closing a session again has no effect.
+
+        If the caller is cancelled, the session closes anyway.
 
         Raises:
             JournalError: With `in_order`, the end of the session cannot be logged.
         """
 
 
-OpenBelow: TypeAlias = Callable[[ParentCall, SubagentOptions], Awaitable[tuple[Subagent, OwnedSession]]]
+OpenSubagent: TypeAlias = Callable[[ParentCall, SubagentOptions], Awaitable[tuple[Subagent, OwnedSession]]]
 """Opens a subagent session for a call."""
 
 
@@ -100,86 +107,97 @@ class Subagents:
     """The open subagent sessions of one tool call.
 
     Args:
-        above: The call.
-        open_below: Opens a subagent session for the call.
-        apart: Runs work in a task that the tool can neither damage nor cancel.
+        parent_call: The call.
+        open_subagent: Opens a subagent session for the call.
+        start_separate_task: Runs work in a task that the tool can neither damage nor cancel.
     """
 
-    def __init__(self, above: ParentCall, open_below: OpenBelow, apart: Callable[[Work, str], None]) -> None:
-        self._above, self._open_below, self._apart = above, open_below, apart
+    def __init__(
+        self,
+        parent_call: ParentCall,
+        open_subagent: OpenSubagent,
+        start_separate_task: Callable[[Work, str], None],
+    ) -> None:
+        self._parent_call = parent_call
+        self._open_subagent, self._start_separate_task = open_subagent, start_separate_task
         self._count = 0
         self._open: set[OwnedSession] = set()
-        self._then: list[Callable[[], None]] = []
+        self._on_closed: list[Callable[[], None]] = []
         self._is_ending = False
         self.delegated: list[SubagentUsage] = []
-        """Usage of the sessions that have ended, if a budget counts it."""
+        """The usage of the sessions that have ended, if a budget counts their usage."""
 
     def open(self, options: SubagentOptions) -> "SubagentBlock":
-        """Return a context manager that opens a session and closes it on exit."""
+        """Return a context manager that opens a subagent session on entry and closes it on exit."""
         return SubagentBlock(self, options)
 
     async def open_owned(self, options: SubagentOptions) -> tuple[Subagent, OwnedSession]:
-        """Open a session, and return it with the object that closes it.
+        """Open a subagent session. Return the session and the object that closes it.
 
         Raises:
             SessionClosed: The call is ending or has ended.
         """
-        self._check()
+        self._check_not_ending()
         self._count += 1
-        above = self._above
-        subagent, owned = await self._open_below(
-            ParentCall(above.session, above.call_id, self._count, above.show), options
+        parent_call = self._parent_call
+        subagent, owned = await self._open_subagent(
+            ParentCall(parent_call.session, parent_call.call_id, self._count, parent_call.show), options
         )
         self._open.add(owned)
-        try:
-            self._check()
+        try:  # the call may have ended while the session was being opened
+            self._check_not_ending()
         except SessionClosed:
             await self.close(owned)
             raise
         return subagent, owned
 
-    def end(self) -> None:
-        """Close all sessions, and reject new ones. The tool cannot prevent this."""
+    def close_all(self) -> None:
+        """Start to close all sessions, and reject new sessions. The tool cannot prevent this."""
         if self._is_ending:
             return
         self._is_ending = True
         for owned in tuple(self._open):
-            self._apart(partial(self.close, owned), f"{self._above.session}/subagents")
+            self._start_separate_task(partial(self.close, owned), f"{self._parent_call.session}/subagents")
 
-    def end_then(self, then: Callable[[], None]) -> None:
-        """Close all sessions, and call `then` when none is open any more."""
-        self.end()
+    def end_and_notify(self, on_closed: Callable[[], None]) -> None:
+        """Start to close all sessions, and call `on_closed` when no session is open any more."""
+        self.close_all()
         if self._open:
-            self._then.append(then)
+            self._on_closed.append(on_closed)
         else:
-            then()
+            on_closed()
 
     async def close(self, owned: OwnedSession) -> None:
-        """Close one session, and wait for it. If the caller is interrupted, the end of the call closes the session."""
+        """Close one session, and wait until it has ended.
+
+        If the caller is interrupted, the end of the call closes the session.
+        """
         try:
             await owned.close()
-        except (JournalError, ShuttingDown):  # the tool has left it, so close it even without a log event
+        except (JournalError, ShuttingDown):  # close the session even without a log event
             await owned.close(in_order=False)
         if owned not in self._open:
             return
         self._open.discard(owned)
         if owned.used is not None:
-            self.delegated.append(SubagentUsage(self._above.call_id, owned.name, owned.used))
+            self.delegated.append(SubagentUsage(self._parent_call.call_id, owned.name, owned.used))
         if self._open:
             return
-        waiting, self._then = self._then, []
-        for then in waiting:
-            then()
+        waiting, self._on_closed = self._on_closed, []
+        for on_closed in waiting:
+            on_closed()
 
-    def _check(self) -> None:
+    def _check_not_ending(self) -> None:
+        """Raise `SessionClosed` if the call is ending and cannot open a subagent."""
         if self._is_ending:
             raise SessionClosed(
-                f"Call {self._above.call_id} of session {self._above.session!r} is ending and cannot open a subagent"
+                f"Call {self._parent_call.call_id} of session {self._parent_call.session!r} is ending, "
+                "so it cannot open a subagent"
             )
 
 
 class SubagentBlock:
-    """An `async with` block around a subagent session, which closes on leaving even under cancellation."""
+    """An `async with` block that opens a subagent session, and closes the session even after a cancellation."""
 
     def __init__(self, subagents: Subagents, options: SubagentOptions) -> None:
         self._subagents, self._options = subagents, options
@@ -193,16 +211,18 @@ class SubagentBlock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._owned is not None
-        if isinstance(error, GeneratorExit):  # a generator that is being closed cannot await
-            self._subagents.end()
+        if isinstance(error, GeneratorExit):  # a generator must not await while it is closed
+            self._subagents.close_all()
             return
         with anyio.CancelScope(shield=True):
             await self._subagents.close(self._owned)
 
 
-async def _refuse_subagents(above: ParentCall, options: SubagentOptions) -> Any:  # Any: it never returns
-    raise SessionClosed(f"Session {above.session!r} has no runtime that opens sessions below it")
+async def _refuse_subagents(parent_call: ParentCall, options: SubagentOptions) -> Any:  # Any: always raises
+    raise SessionClosed(
+        f"Session {parent_call.session!r} cannot open subagents, because it runs without a runtime"
+    )
 
 
-NOBODY: OpenBelow = _refuse_subagents
-"""For sessions without a runtime, for example in tests: rejects subagents."""
+NO_SUBAGENTS: OpenSubagent = _refuse_subagents
+"""Rejects all subagents. For sessions that run without a runtime, for example in tests."""

@@ -1,8 +1,8 @@
 """Run the tools of a session, and report their exceptions.
 
-Tools are host code, so they are isolated: an async tool runs in a task that it may damage without harm to others
-(`actors.kernel.contained`), a blocking tool in a thread of the process's pool (`actors.scheduler.threads`). An
-exception is logged with its traceback and passed to the host's `on_tool_error`; the model gets only its message.
+Tools are host code, so they are isolated. An async tool runs in a task that it may damage without harming others
+(`actors.kernel.contained`). A blocking tool runs in a thread of the process's pool (`actors.scheduler.threads`).
+Exceptions are logged with their traceback and passed to the host's `on_tool_error`; the model gets only the message.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from actors.kernel.contained import ContainedTask
 from actors.kernel.deadlines import Timer
 from actors.kernel.receiver import Child, Delegate, current, current_child
 from actors.kernel.tasks import Work
-from actors.scheduler.children import NOBODY, OpenBelow
+from actors.scheduler.children import NO_SUBAGENTS, OpenSubagent
 from actors.scheduler.ordering import ResourceOrder
 from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.watchdog import CallLabel
@@ -27,7 +27,7 @@ from actors.telemetry import logger
 
 
 class ToolFailure(Struct, frozen=True):
-    """An exception of a tool or of an approval function, for `Runtime(on_tool_error=)`.
+    """An exception that a tool or an approval function raised, as passed to `Runtime(on_tool_error=)`.
 
     Args:
         session: Id of the session.
@@ -42,44 +42,44 @@ class ToolFailure(Struct, frozen=True):
     error: BaseException
 
 
-class Inside(Struct, eq=False):
-    """The call that the current code belongs to. A context variable holds it, so the tasks of a tool inherit it.
+class ToolCallMarker(Struct, eq=False):
+    """A marker for the tool call to which the current code belongs. A tool's tasks inherit it in a context variable.
 
-    It detects a tool that waits for its own session. Once the call `is_over`, tasks that outlive the call are no longer
-    part of it, because nothing waits for them.
+    The marker detects a tool that waits for its own session. After the call has ended (`is_over`), tasks that still run
+    do not count as part of the call, because nothing waits for them.
 
     Args:
         system: The actor system of the runtime.
         session: Id of the session that made the call.
-        outer: The call that opened this session, if it is a subagent.
-        asks_as: The child of the scheduler on whose behalf the tool asks actors.
+        outer: The marker of the call that opened this session, if the session is a subagent.
+        delegate: The child of the scheduler on whose behalf the tool asks actors.
         is_over: Whether the call has ended.
     """
 
     system: System
     session: str
-    outer: "Inside | None"
-    asks_as: Child | None
+    outer: "ToolCallMarker | None"
+    delegate: Child | None
     is_over: bool = False
 
-    def stop(self) -> None:
+    def mark_stopped(self) -> None:
         """Record that the call was asked to stop."""
-        if self.asks_as is not None:
-            self.asks_as.is_cancelled = True
+        if self.delegate is not None:
+            self.delegate.is_cancelled = True
 
-    def leave(self) -> None:
-        """Record that the call has ended, or was closed without its tool."""
+    def mark_ended(self) -> None:
+        """Record that the call has ended, or was closed while its tool still runs."""
         self.is_over = True
-        if self.asks_as is not None:
-            self.asks_as.is_over = True
+        if self.delegate is not None:
+            self.delegate.is_over = True
 
 
-inside: ContextVar[Inside | None] = ContextVar("inside", default=None)
+current_call: ContextVar[ToolCallMarker | None] = ContextVar("current_call", default=None)
 
 
-def is_inside(system: System, session: str) -> bool:
+def is_called_from_tool(system: System, session: str) -> bool:
     """Return True if the caller runs in a tool for which the session waits, directly or through subagents."""
-    here = inside.get()
+    here = current_call.get()
     while here is not None and not here.is_over:
         if here.system is system and here.session == session:
             return True
@@ -88,11 +88,11 @@ def is_inside(system: System, session: str) -> bool:
 
 
 class ToolLimits(Struct, frozen=True):
-    """Limits of the tools of a runtime.
+    """Limits for the tools of a runtime.
 
     Args:
-        batch: Most calls of one message that run.
-        threads: Most threads of the process that blocking tools may use at once.
+        batch: Maximum number of calls in one message that run.
+        threads: Maximum number of the process's threads that blocking tools may use at once.
         wait: Seconds that a call waits for a thread.
         result: Size limits of a result.
     """
@@ -104,19 +104,19 @@ class ToolLimits(Struct, frozen=True):
 
 
 class Executor:
-    """Runs one session's tools.
+    """The executor of one session's tools.
 
     Args:
         system: The actor system of the runtime.
         session: Id of the session.
-        limits: Limits of the tools.
-        quarantine: Counts the tools that run on after their calls were closed.
-        failed: Called with each exception of a tool. It must not raise.
+        limits: Limits for the tools.
+        quarantine: Counts the tools that still run although their calls were closed.
+        on_failure: Called with each exception of a tool. The function must not raise.
         deps: The `deps` of the session, for its tools.
         key: A key that is unique to this session, even among sessions with the same id.
-        tenant: The session's tenant. Threads are shared fairly between tenants.
-        open_below: Opens subagent sessions for the tools.
-        measures: Counts the calls.
+        tenant: The session's tenant. Tenants share the threads fairly.
+        open_subagent: Opens subagent sessions for the tools.
+        measures: Counts the calls of each tool.
     """
 
     quarantine: Quarantine
@@ -132,65 +132,68 @@ class Executor:
         session: str,
         limits: ToolLimits,
         quarantine: Quarantine,
-        failed: Callable[[ToolFailure], object] | None,
+        on_failure: Callable[[ToolFailure], object] | None,
         deps: object = None,
         key: str = "",
         tenant: str = "",
-        open_below: OpenBelow = NOBODY,
+        open_subagent: OpenSubagent = NO_SUBAGENTS,
         measures: ToolMeasures | None = None,
     ) -> None:
-        self._system, self._failed, self.quarantine = system, failed, quarantine
-        self.open_below = open_below
+        self._system, self._on_failure, self.quarantine = system, on_failure, quarantine
+        self.open_subagent = open_subagent
         self._measures = ToolMeasures() if measures is None else measures
         self.session, self.limits, self.deps, self.key, self.tenant = session, limits, deps, key, tenant
         self.order: ResourceOrder = ResourceOrder()
-        """Orders the calls that write to the same resource."""
+        """The order of the calls that write to the same resources."""
         self.running: int = 0
-        """Number of tools that have not ended, including those whose calls were closed."""
+        """Number of tools that have not ended, including tools whose calls were closed."""
 
-    def enter(self, context: Context) -> Inside:
-        """Mark a context as inside a call of this session. The running child makes the call."""
+    def mark_context(self, context: Context) -> ToolCallMarker:
+        """Mark a context as inside a call of this session, and return the marker. The current child makes the call."""
         child = current_child()
-        here = Inside(self._system, self.session, context.get(inside), child and Delegate(child))
-        context.run(inside.set, here)
-        context.run(current.set, here.asks_as)
+        here = ToolCallMarker(
+            self._system, self.session, context.get(current_call), child and Delegate(child)
+        )
+        context.run(current_call.set, here)
+        context.run(current.set, here.delegate)
         return here
 
-    def start(self, work: Work, name: str, call_id: str, context: Context) -> ContainedTask:
-        """Start the task of a tool, in a context that `enter` has marked."""
+    def start_tool_task(self, work: Work, name: str, call_id: str, context: Context) -> ContainedTask:
+        """Start the task of a tool, in a context that `mark_context` has marked."""
         self.running += 1
         about = CallLabel(self.session, call_id, name)
         return self._system.containment.start(work, partial(self._on_task_end, name), name, context, about)
 
-    def start_apart(self, work: Work, name: str) -> None:
-        """Run work in a separate task, because a tool may have damaged its own."""
+    def start_separate_task(self, work: Work, name: str) -> None:
+        """Run work in a separate task, because the tool may have damaged its own task."""
         self._system.tasks.start(work, partial(_log_crash, name), name)
 
     def now(self) -> float:
-        """Return the loop's clock, in seconds."""
+        """Return the current time on the event loop's clock, in seconds."""
         return self._system.now()
 
-    def count(self, tool: str, began: float, *, failed: bool) -> None:
-        """Count a call that has ended. `began`: its start time on the loop's clock."""
+    def count_call(self, tool: str, began: float, *, failed: bool) -> None:
+        """Count a call that has ended, with its duration. `began`: the call's start time on the event loop's clock."""
         self._measures.record_call(tool, self.now() - began, failed=failed)
 
-    def after(self, seconds: float, action: Callable[[], None]) -> Timer:
-        """Call `action` after that time. It must not raise."""
+    def call_after(self, seconds: float, action: Callable[[], None]) -> Timer:
+        """Call `action` after `seconds`. `action` must not raise."""
         return self._system.deadlines.call_at(self._system.now() + seconds, action)
 
-    def forget(self, timer: Timer) -> None:
-        """Cancel a timer."""
+    def cancel_timer(self, timer: Timer) -> None:
+        """Cancel a timer that `call_after` returned."""
         self._system.deadlines.withdraw(timer)
 
     def report_failure(self, call_id: str, tool: str, error: BaseException) -> None:
-        """Report a tool's exception to the host."""
+        """Log a tool's exception, and report it to the host."""
         logger.tool_failed(self.session, call_id, tool, error)
-        if self._failed is not None:
-            self._failed(ToolFailure(self.session, call_id, tool, error))
+        if self._on_failure is not None:
+            self._on_failure(ToolFailure(self.session, call_id, tool, error))
 
     def _on_task_end(self, name: str, error: BaseException | None) -> None:
+        """Count the end of a tool's task, and log if the tool damaged the task."""
         self.running -= 1
-        if isinstance(error, RuntimeError):  # the tool left a cancel scope that was not the innermost
+        if isinstance(error, RuntimeError):  # the tool exited a cancel scope that was not the innermost one
             logger.tool_spoiled(self.session, name, error)
 
 

@@ -1,11 +1,11 @@
 """Let a tool's thread run functions in the event loop, with `anyio.from_thread` or `trio.from_thread`.
 
-Both libraries look up the event loop of the calling thread, which they register only for their own worker threads. The
-threads of tools are not worker threads of a library, because no loop waits for them; this module registers them in the
-same place. Neither library has a public name for that.
+anyio and trio look up the event loop of the calling thread, which they register only for their own worker threads. The
+threads of tools are not such worker threads, because no loop waits for them. This module registers the threads of tools
+in the same place. Neither library has a public name for this registration.
 
-An exit exception raised in a callback or a task of asyncio ends the event loop. A function that a tool runs in the loop
-therefore returns such an exception as a value, and the tool's thread raises it.
+An exit exception (`SystemExit` or `KeyboardInterrupt`) in a callback or a task of asyncio ends the event loop. So a
+function that a tool runs in the loop returns an exit exception as a value, and the tool's thread raises it.
 """
 
 import sys
@@ -22,85 +22,89 @@ from anyio.lowlevel import EventLoopToken, current_token
 from actors.interrupts import is_delivered
 
 R = TypeVar("R")
-Belonging = Callable[[], AbstractContextManager[None]]
+LoopRegistration = Callable[[], AbstractContextManager[None]]
 
 
-def loop_context() -> Belonging:
+def loop_context() -> LoopRegistration:
     """Return a factory of context managers that register a thread as a worker thread of the running event loop."""
     return partial(_enter_loop, current_token())
 
 
 @contextmanager
 def _enter_loop(token: EventLoopToken) -> Generator[None]:
-    backend = _containing_backend(token.backend_class)
+    """Register the current thread as a worker thread of this event loop, while the context manager is open."""
+    backend = _exit_safe_backend(token.backend_class)
     with _eventloop.claim_worker_thread(backend, token.native_token), _notify_trio(token.native_token):
         yield
 
 
 def run_in(context: Context, work: Callable[[], R]) -> R:
-    """Run `work` with a task's context variables, but marked as outside an event loop, so that it may run its own."""
-    # anyio does not annotate the type of the returned token
+    """Run `work` with a task's context variables, but outside the event loop, so that it may run its own loop."""
+    # anyio does not annotate the type of the token that this function returns
     context.run(_eventloop.set_current_async_library, None)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     return context.run(work)
 
 
-class _Exit:
-    """Carries an exit exception from a callback in the event loop to the tool's thread, which raises it."""
+class _ExitException:
+    """An exit exception that a callback in the event loop raised. The tool's thread raises the exception again."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
 @cache
-def _containing_backend(backend: type[AsyncBackend]) -> type[AsyncBackend]:
-    """Return a backend whose event loop survives an exit exception raised by a callback of a thread."""
+def _exit_safe_backend(backend: type[AsyncBackend]) -> type[AsyncBackend]:
+    """Return a subclass of an anyio backend whose event loop survives exit exceptions from a thread's functions."""
 
-    class Containing(backend):  # type: ignore[misc,valid-type]  # a class that is known when it runs
+    class ExitSafeBackend(backend):  # type: ignore[misc,valid-type]  # the base class is known only at run time
         @classmethod
-        def run_async_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as anyio has them
-            return _value(super().run_async_from_thread(partial(_await_call, func), args, token))
+        def run_async_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as in anyio
+            return _value_or_raise(super().run_async_from_thread(partial(_await_call, func), args, token))
 
         @classmethod
-        def run_sync_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as above
-            return _value(super().run_sync_from_thread(partial(_call_function, func), args, token))
+        def run_sync_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as in anyio
+            return _value_or_raise(super().run_sync_from_thread(partial(_call_function, func), args, token))
 
-    return Containing
+    return ExitSafeBackend
 
 
 async def _await_call(function: Callable[..., Awaitable[object]], *args: object) -> object:
+    """Await a function in the event loop. Return an exit exception as a value instead of raising it."""
     try:
         return await function(*args)
     except (SystemExit, KeyboardInterrupt) as error:
         if is_delivered(error):
             raise
-        return _Exit(error)
+        return _ExitException(error)
 
 
 def _call_function(function: Callable[..., object], *args: object) -> object:
+    """Call a function in the event loop. Return an exit exception as a value instead of raising it."""
     try:
         return function(*args)
     except (SystemExit, KeyboardInterrupt) as error:
         if is_delivered(error):
             raise
-        return _Exit(error)
+        return _ExitException(error)
 
 
-def _value(answer: object) -> object:
-    if isinstance(answer, _Exit):
+def _value_or_raise(answer: object) -> object:
+    """Return the value of a function that ran in the event loop, or raise its exit exception."""
+    if isinstance(answer, _ExitException):
         raise answer.error
     return answer
 
 
 @contextmanager
 def _notify_trio(token: object) -> Generator[None]:
-    """Register the thread with trio, if the loop is trio's. Functions then run in system tasks, not in the tool's."""
+    """Register the thread with trio if trio runs the event loop. Functions then run in system tasks of trio."""
     trio = sys.modules.get("trio")
     if trio is None or not isinstance(token, trio.lowlevel.TrioToken):
         yield
         return
-    told = trio._threads.PARENT_TASK_DATA
-    told.token, told.abandon_on_cancel = token, True
+    parent_data = trio._threads.PARENT_TASK_DATA
+    parent_data.token, parent_data.abandon_on_cancel = token, True
     try:
         yield
     finally:
-        del told.token, told.abandon_on_cancel
+        del parent_data.token, parent_data.abandon_on_cancel

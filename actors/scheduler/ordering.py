@@ -1,7 +1,8 @@
 """Order the calls of a session that write to the same resource.
 
-A call names its resources by keys. It waits for all earlier calls with one of these keys. If an earlier call was closed
-while its tool still runs, the resource remains in use, so the later calls fail with `ResourceBusy` and do not run.
+A call names its resources by keys. The call waits for all earlier calls with one of these keys. If an earlier call was
+closed while its tool still runs, the resource remains in use, so the later calls fail with `ResourceBusy` and do not
+run.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,12 @@ from actors.kernel.event_loop import Waiter, event_loop, wake
 
 
 class ResourceWriter:
-    """The place of one call in the order."""
+    """The position of one call in the order of the calls that write to the same resources.
+
+    Args:
+        keys: The resources that the call writes to.
+        order: For each key, the calls whose tools have not ended, oldest first.
+    """
 
     __slots__ = ("_before", "_keys", "_order", "_waiting", "is_closed", "is_over")
 
@@ -26,11 +32,11 @@ class ResourceWriter:
 
     @property
     def has_to_wait(self) -> bool:
-        """True if another call comes first."""
+        """True if an earlier call writes to the same resource."""
         return bool(self._before)
 
     async def wait_for_turn(self) -> None:
-        """Wait until the calls before this one have ended.
+        """Wait until all earlier calls with one of the keys have ended.
 
         Raises:
             ResourceBusy: An earlier call was closed while its tool still runs.
@@ -38,24 +44,27 @@ class ResourceWriter:
         for writer in self._before:
             await writer._wait_closed()
             if not writer.is_over:
-                raise ResourceBusy(f"the tool of a call that was ended still uses {', '.join(writer._keys)}")
+                raise ResourceBusy(
+                    f"an earlier call was stopped, but its tool still uses {', '.join(writer._keys)}"
+                )
         self._before.clear()
 
     async def _wait_closed(self) -> None:
+        """Wait until this call is closed."""
         while not self.is_closed:
             waiter = event_loop().waiter()
             self._waiting.append(waiter)
             await waiter
 
     def close(self) -> None:
-        """Record that the call has ended. Its tool may still run."""
+        """Record that the call is closed, and wake the calls that wait. The tool of the call may still run."""
         self.is_closed = True
         for waiter in self._waiting:
             wake(waiter)
         self._waiting.clear()
 
     def end(self) -> None:
-        """Record that the tool has ended, or never started."""
+        """Record that the tool has ended or will not start, and remove the call from the order."""
         if self.is_over:
             return
         self.is_over = True
@@ -75,8 +84,8 @@ class ResourceOrder:
     def __len__(self) -> int:
         return len(self._writers)
 
-    def enter(self, keys: Iterable[str]) -> ResourceWriter:
-        """Return a place after all calls with one of these keys. The caller must `end` it in any case."""
+    def add_writer(self, keys: Iterable[str]) -> ResourceWriter:
+        """Add a call to the order, after all calls with one of these keys. The caller must call `end` on the result."""
         named = tuple(dict.fromkeys(keys))
         writer = ResourceWriter(named, self._writers)
         for key in named:

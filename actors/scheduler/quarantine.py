@@ -1,8 +1,8 @@
 """Count the tools that still run although their calls were closed.
 
-A tool that swallows its cancellation may use the CPU, and a tool that blocks holds a thread, so each slows down all
-sessions. They are counted by tool for the whole runtime. A tool with too many of them is disabled until some have
-ended.
+A tool that ignores its cancellation may use the CPU, and a tool that blocks occupies a thread, so these tools slow down
+all sessions. They are counted by tool for the whole runtime. A tool that has too many closed calls is disabled until
+some of them have ended.
 """
 
 from collections import Counter
@@ -11,21 +11,21 @@ from typing import Any, TypeAlias
 from actors.telemetry import logger
 from actors.tools import Tool
 
-AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
+AnyTool: TypeAlias = Tool[..., Any]  # Any: tools have functions of any type
 
 
 class Quarantine:
     """The closed calls of a runtime whose tools still run.
 
     Args:
-        most: The number of these calls at which a tool is disabled.
+        limit: The number of these calls at which a tool is disabled.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._held: Counter[tuple[str, int]] = Counter()
         self.entered: int = 0
-        """Number of calls that have ever entered quarantine."""
+        """Number of calls that have entered quarantine since the runtime started."""
 
     @property
     def size(self) -> int:
@@ -33,31 +33,32 @@ class Quarantine:
         return self._held.total()
 
     def by_tool(self) -> dict[str, int]:
-        """Return the number of calls in quarantine, by tool name."""
+        """Return the number of calls in quarantine for each tool name."""
         held = Counter[str]()
         for (name, _), count in self._held.items():
             held[name] += count
         return dict(held)
 
     def enter(self, tool: AnyTool) -> None:
-        """Count a closed call whose tool still runs."""
-        key = _key(tool)
+        """Count a closed call whose tool still runs. The tool is disabled if it has too many such calls."""
+        key = _tool_key(tool)
         self._held[key] += 1
         self.entered += 1
-        if self._held[key] == self._most:
-            logger.tool_barred(tool.name, self._most)
+        if self._held[key] == self._limit:
+            logger.tool_barred(tool.name, self._limit)
 
     def leave(self, tool: AnyTool) -> None:
-        """Stop counting a call: its tool has ended."""
-        key = _key(tool)
+        """Stop counting a closed call, because its tool has ended."""
+        key = _tool_key(tool)
         self._held[key] -= 1
         if not self._held[key]:
             del self._held[key]
 
     def is_disabled(self, tool: AnyTool) -> bool:
-        """Return True if a tool must not be called now."""
-        return bool(self._held) and self._held[_key(tool)] >= self._most
+        """Return True if the tool must not be called now, because too many of its closed calls still run."""
+        return bool(self._held) and self._held[_tool_key(tool)] >= self._limit
 
 
-def _key(tool: AnyTool) -> tuple[str, int]:
+def _tool_key(tool: AnyTool) -> tuple[str, int]:
+    """Return a key that distinguishes tools of the same name with different functions."""
     return tool.name, id(tool.function)

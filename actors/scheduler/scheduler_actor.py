@@ -1,10 +1,10 @@
-"""The scheduler actor: runs the tool calls of one model message concurrently, and reports how each ended.
+"""The scheduler actor, which runs the tool calls of one model message concurrently and reports how each call ended.
 
 `actors.core.turn.batch` decides which calls run, and `actors.scheduler.calls` runs one call. Only this actor reports
 calls to the ledger, one batch at a time. The `Scheduled` events are durable before any tool starts, and the `Started`
-event of a call is durable before its tool starts. A batch is over when the end of every call is durable.
+event of a call is durable before its tool starts. A batch has ended when the end of every call is durable.
 
-A stopped call is closed when its tool ends or after `GRACE`, whichever is first. A tool that still runs then is
+A stopped call is closed when its tool ends or after `GRACE` seconds, whichever is first. A tool that still runs then is
 quarantined, and its result is recorded as a late result.
 """
 
@@ -45,25 +45,25 @@ from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
 from actors.kernel.variables import call_with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Recorded
-from actors.scheduler.calls import GRACE, BatchContext, CallExecution, for_model
+from actors.scheduler.calls import GRACE, BatchContext, CallExecution, describe_for_model
 from actors.scheduler.executor import Executor
 from actors.scheduler.views import NO_VIEW, TurnView
 from actors.telemetry import logger
 from actors.tools import Approval, Tool
 
-Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
+Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: tools have functions of any type
 
 
 class BatchEnded(Struct, frozen=True):
-    """The end of a batch: the end of every call is durable, except of the calls that wait for the caller.
+    """The result of a batch. The end of every call is durable, except for calls that wait for the caller.
 
     Args:
-        refused: The number of calls with an unknown tool or invalid arguments.
-        external: The calls that wait for their results, in call order.
+        refused: Number of calls with an unknown tool or invalid arguments.
+        external: The external calls, which wait for results, in call order.
         approvals: The calls that wait for approval, in call order.
-        delegated: The usage of the subagents of the calls.
+        delegated: The usage of the subagents that the calls opened.
         repaired: The repairs of malformed arguments.
-        snapshot: The ledger after the last event of the batch; None if the batch recorded none.
+        snapshot: The ledger after the last event of the batch; None if the batch recorded no event.
     """
 
     refused: int = 0
@@ -75,18 +75,18 @@ class BatchEnded(Struct, frozen=True):
 
 
 class RunBatch(Query[BatchEnded], frozen=True):
-    """Run the calls of one model message. While a batch runs, a second one fails with `SessionError`.
+    """Run the calls of one model message. While another batch runs, the query fails with `SessionError`.
 
     Args:
         calls: The calls, in the model's order.
         variables: Context variables of the ask's caller.
-        view: The part of the turn that tools can read.
-        approved: The calls have been approved.
-        waited: The calls waited for the caller, so they are already scheduled.
+        view: The information about the turn that tools can read.
+        approved: Whether the calls have been approved.
+        waited: Whether the calls waited for the caller. The log then already contains their `Scheduled` events.
         policy: The disabled tools and the repeated results of the turn.
-        repair: How malformed arguments are repaired.
-        again: The calls had started before a crash. A call that cannot run again stays open, without an error result.
-        counts: Counts the recorded events, even if the sender of this query is gone when the batch ends.
+        repair: The rules for repairing malformed arguments.
+        again: Whether the calls had started before a crash. A call that cannot run again then stays open.
+        counts: Counts the recorded events, even if the sender of this query no longer exists when the batch ends.
     """
 
     calls: tuple[ToolCall, ...]
@@ -101,29 +101,29 @@ class RunBatch(Query[BatchEnded], frozen=True):
 
 
 class StopBatch(Command, frozen=True):
-    """Stop the running batch, if there is one. The reply to its `RunBatch` follows within `GRACE`.
+    """Stop the running batch, if there is one. The reply to its `RunBatch` follows within `GRACE` seconds.
 
-    It is not a control message, because it must not overtake the `RunBatch` that it stops.
+    `StopBatch` is not a control message, because it must not overtake the `RunBatch` that it stops.
     """
 
     reason: Reason = "cancelled"
 
 
 class CloseCalls(Query[Recorded], frozen=True):
-    """Close calls that will not run."""
+    """Close calls that will not run, and record the reason."""
 
     calls: tuple[CallId, ...]
     reason: Reason
 
 
 class EndCalls(Query[Recorded], frozen=True):
-    """Record the ends of calls that did not run here: external calls and denials."""
+    """Record the ends of calls that did not run here: results of external calls, and denials."""
 
     events: tuple[Completion, ...]
 
 
 class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
-    """Query the errors in a call's arguments. An unknown tool reports none.
+    """Query the errors in a call's arguments. The reply is empty if the tool is unknown.
 
     `variables` are the caller's context variables.
     """
@@ -136,7 +136,7 @@ SchedulerCommand: TypeAlias = RunBatch | StopBatch | CloseCalls | EndCalls | Che
 
 
 class SchedulerActor(Actor[SchedulerCommand]):
-    """The owner of a session's running batch. A crash stops the tools, and recovery closes the open calls."""
+    """The owner of a session's running batch. A crash of this actor stops the tools; recovery closes the open calls."""
 
     level: ClassVar[int] = 2
 
@@ -151,17 +151,19 @@ class SchedulerActor(Actor[SchedulerCommand]):
         self._context: Context[SchedulerCommand] | None = None
 
     def on_start(self, context: Context[SchedulerCommand]) -> None:
-        """Keep the context, which starts batches as children."""
+        """Keep the context, which starts batches as child tasks."""
         self._context = context
 
     def receive(self, command: SchedulerCommand) -> None:
         assert self._context is not None
         match command:
             case RunBatch(reply=reply) | CloseCalls(reply=reply) | EndCalls(reply=reply) if reply.is_done:
-                return  # the sender is gone; the code that ends the turn closes the open calls
+                return  # the sender no longer exists, and the code that ends the turn closes the open calls
             case RunBatch():
                 if self._batch is not None:
-                    command.reply.fail(SessionError("A batch is running; stop it, or wait for its end."))
+                    command.reply.fail(
+                        SessionError("A batch is running; stop the batch, or wait until it ends")
+                    )
                     return
                 self._batch = self._plan_batch(command)
                 self._context.start(self._run, command, self._batch)
@@ -179,11 +181,12 @@ class SchedulerActor(Actor[SchedulerCommand]):
                 assert_never(command)
 
     def _plan_batch(self, command: RunBatch) -> "_Batch":
+        """Check the calls and their arguments, and decide which calls run, wait or fail."""
         calls = command.calls
         called = dict.fromkeys([call.name for call in calls])
-        # the error for an unknown tool lists all tools
+        # The error message for an unknown tool lists all tools.
         names = called if called.keys() <= self._tools.keys() else self._tools
-        guarded = {name: _Guarded(self._tools[name]) for name in names}
+        guarded = {name: _GuardedTool(self._tools[name]) for name in names}
         most = self._executor.limits.batch
         can_ask = self._approve is not None
         planning = partial(
@@ -203,6 +206,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
         return _Batch(planned, self._ledger, self._executor, command.policy, command.counts)
 
     async def _run(self, command: RunBatch, batch: "_Batch") -> None:
+        """Run a batch in a child task, and reply with its result."""
         try:
             ended = await batch.run(command, self._tools, self._approve)
         finally:
@@ -210,16 +214,18 @@ class SchedulerActor(Actor[SchedulerCommand]):
         command.reply.send(ended)
 
     async def _record(self, reply: Reply[Recorded], events: tuple[CallEvent, ...]) -> None:
+        """Record events in the ledger in a child task, and reply with the ledger's answer."""
         reply.send(await self._ledger.ask(Record(events)))
 
     def _check_arguments(self, call: ToolCall) -> tuple[ArgumentError, ...]:
+        """Return the errors in a call's arguments. There are none if the tool is unknown."""
         tool = self._tools.get(call.name)
-        bound = None if tool is None else _Guarded(tool).bind(call.arguments)
+        bound = None if tool is None else _GuardedTool(tool).bind(call.arguments)
         return bound if isinstance(bound, tuple) else ()
 
 
 class _Batch:
-    """A running batch."""
+    """A batch of tool calls that is running."""
 
     def __init__(
         self,
@@ -237,25 +243,27 @@ class _Batch:
         self._open: dict[CallId, CallExecution] = {}
         self._stopping: Reason | None = None
         self._snapshot: LedgerSnapshot | None = None
-        self._news: list[CallEvent] = []  # events that are not recorded yet
+        self._unrecorded_events: list[CallEvent] = []  # the events that are not recorded yet
         self._waiter: Waiter | None = None
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
-        """Run the calls that can run, and record the end of every call."""
-        site = BatchContext(
-            self._executor, command.variables, approve, self._begin, self.on_call_end, command.view
+        """Run the calls that can run, and record the end of every call except those that wait for the caller."""
+        context = BatchContext(
+            self._executor, command.variables, approve, self._record_start, self.on_call_end, command.view
         )
-        calls = [CallExecution(planned, tools[planned.call.name], site) for planned in self._plan.run]
+        calls = [CallExecution(planned, tools[planned.call.name], context) for planned in self._plan.run]
         try:
+            # The `Scheduled` events and the first `Started` events share one append.
             begin = tuple([each.start_event for each in calls if each.try_acquire()])
             await self._record((*self._plan.scheduled, *self._plan.answered, *begin))
-            self._start(calls)
-            await self._collect(len(calls))
+            self._start_calls(calls)
+            await self._collect_ends(len(calls))
         finally:
+            # If this task was cancelled, nothing waits for the tools that still run.
             if left := [each for each in calls if not each.is_over]:
-                self._abandon(left)
-            self._open.clear()  # from here on, every result is late
-        waiting = await self._waiting()
+                self._stop_abandoned(left)
+            self._open.clear()  # from here on, every result is a late result
+        waiting = await self._waiting_calls()
         refused = sum(isinstance(event, Refused) for event in self._plan.answered)
         external = tuple([each.call for each in waiting if each.is_external])
         approvals = tuple([each.call for each in waiting if not each.is_external])
@@ -263,8 +271,8 @@ class _Batch:
         repaired = tuple([each for call in self._plan.scheduled for each in call.repaired])
         return BatchEnded(refused, external, approvals, delegated, repaired, self._snapshot)
 
-    async def _waiting(self) -> tuple[WaitingCall, ...]:
-        """Return the calls that wait for the caller. If the batch was stopped, cancel them and return none."""
+    async def _waiting_calls(self) -> tuple[WaitingCall, ...]:
+        """Return the calls that wait for the caller. If the batch was stopped, cancel these calls and return none."""
         waiting = self._plan.waiting
         if waiting and self._stopping is not None:
             await self._record(tuple([Cancelled(each.call.id, self._stopping) for each in waiting]))
@@ -272,32 +280,36 @@ class _Batch:
         return waiting
 
     def stop(self, reason: Reason) -> None:
-        """Stop every tool that still runs. Stopping a batch again has no effect."""
+        """Stop every tool that still runs. A second stop has no effect."""
         if self._stopping is None:
             self._stopping = reason
             for each in tuple(self._open.values()):
                 each.stop()
-            self._executor.after(GRACE, self._give_up)
+            self._executor.call_after(GRACE, self._close_remaining)
 
-    def _abandon(self, calls: Sequence[CallExecution]) -> None:
-        """Stop calls that no batch waits for. After `GRACE`, those whose tools still run are quarantined."""
+    def _stop_abandoned(self, calls: Sequence[CallExecution]) -> None:
+        """Stop calls for which no batch waits any more. After `GRACE` seconds, tools that still run are quarantined."""
         for each in calls:
             each.stop()
-        self._executor.after(GRACE, partial(_close_open, calls))
+        self._executor.call_after(GRACE, partial(_close_open, calls))
 
-    def on_call_end(self, running: CallExecution, event: CallEvent | None) -> None:
-        """Record the end of a call; None if its tool was stopped. A result for a closed call becomes a late result."""
-        if self._open.pop(running.call.id, None) is not None:
-            ended = event or Cancelled(running.call.id, self._stop_reason())
-            before = self._policy.known.get(running.call.id)
+    def on_call_end(self, ended_call: CallExecution, event: CallEvent | None) -> None:
+        """Record the end of a call. `event` is None if the tool was stopped.
+
+        The result of a call that is already closed is recorded as a late result.
+        """
+        if self._open.pop(ended_call.call.id, None) is not None:
+            ended = event or Cancelled(ended_call.call.id, self._stop_reason())
+            before = self._policy.known.get(ended_call.call.id)
             if before is not None:
                 ended = mark_repeated(ended, before, has_note=self._policy.has_note)
-            self._news.append(ended)
+            self._unrecorded_events.append(ended)
             wake(self._waiter)
-        elif isinstance(event, Returned | Failed) and not running.is_late:
-            self._executor.start_apart(partial(self._record_late, event), "late")
+        elif isinstance(event, Returned | Failed) and not ended_call.has_timed_out:
+            self._executor.start_separate_task(partial(self._record_late, event), "late")
 
-    def _start(self, calls: Sequence[CallExecution]) -> None:
+    def _start_calls(self, calls: Sequence[CallExecution]) -> None:
+        """Start the calls. If the batch was stopped before this, close them instead."""
         for each in calls:
             self._open[each.call.id] = each
         for each in calls:
@@ -306,30 +318,33 @@ class _Batch:
             else:
                 each.close(None)
 
-    def _give_up(self) -> None:
-        """Close the open calls: the grace period is over."""
+    def _close_remaining(self) -> None:
+        """Close the calls that are still open after the grace period."""
         for each in tuple(self._open.values()):
             each.close(None)
 
-    async def _begin(self, started: Started) -> None:
+    async def _record_start(self, started: Started) -> None:
+        """Record the start of a call in the ledger."""
         await self._ledger.ask(Record((started,)))
 
     async def _record_late(self, event: CallEvent) -> None:
-        with suppress(KernelError, JournalError):  # the session has ended, or is ending
+        """Record a late result, unless the session is ending."""
+        with suppress(KernelError, JournalError):  # the session has ended or is ending
             await self._ledger.ask(Record((event,)))
 
-    async def _collect(self, remaining: int) -> None:
-        """Record the ends of calls as they arrive, all available ends in one append, until every call is closed."""
+    async def _collect_ends(self, remaining: int) -> None:
+        """Record the ends of `remaining` calls as they arrive. Ends that arrive together are recorded in one append."""
         while remaining:
-            if not self._news:
+            if not self._unrecorded_events:
                 self._waiter = event_loop().waiter()
                 await self._waiter
-            events, self._news = self._news, []
+            events, self._unrecorded_events = self._unrecorded_events, []
             remaining -= len(events)
             await self._record(tuple(events))
 
     async def _record(self, events: tuple[CallEvent, ...]) -> None:
-        if not events:  # all calls are already scheduled, and none starts at once
+        """Record events in the ledger, and count the rejected, repeated and repaired calls among them."""
+        if not events:  # all calls were scheduled earlier, and no call can start immediately
             return
         self._snapshot = (await self._ledger.ask(Record(events))).snapshot
         for event in events:
@@ -344,6 +359,7 @@ class _Batch:
                     pass
 
     def _stop_reason(self) -> Reason:
+        """Return the reason for which the batch was stopped; `interrupted` if it was not stopped."""
         return self._stopping or "interrupted"
 
 
@@ -354,10 +370,10 @@ def _close_open(calls: Sequence[CallExecution]) -> None:
             each.close(None)
 
 
-class _Guarded:
-    """A tool whose rules and types may raise any exception, which counts as invalid arguments."""
+class _GuardedTool:
+    """A tool whose approval rule and types may raise. An exception denies the call or rejects its arguments."""
 
-    def __init__(self, tool: Tool[..., Any]) -> None:  # Any: any function
+    def __init__(self, tool: Tool[..., Any]) -> None:  # Any: tools have functions of any type
         self.tool = tool
         self.is_external = tool.is_external
 
@@ -371,10 +387,11 @@ class _Guarded:
         return self.tool._only_reading(arguments)
 
     def _deny(self, error: BaseException) -> Approval:
-        """Deny the call, because its approval rule raised."""
+        """Log an exception of the approval rule, and deny the call."""
         logger.host_code_failed(f"the approval rule of tool {self.tool.name!r}", error, "denied")
         return "deny"
 
     def _reject_arguments(self, error: BaseException) -> tuple[ArgumentError, ...]:
+        """Log an exception of the tool's parameter types, and return it as an error in the arguments."""
         logger.host_code_failed(f"the types of tool {self.tool.name!r}", error, "refused")
-        return (ArgumentError("", for_model(error)),)
+        return (ArgumentError("", describe_for_model(error)),)

@@ -1,12 +1,12 @@
-"""Run blocking code in a bounded pool of daemon threads, one pool for the process.
+"""Run blocking code in bounded pools of daemon threads, which all runtimes of the process share.
 
-A thread cannot be killed. So neither a runtime that is left nor the exit of the process waits for these threads, as it
-would for the threads of the event loop's own pools. The number of threads is bounded by slots: a call takes a slot
-before it starts, and the slot is free when the thread has returned, even if the call was closed long before. A call
-without a free slot waits for one. If all slots are held by threads of closed calls, it fails at once.
+A thread cannot be killed. So neither leaving a runtime nor the exit of the process waits for these threads, as both
+would for worker threads of the event loop. The number of threads is bounded by slots. A call acquires a slot before it
+starts, and the slot becomes free when the thread has returned, even if the call was closed long before. A call without
+a slot waits for one. If threads of closed calls occupy all slots, the call fails at once.
 
-A free slot is handed to one waiting call, in turn among tenants and their sessions, and wakes only this call. If every
-waiting call were woken to look for a slot, n calls would cost n * n checks.
+A free slot goes to one waiting call, in turn among tenants and their sessions, and only this call wakes up. If every
+waiting call woke up to check for a slot, n calls would need n * n checks.
 """
 
 import threading
@@ -17,11 +17,11 @@ from actors.errors import ThreadsBusy
 from actors.kernel.forking import reset_after_fork
 
 LINGER = 1.0
-"""Seconds to wait for each idle thread to end when the last runtime is left."""
+"""Maximum seconds to wait for each idle thread to end after the last runtime has been left."""
 
 
 class ThreadSlot:
-    """The right to use one thread. Use it with `run`, or return it unused with `give_back`."""
+    """The right to use one thread of a pool. Use the slot with `run`, or return it unused with `give_back`."""
 
     __slots__ = ("_pool", "is_over", "is_stuck")
 
@@ -33,7 +33,7 @@ class ThreadSlot:
         self.is_stuck = self.is_over = False
 
     def run(self, work: Callable[[], object]) -> None:
-        """Run `work` in a thread. It must not raise."""
+        """Run `work` in a thread, then return the slot to the pool. `work` must not raise."""
         self._pool.begin(self, work)
 
     def give_back(self) -> None:
@@ -41,21 +41,20 @@ class ThreadSlot:
         self._pool._free_slot(self)
 
     def abandon(self) -> None:
-        """Record that the call was closed, so nothing waits for the thread any more."""
+        """Record that the call was closed, so nothing waits for the slot's thread any more."""
         self._pool._mark_abandoned(self)
 
 
 class SlotRequest:
-    """A call's request for a slot.
+    """A call's request for a thread slot.
 
     Args:
         tenant, session: The tenant and the session of the call.
-        limit: Most slots that may be in use, including this one.
-        notify: Called once if the request had to wait, when it receives a slot or is rejected. It may run in any
-            thread.
+        limit: Maximum number of slots that may be in use, including the requested slot.
+        notify: Called in any thread when a request that had to wait receives a slot or is rejected.
     """
 
-    __slots__ = ("_notify", "error", "limit", "place", "session", "tenant")
+    __slots__ = ("_notify", "error", "limit", "session", "slot", "tenant")
 
     limit: int
     session: str
@@ -63,13 +62,13 @@ class SlotRequest:
 
     def __init__(self, tenant: str, session: str, limit: int, notify: Callable[[], object]) -> None:
         self.tenant, self.session, self.limit, self._notify = tenant, session, limit, notify
-        self.place: ThreadSlot | None = None
+        self.slot: ThreadSlot | None = None
         self.error: ThreadsBusy | None = None
 
     @property
     def is_answered(self) -> bool:
-        """True if the request has a slot or was rejected."""
-        return self.place is not None or self.error is not None
+        """True if the request has received a slot or was rejected."""
+        return self.slot is not None or self.error is not None
 
     def result(self) -> ThreadSlot:
         """Return the slot of an answered request.
@@ -79,11 +78,11 @@ class SlotRequest:
         """
         if self.error is not None:
             raise self.error
-        assert self.place is not None
-        return self.place
+        assert self.slot is not None
+        return self.slot
 
     def notify(self) -> bool:
-        """Notify the call that the request is answered. Return False if its event loop has ended."""
+        """Notify the call that its request is answered. Return False if the call's event loop has ended."""
         try:
             self._notify()
         except RuntimeError:  # the event loop has ended
@@ -92,7 +91,7 @@ class SlotRequest:
 
 
 class Threads:
-    """A pool of threads. `THREADS` and `READERS` are the pools of the process; tests create others."""
+    """A pool of threads. The process uses the pools `THREADS` and `READERS`; only tests create other pools."""
 
     users: int
     taken: int
@@ -102,14 +101,18 @@ class Threads:
         self.reset()
 
     def reset(self) -> None:
-        """Reset the pool in a forked child, which has none of the threads, and where the lock may never be released."""
+        """Empty the pool, because it is new or because the process is a forked child.
+
+        A forked child has none of the parent's threads, and a lock that was held during the fork would never be
+        released.
+        """
         self._lock = threading.Lock()
         self.begin: Callable[[ThreadSlot, Callable[[], object]], None] = self._run
-        """Runs work in a thread, then returns its slot. The simulator replaces this function."""
+        """Runs work in a thread, then returns the slot. The simulator replaces this function."""
         self._idle: list[_Worker] = []
         self.users = 0
         """Number of runtimes that may need threads."""
-        self._waiting: dict[int, FairQueue[SlotRequest]] = {}  # by limit
+        self._waiting: dict[int, FairQueue[SlotRequest]] = {}  # the waiting requests by their limit
         self.taken = 0
         """Number of slots in use."""
         self.stuck = 0
@@ -121,116 +124,125 @@ class Threads:
         with self._lock:
             return sum(queue.size for queue in self._waiting.values())
 
-    def enter(self) -> None:
+    def register_runtime(self) -> None:
         """Register a runtime that may need threads."""
         with self._lock:
             self.users += 1
 
-    def leave(self) -> None:
-        """Unregister a runtime. After the last one, the idle threads end."""
+    def unregister_runtime(self) -> None:
+        """Unregister a runtime. When no runtime is left, end the idle threads."""
         with self._lock:
             self.users -= 1
             idle, self._idle = ([], self._idle) if self.users else (self._idle, [])
         for worker in idle:
-            worker.box.put(None)
+            worker.work_queue.put(None)
         for worker in idle:
             worker.join(LINGER)
 
-    def take(self, limit: int) -> ThreadSlot | None:
-        """Return a slot if fewer than `limit` are in use, else None."""
+    def try_take_slot(self, limit: int) -> ThreadSlot | None:
+        """Return a slot if fewer than `limit` slots are in use, else None."""
         with self._lock:
-            return self._new_place() if self.taken < limit else None
+            return self._take_slot() if self.taken < limit else None
 
-    def ask(self, request: SlotRequest) -> None:
-        """Answer a request at once, or queue it until a slot is free.
+    def request_slot(self, request: SlotRequest) -> None:
+        """Answer a request immediately, or queue it until a slot is free.
 
-        Reject the request if waiting is pointless, because closed calls hold as many slots as its limit.
+        If threads of closed calls occupy all slots up to the limit, reject the request, because it might wait forever.
         """
         with self._lock:
             if self.taken < request.limit:
-                request.place = self._new_place()
+                request.slot = self._take_slot()
             elif self.stuck >= request.limit:
-                request.error = self._busy(request.limit)
+                request.error = self._blocked_error(request.limit)
             else:
                 queue = self._waiting.setdefault(request.limit, FairQueue({}))
                 queue.put(request.tenant, request.session, request)
 
     def withdraw(self, request: SlotRequest) -> None:
-        """Withdraw a request. A slot that it received is returned to the pool."""
+        """Remove a request from the queue. If the request has received a slot, return the slot to the pool."""
+        # Another thread may answer the request until the lock is held, so return a slot that it received.
         with self._lock:
-            place, request.place = request.place, None
-            if place is None and (queue := self._waiting.get(request.limit)) is not None:
+            slot, request.slot = request.slot, None
+            if slot is None and (queue := self._waiting.get(request.limit)) is not None:
                 queue.remove(request.tenant, request.session, request)
-        if place is not None:
-            place.give_back()
+        if slot is not None:
+            slot.give_back()
 
-    def _run(self, place: ThreadSlot, work: Callable[[], object]) -> None:
+    def _run(self, slot: ThreadSlot, work: Callable[[], object]) -> None:
+        """Run `work` in an idle thread, or in a new thread if none is idle."""
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
             worker = _Worker(self)
             try:
                 worker.start()
-            except RuntimeError:  # the operating system refuses another thread
-                place.give_back()
+            except RuntimeError:  # the operating system does not allow another thread
+                slot.give_back()
                 raise
-        worker.box.put((place, work))
+        worker.work_queue.put((slot, work))
 
-    def _free_slot(self, place: ThreadSlot) -> None:
+    def _free_slot(self, slot: ThreadSlot) -> None:
+        """Count a slot as free, and answer waiting requests."""
         with self._lock:
-            place.is_over = True
+            slot.is_over = True
             self.taken -= 1
-            self.stuck -= place.is_stuck
-        self._serve()
+            self.stuck -= slot.is_stuck
+        self._answer_requests()
 
-    def _mark_abandoned(self, place: ThreadSlot) -> None:
+    def _mark_abandoned(self, slot: ThreadSlot) -> None:
+        """Count a slot as occupied by a closed call, and reject requests that can no longer get a slot."""
         with self._lock:
-            if place.is_over or place.is_stuck:
+            if slot.is_over or slot.is_stuck:
                 return
-            place.is_stuck = True
+            slot.is_stuck = True
             self.stuck += 1
-        self._serve()
+        self._answer_requests()
 
-    def _serve(self) -> None:
-        """Answer the waiting requests for which there is a slot now, or no hope of one."""
+    def _answer_requests(self) -> None:
+        """Give free slots to waiting requests, reject requests that can get no slot, and notify both."""
         while True:
             with self._lock:
                 answered = self._answer_waiting()
-            deaf = [request for request in answered if not request.notify()]
-            if not deaf:
+            unreachable = [request for request in answered if not request.notify()]
+            if not unreachable:
                 return
-            with self._lock:
-                self.taken -= sum(request.place is not None for request in deaf)
+            with self._lock:  # the event loops of these requests have ended
+                self.taken -= sum(request.slot is not None for request in unreachable)
 
     def _answer_waiting(self) -> list[SlotRequest]:
-        """Assign the free slots to requests with low limits first, which high limits would otherwise starve."""
+        """Assign free slots to waiting requests, and return the answered requests. The caller must hold the lock.
+
+        Requests with low limits come first, because requests with high limits would otherwise starve them.
+        """
         answered: list[SlotRequest] = []
         for limit in sorted(self._waiting):
             queue = self._waiting[limit]
             while queue.size and self.taken < limit:
                 request = queue.pop(1.0)
-                request.place = self._new_place()
+                request.slot = self._take_slot()
                 answered.append(request)
             if self.stuck >= limit:
                 for request in queue.clear():
-                    request.error = self._busy(limit)
+                    request.error = self._blocked_error(limit)
                     answered.append(request)
             if not queue.size:
                 del self._waiting[limit]
         return answered
 
-    def _new_place(self) -> ThreadSlot:
+    def _take_slot(self) -> ThreadSlot:
+        """Count a slot as in use, and return the slot. The caller must hold the lock."""
         self.taken += 1
         return ThreadSlot(self)
 
-    def _busy(self, limit: int) -> ThreadsBusy:
+    def _blocked_error(self, limit: int) -> ThreadsBusy:
+        """Return the error for a request that is rejected because closed calls occupy all slots up to the limit."""
         return ThreadsBusy(
             f"{self.stuck} threads are blocked by tools whose calls have ended, and limits.tool_threads is "
-            f"{limit}; find what blocks them, or raise it"
+            f"{limit}; fix the tools that block, or increase limits.tool_threads"
         )
 
     def _keep_idle(self, worker: "_Worker") -> bool:
-        """Keep an idle thread for the next call. Return False if no runtime is left, so that the thread ends."""
+        """Keep an idle thread for the next call. Return False if the thread must end because no runtime is left."""
         with self._lock:
             if self.users:
                 self._idle.append(worker)
@@ -238,23 +250,23 @@ class Threads:
 
 
 class _Worker(threading.Thread):
-    """A thread of a pool."""
+    """A thread of a pool. It runs the work that it receives through `work_queue`."""
 
     def __init__(self, pool: Threads) -> None:
-        from queue import SimpleQueue  # imported only when a tool runs in a thread
+        from queue import SimpleQueue  # imported lazily, when a tool first runs in a thread
 
         super().__init__(name="actors tool", daemon=True)
         self._pool = pool
-        self.box: SimpleQueue[tuple[ThreadSlot, Callable[[], object]] | None] = SimpleQueue()
+        self.work_queue: SimpleQueue[tuple[ThreadSlot, Callable[[], object]] | None] = SimpleQueue()
 
     def run(self) -> None:
-        """Run work from the queue until the thread is told to end."""
-        while (given := self.box.get()) is not None:
-            place, work = given
+        """Run work from the queue until the queue delivers None or no runtime uses the pool."""
+        while (given := self.work_queue.get()) is not None:
+            slot, work = given
             work()
             del work, given
             goes_on = self._pool._keep_idle(self)
-            place.give_back()
+            slot.give_back()
             if not goes_on:
                 return
 
@@ -262,6 +274,6 @@ class _Worker(threading.Thread):
 THREADS = Threads()
 
 READERS = Threads()
-"""Threads that convert large results. No tool runs in them, so no tool can block them."""
+"""The pool of threads that convert large results. No tool runs in these threads, so no tool can block them."""
 reset_after_fork(THREADS.reset)
 reset_after_fork(READERS.reset)

@@ -1,4 +1,4 @@
-"""Give a tool access to its call, its turn and subagents. This is the session's side of `ToolContext`."""
+"""Give a tool access to its call, its turn and its subagents: the session's side of `ToolContext`."""
 
 import threading
 from collections.abc import Callable
@@ -22,13 +22,13 @@ MESSAGE = 500
 
 
 class TurnView(Struct, frozen=True):
-    """The part of a turn that the tools of a batch can read.
+    """The information about a turn that the tools of a batch can read.
 
     Args:
         turn, round: The numbers of the turn and the round.
-        history: The history when the turn began.
-        ledger: The ledger when the turn began.
-        put: Sends an event to the reader of the ask's stream; None if there is no reader.
+        history: The history at the start of the turn.
+        ledger: The ledger at the start of the turn.
+        put: Sends an event to the reader of the ask's stream; None if the stream has no reader.
     """
 
     turn: int = 0
@@ -39,54 +39,63 @@ class TurnView(Struct, frozen=True):
 
 
 NO_VIEW = TurnView()
-"""The view of calls that belong to no turn."""
+"""The view for calls that belong to no turn."""
 
-Opens: TypeAlias = Callable[[SubagentOptions], AbstractAsyncContextManager[Subagent]]
-"""Opens a subagent session for a call."""
+OpenSubagentBlock: TypeAlias = Callable[[SubagentOptions], AbstractAsyncContextManager[Subagent]]
+"""Returns a context manager that opens a subagent session for a call."""
 
 
 class OngoingCall(Protocol):
-    """The part of a running call that its view uses."""
+    """The properties of a running call that `CallView` reads."""
 
     call: ToolCall
 
     @property
-    def is_told(self) -> bool:
+    def is_stop_requested(self) -> bool:
         """True if the tool was asked to stop."""
         ...
 
     @property
     def is_closed(self) -> bool:
-        """True if the call has ended or was closed without its tool."""
+        """True if the call has ended, or was closed while its tool still runs."""
         ...
 
 
 class CallView:
-    """The call behind one `ToolContext`. Created in the event loop, and safe to use from any thread."""
+    """The state of a tool call behind its `ToolContext`. Created in the event loop, and safe to use in any thread.
 
-    def __init__(self, ongoing: OngoingCall, turn: TurnView, opens: Opens) -> None:
-        self._ongoing, self._turn, self._opens = ongoing, turn, opens
+    Args:
+        ongoing: The running call.
+        turn: The information about the turn.
+        open_block: Returns a context manager that opens a subagent session.
+    """
+
+    def __init__(self, ongoing: OngoingCall, turn: TurnView, open_block: OpenSubagentBlock) -> None:
+        self._ongoing, self._turn, self._open_block = ongoing, turn, open_block
         self._here, self._home = event_loop(), threading.get_ident()
         self._lock = threading.Lock()
-        self._next: ToolProgressEvent | None = None  # reported by a thread and not yet published
+        self._next: ToolProgressEvent | None = None  # reported by a thread, but not published yet
 
     @property
     def is_cancelled(self) -> bool:
         """True if the call was asked to stop."""
-        return self._ongoing.is_told
+        return self._ongoing.is_stop_requested
 
     @property
     def history(self) -> History:
-        """The conversation when the turn began."""
+        """The conversation at the start of the turn."""
         return with_ledger(self._turn.history, self._turn.ledger)
 
     @property
     def now(self) -> float:
-        """The time on the event loop's clock."""
+        """The current time on the event loop's clock, in seconds."""
         return self._here.now()
 
     def progress(self, message: str, fraction: float | None) -> None:
-        """Publish the progress of the call. If a thread reports several times in one loop iteration, only the last."""
+        """Publish the progress of the call, if the ask's stream has a reader and the call is not closed.
+
+        If a thread reports several times in one iteration of the event loop, only the last report is published.
+        """
         if self._turn.put is None or self._ongoing.is_closed:
             return
         event = self._progress_event(message, fraction)
@@ -96,27 +105,29 @@ class CallView:
         with self._lock:
             is_coming, self._next = self._next is not None, event
         if not is_coming:
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the event loop has ended
                 self._here.soon(self._publish_progress)
 
     def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
-        """Open a subagent session."""
-        return self._opens(options)
+        """Return a context manager that opens a subagent session."""
+        return self._open_block(options)
 
     def _progress_event(self, message: str, fraction: float | None) -> ToolProgressEvent:
+        """Return an event with a shortened message, and with `fraction` limited to the range from 0 to 1."""
         call = self._ongoing.call
         done = None if fraction is None else min(1.0, max(0.0, float(fraction)))
         words = sanitise(str(message)[:MESSAGE])
         return ToolProgressEvent(self._turn.turn, self._turn.round, call.id, call.name, words, done)
 
     def _publish_progress(self) -> None:
+        """In the event loop, publish the last progress that a thread has reported."""
         with self._lock:
             event, self._next = self._next, None
         if event is not None and self._turn.put is not None and not self._ongoing.is_closed:
             self._turn.put(event)
 
 
-def subagents_of(ongoing: OngoingCall, turn: TurnView, executor: Executor) -> Subagents:
+def create_subagents(ongoing: OngoingCall, turn: TurnView, executor: Executor) -> Subagents:
     """Return the subagents of a call. Their events are not published after the end of the call."""
     put = turn.put
 
@@ -124,14 +135,14 @@ def subagents_of(ongoing: OngoingCall, turn: TurnView, executor: Executor) -> Su
         if put is not None and not ongoing.is_closed:
             put(event)
 
-    above = ParentCall(executor.session, ongoing.call.id, 0, None if put is None else show)
-    return Subagents(above, executor.open_below, executor.start_apart)
+    parent_call = ParentCall(executor.session, ongoing.call.id, 0, None if put is None else show)
+    return Subagents(parent_call, executor.open_subagent, executor.start_separate_task)
 
 
-def context_of(
+def create_tool_context(
     ongoing: OngoingCall, turn: TurnView, subagents: Subagents, executor: Executor, timeout: float | None
-) -> ToolContext[Any]:  # Any: the type of the host's `deps`
-    """Return the `ToolContext` of a call that starts now."""
+) -> ToolContext[Any]:  # Any: the host chooses the type of `deps`
+    """Return the `ToolContext` for a call that starts now. `timeout`: seconds until its deadline; None for no limit."""
     view, call_id = CallView(ongoing, turn, subagents.open), ongoing.call.id
     deadline = None if timeout is None else view.now + timeout
     key = f"{executor.session}/{executor.key}/{call_id}"

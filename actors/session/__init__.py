@@ -1,1 +1,1 @@
-"""The session actor, and the driver that runs the turns of an ask step by step."""
+"""The session actor, and the turn driver that runs the turns of an ask."""

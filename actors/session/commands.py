@@ -1,6 +1,6 @@
-"""The commands of a session, from callers and from its own children.
+"""Define the commands that a session receives from its callers and from its own child tasks.
 
-`actors.session.pending` has the commands that the session queues: asks, and results and decisions of callers.
+`actors.session.pending` defines the commands that the session queues: `Submit` and `Resolve`.
 """
 
 from typing import ClassVar, TypeAlias
@@ -10,26 +10,28 @@ from actors.core.stream_events.results import PendingCall, SwitchOutcome
 from actors.core.values.content import ToolCall
 from actors.errors import SessionError
 from actors.kernel import Command, Query
-from actors.session.configuration import Change
+from actors.session.configuration import ConfigChange
 from actors.session.pending import Resolve, Submit
 
 
 class Switch(Query[SwitchOutcome], frozen=True):
-    """Switch to `target`: at once if no ask is in flight, otherwise when that ask has ended."""
+    """Switch to `target` immediately if no ask is in flight, otherwise when that ask ends."""
 
     control: ClassVar[bool] = True
     target: str
 
 
 class Configure(Query[SwitchOutcome], frozen=True):
-    """Change the system prompt or the tools: at once if no ask is in flight, otherwise when that ask has ended."""
+    """Change the system prompt or the tools immediately if no ask is in flight, otherwise when that ask ends."""
 
     control: ClassVar[bool] = True
-    change: Change
+    change: ConfigChange
 
 
 class Cancel(Query[bool], frozen=True):
-    """Cancel the ask in flight. The reply follows when its calls are closed: False if it had already ended.
+    """Cancel the ask in flight. The reply arrives after all tool calls of the ask are closed.
+
+    The reply is True if the ask was cancelled, and False if no ask was in flight or the ask had already ended.
 
     Args:
         is_leaving: Whether the session leaves this host, so that an ask with a key can be continued on another one.
@@ -40,16 +42,16 @@ class Cancel(Query[bool], frozen=True):
 
 
 class GetState(Query[SessionState], frozen=True):
-    """Query the current state. It contains no ledger; the ledger actor has that."""
+    """Query the current state of the session. The state excludes the ledger, which the ledger actor owns."""
 
     control: ClassVar[bool] = True
 
 
 class Finished(Command, frozen=True):
-    """The ask in flight has ended, and `PendingAsks` has its result.
+    """The ask in flight has ended, and `PendingAsks` holds the result.
 
-    `generation` is the generation of actors that drove the ask. A message survives a crash in the mailbox, and the
-    session ignores messages of an earlier generation.
+    Queued messages survive a crash of the actors. The session compares `generation`, the number of the actor generation
+    that drove the ask, with its own number, and ignores messages of earlier generations.
     """
 
     control: ClassVar[bool] = True
@@ -57,9 +59,10 @@ class Finished(Command, frozen=True):
 
 
 class ResolutionRecorded(Command, frozen=True):
-    """The oldest queued results and decisions were recorded, or rejected. `generation` as in `Finished`.
+    """The oldest queued `Resolve` command was recorded or rejected.
 
     Args:
+        generation: As in `Finished`.
         pending_calls: The calls that the turn still waits for.
         runs: The approved calls, which run when the turn continues.
         seq: Number of the last recorded event.
@@ -75,14 +78,14 @@ class ResolutionRecorded(Command, frozen=True):
 
 
 class EndWritten(Command, frozen=True):
-    """The log's last event is durable. `generation` as in `Finished`."""
+    """The `Closed` event of the session is durable. `generation` has the same meaning as in `Finished`."""
 
     control: ClassVar[bool] = True
     generation: int
 
 
 class Close(Query[None], frozen=True):
-    """Cancel the ask in flight, drop queued asks, and log the end of the session."""
+    """Cancel the ask in flight, drop the queued asks, and log the end of the session."""
 
     control: ClassVar[bool] = True
 

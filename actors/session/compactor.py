@@ -1,10 +1,10 @@
-"""Compact the history of a session: shorten results to marks, and replace turns by a summary from a backend.
+"""Compact the history of a session: shorten tool results to marks, and replace turns by a summary from a backend.
 
-`actors.core.history.compaction` decides which results and turns may go and what a summary contains. This module
-requests the summary. As for every request, the log has the request before its first byte is sent, and its usage counts
-in budgets and attempts. The request continues the lane with the same tools, so that the provider's cache is read, but
-the model may not call them. No later request continues from it, so the lane does not advance. If the backend writes no
-summary, only results are shortened.
+`actors.core.history.compaction` chooses the results and the turns, and defines the content of a summary. This module
+requests the summary. Like any request, the request for a summary is logged before its first byte is sent, and its usage
+counts towards budgets and attempts. The request continues the lane with the same tools, so the provider's cache is
+used, but the model may not call the tools. No later request continues from the request for a summary, so the lane does
+not advance. If the backend writes no summary, only results are shortened.
 """
 
 from functools import partial
@@ -35,14 +35,14 @@ from actors.renderer.renderer_actor import Shrink
 from actors.session.requests import RequestPlan, TurnRequests
 
 LONG = 256
-"""Longest history, in messages, that is searched in the event loop: a few milliseconds. Longer ones use a thread."""
-NOTHING_LEFT = "nothing is left that could be made shorter"
+"""Maximum number of messages that the event loop searches (a few milliseconds). Threads search longer histories."""
+NOTHING_LEFT = "nothing is left to shorten"
 ENOUGH = 1 / 3
-"""Share of a request that was too long which shortening must save; otherwise turns are summarised too."""
+"""If shortened results save less than this share of a request that was too long, turns are summarised too."""
 
 
 class _Summary(Struct, frozen=True):
-    """The text of a summary, or the reason why there is none."""
+    """The text of a summary, or the reason (`why`) that no summary was written."""
 
     text: str = ""
     why: str = ""
@@ -51,7 +51,7 @@ class _Summary(Struct, frozen=True):
 
 
 class Compactor:
-    """Compacts the history within one turn, on the backend of that turn's requests."""
+    """A compactor of the history, used within one turn. The backend of that turn writes the summary."""
 
     def __init__(self, requests: TurnRequests) -> None:
         self._requests, self._ask = requests, requests.ask
@@ -60,141 +60,164 @@ class Compactor:
         """The failure of the request for a summary; None if it did not fail."""
 
     async def compact(self) -> CompactionResult:
-        """Summarise all but the last turns, and shorten results; without a summary, shorten all results."""
+        """Summarise all turns except the last ones, then shorten results. Without a summary, shorten all results.
+
+        The setting `keep_turns` is the number of turns that are not summarised.
+        """
         return await self._summarise(self._log.state.history.length, self._settings.keep_turns)
 
-    async def make_room(self, tokens: int) -> CompactionResult:
-        """Reduce the next request to about `tokens` before a turn: by shortening results alone if that suffices."""
-        known = await self._ask.ledger.query()
-        short = await self._shortenable(known, old=False, before=self._log.state.asked_at)
-        if short and self._tokens_left(known, short) <= tokens:
-            return await self._shorten(short)
+    async def shrink_next_request(self, tokens: int) -> CompactionResult:
+        """Before a turn, reduce the next request to about `tokens`, if possible only by shortening results."""
+        ledger = await self._ask.ledger.query()
+        short = await self._find_shortenable(ledger, old=False, before=self._log.state.asked_at)
+        if short and self._tokens_left(ledger, short) <= tokens:
+            return await self._log_shortened(short)
         return await self._summarise(self._log.state.asked_at, self._settings.keep_turns)
 
-    async def make_room_elsewhere(self) -> CompactionResult:
-        """Summarise every earlier turn, for a backend that rejected even the request for a summary as too long."""
+    async def summarise_all(self) -> CompactionResult:
+        """Summarise all earlier turns for a backend that rejected even the request for a summary as too long."""
         return await self._summarise(self._log.state.asked_at, 0)
 
-    async def after_overflow(self, *, again: bool) -> CompactionResult:
-        """Compact within a turn whose request was too long: shorten all results of earlier turns, then summarise.
+    async def compact_after_overflow(self, *, again: bool) -> CompactionResult:
+        """Compact the history within a turn whose request was too long.
 
-        `again`: an earlier compaction was not enough, so only the current turn is kept. If nothing else can be
-        compacted, shorten the results of this turn too that the model has already seen.
+        First shorten all results of earlier turns, then summarise these turns. If neither changes anything, shorten the
+        results of the current turn that the model has already seen.
+
+        Args:
+            again: An earlier compaction did not save enough, so summarise all turns except the current one.
         """
-        known = await self._ask.ledger.query()
-        before = self._next_request_tokens(known)
-        short = await self._shortenable(known, old=True, before=self._log.state.asked_at)
-        short |= await self._shortenable(known, old=False, before=self._log.state.history.length)
-        made = await self._shorten(short) if short else CompactionResult()
-        if short and self._next_request_tokens(known) <= before * (1 - ENOUGH):
+        ledger = await self._ask.ledger.query()
+        before = self._next_request_tokens(ledger)
+        short = await self._find_shortenable(ledger, old=True, before=self._log.state.asked_at)
+        short |= await self._find_shortenable(ledger, old=False, before=self._log.state.history.length)
+        made = await self._log_shortened(short) if short else CompactionResult()
+        if short and self._next_request_tokens(ledger) <= before * (1 - ENOUGH):
             return made
         summarised = await self._summarise_in_parts(0 if again else self._settings.keep_turns)
         if short or summarised.messages or self._ask.cancelled:
             return replace(summarised, results=made.results)
         seen = compaction.last_batch_index(self._log.state.history.since(0))
-        short = await self._shortenable(known, old=True, before=seen)
-        return replace(summarised, results=(await self._shorten(short)).results) if short else summarised
+        short = await self._find_shortenable(ledger, old=True, before=seen)
+        return (
+            replace(summarised, results=(await self._log_shortened(short)).results) if short else summarised
+        )
 
-    async def _summarise_in_parts(self, keep: int) -> CompactionResult:
-        """Summarise the turns before this one, or only their older half if together they exceed one request."""
-        whole = await self._summarise_turns(self._log.state.asked_at, keep)
+    async def _summarise_in_parts(self, kept_turns: int) -> CompactionResult:
+        """Summarise the turns before this one. If they exceed one request together, summarise only the older half.
+
+        `kept_turns`: the number of turns that are not summarised.
+        """
+        whole = await self._summarise_turns(self._log.state.asked_at, kept_turns)
         if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:
             return whole
         messages = self._log.state.history.since(0)
         older = [at for at in compaction.turn_starts(messages) if 0 < at <= self._log.state.asked_at // 2]
         if not older:
             return whole
-        half = await self._summarise_turns(older[-1], keep)
+        half = await self._summarise_turns(older[-1], kept_turns)
         return replace(half, usage=whole.usage + half.usage)
 
-    async def _summarise(self, before: int, keep: int) -> CompactionResult:
-        """Summarise the turns before a message, then shorten results: all of them if there is no summary."""
-        made = await self._summarise_turns(before, keep)
+    async def _summarise(self, before: int, kept_turns: int) -> CompactionResult:
+        """Summarise the turns before message index `before`, then shorten long results.
+
+        If there is no summary, shorten all results instead. `kept_turns`: the number of turns that are not summarised.
+        """
+        made = await self._summarise_turns(before, kept_turns)
         if self._ask.cancelled:
             return made
-        known = await self._ask.ledger.query()
+        ledger = await self._ask.ledger.query()
         if not made.messages:
-            short = await self._shortenable(known, old=bool(made.error), before=before)
+            short = await self._find_shortenable(ledger, old=bool(made.error), before=before)
         else:
-            short = await self._shortenable(known, old=False, before=self._log.state.history.length)
-        return replace(made, results=(await self._shorten(short)).results) if short else made
+            short = await self._find_shortenable(ledger, old=False, before=self._log.state.history.length)
+        return replace(made, results=(await self._log_shortened(short)).results) if short else made
 
-    # ---- marks
+    # ---- shorten results
 
-    async def _shortenable(self, known: Ledger, *, old: bool, before: int) -> dict[CallId, Short]:
+    async def _find_shortenable(self, ledger: Ledger, *, old: bool, before: int) -> dict[CallId, Short]:
+        """Return the results before message index `before` that can be shortened. `old`: include small results."""
         history = self._log.state.history
-        work = partial(compaction.results_to_trim, history, known, self._settings, old=old, before=before)
+        work = partial(compaction.results_to_trim, history, ledger, self._settings, old=old, before=before)
         return await compute(work, is_long=history.length > LONG)
 
-    def _tokens_left(self, known: Ledger, short: dict[CallId, Short]) -> int:
-        """Return the tokens of the next request if these results are shortened."""
+    def _tokens_left(self, ledger: Ledger, short: dict[CallId, Short]) -> int:
+        """Return the estimated tokens of the next request if the results in `short` are shortened."""
         ratio = self._ask.resolver.calibrations[self._requests.backend.binding].ratio
-        return self._next_request_tokens(known) - round(result_tokens(short, known, ratio))
+        return self._next_request_tokens(ledger) - round(result_tokens(short, ledger, ratio))
 
-    def _next_request_tokens(self, known: Ledger) -> int:
-        """Return the estimated tokens of the next request."""
-        return expected_tokens(self._ask.resolver, self._log.state, known, self._requests.backend.binding)
+    def _next_request_tokens(self, ledger: Ledger) -> int:
+        return expected_tokens(self._ask.resolver, self._log.state, ledger, self._requests.backend.binding)
 
-    async def _shorten(self, short: dict[CallId, Short]) -> CompactionResult:
-        await self._hold(ResultsTrimmed(tuple(short.items())))
+    async def _log_shortened(self, short: dict[CallId, Short]) -> CompactionResult:
+        """Log that these results are shortened. The returned value contains their number."""
+        await self._log_and_begin_epochs(ResultsTrimmed(tuple(short.items())))
         return CompactionResult(results=len(short))
 
-    async def _hold(self, event: ResultsTrimmed | Compacted) -> None:
-        """Write the event with the next append, and begin an epoch in every lane."""
+    async def _log_and_begin_epochs(self, event: ResultsTrimmed | Compacted) -> None:
+        """Log the event with the next append, and begin a new epoch in every lane."""
         self._log.hold(event)
         await self._ask.refs.renderer.send(Shrink(event))
 
-    # ---- summaries
+    # ---- summarise turns
 
-    async def _summarise_turns(self, before: int, keep: int) -> CompactionResult:
-        """Summarise the turns before message `before`, except the last `keep` turns."""
-        stop = compaction.messages_to_summarise(self._log.state.history.since(0), keep, before)
+    async def _summarise_turns(self, before: int, kept_turns: int) -> CompactionResult:
+        """Summarise the turns before message index `before`, except the last `kept_turns` turns."""
+        stop = compaction.messages_to_summarise(self._log.state.history.since(0), kept_turns, before)
         if not stop:
             return CompactionResult(error=NOTHING_LEFT)
         summary = await self._request_summary(before)
         self.cause = summary.cause
         if not summary.text:
             return CompactionResult(error=summary.why, usage=summary.usage)
-        history, known = self._log.state.history, await self._ask.ledger.query()
-        if compaction.is_summary_longer(summary.text, history, known, stop):
+        history, ledger = self._log.state.history, await self._ask.ledger.query()
+        if compaction.is_summary_longer(summary.text, history, ledger, stop):
             return CompactionResult(
                 error="the summary is longer than the messages that it replaces", usage=summary.usage
             )
-        scope = compaction.summary_scope(history, known, stop)
-        await self._hold(Compacted(0, stop, compaction.summary_message(summary.text, scope, self._settings)))
+        scope = compaction.summary_scope(history, ledger, stop)
+        await self._log_and_begin_epochs(
+            Compacted(0, stop, compaction.summary_message(summary.text, scope, self._settings))
+        )
         return CompactionResult(stop, usage=summary.usage)
 
     async def _request_summary(self, before: int) -> _Summary:
-        """Request a summary of the messages before index `before`, and log the end of that round."""
+        """Request a summary of the messages before index `before`, and log the end of that request's round."""
         binding = self._requests.backend.binding
-        if (over := await self._ask.admit(binding)) is not None:
+        if (over := await self._ask.reserve_budget(binding)) is not None:
             return _Summary(why=over, cause=Cause("limit"))
         try:
-            generated = await self._exchange(before)
+            generated = await self._send_summary_request(before)
         except KernelError as error:
             return _Summary(why=f"the provider's actor did not answer: {error}")
         if isinstance(generated, Fault):
             return _Summary(
-                why=f"the request for a summary breaks a rule of its dialect and was not sent: {generated}"
+                why=f"the request for a summary violates a rule of its dialect and was not sent: {generated}"
             )
         tally, usage = self._ask.tally, generated.usage
-        self._ask.settle(binding, usage, is_round=True)
+        self._ask.count_usage(binding, usage, is_round=True)
         fault = None if isinstance(generated, Answer) else "no summary"
         kept = generated.calls, generated.left_out, tally.cut
         self._log.hold(RoundEnded(self._requests.turn, 0, None, usage, tally.finish, fault, *kept))
-        return _summary_of(generated)
+        return _read_summary(generated)
 
-    async def _exchange(self, before: int) -> Generated | Fault:
-        """Send the request for a summary; repeat it without the parts that its provider rejects. Return the outcome."""
+    async def _send_summary_request(self, before: int) -> Generated | Fault:
+        """Send the request for a summary, and return its outcome or the first rule violation of the rendered request.
+
+        If the provider rejects parameters or attachments, send the request again without them.
+        """
         requests, refusals = self._requests, 0
         plan = RequestPlan(
-            0, self._choice, omitted=requests.backend.omissions(self._choice, None), aside=True
+            0, self._tool_choice, omitted=requests.backend.omissions(self._tool_choice, None), aside=True
         )
         while True:
-            rendered = await requests.prepare(plan, partial(self._asking, before), lambda _: False)
+            rendered = await requests.prepare(
+                plan, partial(self._history_with_instruction, before), lambda _: False
+            )
             if rendered.report.faults:
                 return rendered.report.faults[0]
-            if self._ask.cancelled:  # while the request was rendered or logged, so no stop function ran
+            # A cancel during the render or the append found no stop function to call.
+            if self._ask.cancelled:
                 return AbortedAnswer(None, Usage(), 0)
             generated = await requests.send(plan, requests.build(plan, rendered))
             refusals += 1
@@ -205,12 +228,12 @@ class Compactor:
             elif not await self._leave_out_media(plan, generated.failure, rendered):
                 return generated
 
-    def _asking(self, before: int) -> History:
-        """Return the history before a message, followed by the instruction to summarise it."""
+    def _history_with_instruction(self, before: int) -> History:
+        """Return the messages before index `before`, followed by the instruction to summarise them."""
         return extend(self._log.state.history.upto(before), (compaction.summary_instruction(),))
 
     async def _leave_out_media(self, plan: RequestPlan, failure: Failure, rendered: Rendered) -> bool:
-        """Begin an epoch without the rejected attachments; return False if the request has none."""
+        """Begin an epoch without the rejected attachments. Return False if no attachment was rejected."""
         if failure.kind != "media":
             return False
         length, state = self._log.state.history.length, rendered.lane._state
@@ -223,29 +246,29 @@ class Compactor:
         return True
 
     @property
-    def _choice(self) -> ToolChoiceSetting | None:
-        """The tool choice of the request for a summary.
+    def _tool_choice(self) -> ToolChoiceSetting | None:
+        """The tool choice of the request for a summary: `none`, or None to send no tool choice.
 
-        None if the dialect caches by marks: there, a changed tool choice would invalidate the cached messages.
+        Dialects that cache by marks get no tool choice, because a changed choice would invalidate the cached messages.
         """
         is_marked = self._requests.backend.adapter.dialect.caching.marks in ("block", "part")
         return None if is_marked else "none"
 
 
-def _summary_of(generated: Generated) -> _Summary:
-    """Return the text of a summary, or the reason why there is none."""
+def _read_summary(generated: Generated) -> _Summary:
+    """Return the text of the summary, or the reason that the model wrote none."""
     usage = generated.usage
     match generated:
         case Answer(message=message) if message.calls:
             return _Summary(why="the model called a tool and wrote no summary", usage=usage)
         case Answer(cut=cut) if cut not in (None, "length"):
-            return _Summary(why=f"the model wrote no whole summary ({cut})", usage=usage)
+            return _Summary(why=f"the model wrote an incomplete summary ({cut})", usage=usage)
         case Answer(message=message) if content_cut(message, has_tools=False) is None:
             return _Summary(message.text + (" [It was cut here.]" if generated.cut else ""), usage=usage)
         case Answer():
             return _Summary(why="the model wrote no summary", usage=usage)
         case AbortedAnswer():
-            return _Summary(why="it was cancelled", usage=usage)
+            return _Summary(why="the compaction was cancelled", usage=usage)
         case BrokenAnswer(failure=failure):
             cause = Cause(failure.kind, failure.status)
             return _Summary(why=failure.message, usage=usage, cause=cause)

@@ -1,8 +1,8 @@
-"""Hold the target, the system prompt and the tools of one session, and the changes of these that wait.
+"""Keep the target, the system prompt and the tools of one session, and configuration changes that are not applied yet.
 
-The log has the names of the tools and a digest of the configuration (`actors.core.log.events.Configured`). Whenever an
-ask begins, the digest is compared with the live configuration, and a difference is logged. No log can hold the code of
-the tools, so this module keeps the tools for as long as the session is open.
+The log contains only the names of the tools and a digest of the configuration (`actors.core.log.events.Configured`).
+When an ask begins, the session compares this digest with the digest of the live configuration, and logs a difference.
+A log cannot contain the code of tools, so this module keeps the tool objects while the session is open.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -24,185 +24,210 @@ from actors.tools.handover import Handover
 from actors.tools.toolsets import SessionTools, ToolItem, Toolsets
 from actors.tools.toolsets.owner import ToolsetOwner
 
-Resolve: TypeAlias = Callable[[Toolset, str | None], Resolver]
-"""Returns what targets mean to a session with these tools and this system prompt."""
+CreateResolver: TypeAlias = Callable[[Toolset, str | None], Resolver]
+"""Returns a resolver of targets for a session with these tools and this system prompt."""
 
 
-class Change(Struct):
-    """A change of the system prompt, the tools or both; `...` stands for no change.
+class ConfigChange(Struct):
+    """A change of the system prompt, the tools or both. The value `...` means no change.
 
-    `fate`: `taken` once the session holds the change; `dropped` if its caller withdrew it first (for example because
-    the caller was cancelled), which releases the toolsets that were opened for it.
+    Args:
+        system: The new system prompt.
+        session_tools: The new tools.
+        fate: `offered` at first; `taken` once the session has accepted the change; `dropped` if the caller withdrew the
+            change earlier, for example because the caller was cancelled. Dropping releases the toolsets of the change.
     """
 
     system: str | EllipsisType | None
-    offer: SessionTools | EllipsisType
+    session_tools: SessionTools | EllipsisType
     fate: Literal["offered", "taken", "dropped"] = "offered"
 
 
-class Unwritten(Struct):
-    """A change that is live and not yet in the log.
+class UnwrittenChange(Struct):
+    """A configuration change that is applied but not yet in the log.
 
     Args:
-        system, offer: The system prompt and the tools before the change.
+        system, session_tools: The system prompt and the tools before the change.
         change: The applied change.
-        or_drop: Whether the change is dropped if it cannot be logged. Otherwise it waits again.
+        drop_on_failure: Whether the change is dropped if it cannot be logged. Otherwise, the change waits again.
     """
 
     system: str | None
-    offer: SessionTools
-    change: Change
-    or_drop: bool
+    session_tools: SessionTools
+    change: ConfigChange
+    drop_on_failure: bool
 
 
-Prepare: TypeAlias = Callable[
-    [str | EllipsisType | None, Iterable[ToolItem] | EllipsisType, str], Awaitable[Change]
+PrepareChange: TypeAlias = Callable[
+    [str | EllipsisType | None, Iterable[ToolItem] | EllipsisType, str], Awaitable[ConfigChange]
 ]
-"""Returns a change of system prompt and tools for a target, with its toolsets open."""
+"""Opens the toolsets of a change and returns the change. Arguments: system prompt, tools, target."""
 
 
 class Configuration(Struct):
-    """The live configuration of a session. It survives crashes and restarts of the session's actors.
+    """The live configuration of a session, which survives crashes and restarts of the session's actors.
 
-    It has no reference to the session, except those that the tools themselves hold.
+    The configuration does not reference the session, except through the tools.
 
     Args:
-        target: The target of the next ask, as in the log: a switch changes it once the switch is durable.
+        target: The target of the next ask. A switch changes the target once the switch is durable.
         system: The system prompt.
-        offer: The tools that the model may call.
+        session_tools: The tools that the model may call.
         toolsets: Releases the toolsets that the session no longer uses.
-
-    `shared`: the budget that a subagent shares with its parent and siblings. `lent`: the session's own budget, as its
-    subagents share it.
+        shared: The budget that a subagent shares with its parent and siblings.
+        lent: The session's own budget, which the session shares with its subagents.
     """
 
     target: str
     system: str | None
-    offer: SessionTools
+    session_tools: SessionTools
     toolsets: Toolsets
     shared: SharedBudget | None = None
     lent: SharedBudget | None = None
-    _change: Change | None = None
-    _unwritten: tuple[Unwritten, ...] = ()
+    _change: ConfigChange | None = None
+    _unwritten: tuple[UnwrittenChange, ...] = ()
 
     @property
     def is_changing(self) -> bool:
-        """True if a change waits."""
+        """True if a change waits to be applied."""
         return self._change is not None
 
     def check(self, asked: Asked | None) -> None:
-        """Check the tool that an ask forces against the tools that will be live when the ask begins.
+        """Check that the session will have the tool that an ask forces.
 
-        A change that waits is applied before the next ask, so its tools count.
+        A waiting change is applied before the next ask, so the check uses the tools of that change.
 
         Raises:
             ConfigError: The session will not have the tool.
         """
         if asked is not None and isinstance(asked.tool_choice, ToolChoice):
-            offer = self.offer if self._change is None or self._change.offer is ... else self._change.offer
-            offer.refresh()
-            check_forced_tool(asked.tool_choice, offer.tools.names)
+            session_tools = (
+                self.session_tools
+                if self._change is None or self._change.session_tools is ...
+                else self._change.session_tools
+            )
+            session_tools.refresh()
+            check_forced_tool(asked.tool_choice, session_tools.tools.names)
 
-    def hold(self, change: Change, *, behind: bool = False) -> None:
-        """Hold a change until `take_up` applies it. It overrides the parts that it shares with a change held before.
+    def hold(self, change: ConfigChange, *, as_older: bool = False) -> None:
+        """Keep a change until `apply_change` applies it, merged with the change that already waits, if any.
 
-        `behind`: treat the change as older than the one that is already held.
+        If both changes set the system prompt or the tools, the newer change wins.
+
+        Args:
+            change: The change to keep.
+            as_older: Treat `change` as the older of the two changes.
         """
-        if behind and (first := self._change) is not None:
+        if as_older and (first := self._change) is not None:
             self._change = change
             change.fate, change = "taken", first
         change.fate = "taken"
         if (held := self._change) is not None:
             if change.system is ...:
                 change.system = held.system
-            if change.offer is ...:
-                change.offer = held.offer
-            elif held.offer is not ...:
-                self.toolsets.release(held.offer.owners)
+            if change.session_tools is ...:
+                change.session_tools = held.session_tools
+            elif held.session_tools is not ...:
+                self.toolsets.release(held.session_tools.owners)
         self._change = change
 
-    def drop(self, change: Change) -> None:
-        """Withdraw a change that no session holds, and release its toolsets."""
+    def drop(self, change: ConfigChange) -> None:
+        """Withdraw a change that the session has not accepted, and release its toolsets."""
         if change.fate == "offered":
             change.fate = "dropped"
-            if change.offer is not ...:
-                self.toolsets.release(change.offer.owners)
+            if change.session_tools is not ...:
+                self.toolsets.release(change.session_tools.owners)
 
-    def take_up(self, *, or_drop: bool = False) -> None:
-        """Apply the waiting change. `restore` undoes it until `confirm_written` makes it permanent.
+    def apply_change(self, *, drop_on_failure: bool = False) -> None:
+        """Apply the waiting change. `restore` can undo the change until `confirm_written` makes it permanent.
 
-        `or_drop`: `restore` drops the change instead of letting it wait again.
+        `drop_on_failure`: whether `restore` drops the change. By default, `restore` makes the change wait again.
         """
         assert self._change is not None
         change, self._change = self._change, None
-        self._unwritten += (Unwritten(self.system, self.offer, change, or_drop),)
+        self._unwritten += (UnwrittenChange(self.system, self.session_tools, change, drop_on_failure),)
         if change.system is not ...:
             self.system = change.system
-        if change.offer is not ...:
-            self.offer = change.offer
+        if change.session_tools is not ...:
+            self.session_tools = change.session_tools
 
     def confirm_written(self) -> None:
-        """Make the oldest applied change permanent, because it is in the log. Release the toolsets it replaced."""
+        """Make the oldest applied change permanent, because it is logged, and release the toolsets it replaced."""
         if self._unwritten:
             first, *others = self._unwritten
             self._unwritten = tuple(others)
-            if first.change.offer is not ...:
-                self.toolsets.release(first.offer.owners)
+            if first.change.session_tools is not ...:
+                self.toolsets.release(first.session_tools.owners)
 
     def restore(self) -> None:
-        """Undo the applied changes that did not reach the log."""
+        """Undo the applied changes that are not in the log."""
         unwritten, self._unwritten = self._unwritten, ()
         for each in reversed(unwritten):
-            self.system, self.offer = each.system, each.offer
-            if each.or_drop:
+            self.system, self.session_tools = each.system, each.session_tools
+            if each.drop_on_failure:
                 each.change.fate = "offered"
                 self.drop(each.change)
             else:
-                self.hold(each.change, behind=True)
+                self.hold(each.change, as_older=True)
 
     def release(self) -> None:
-        """Release the toolsets, because the session has ended."""
+        """Release all open toolsets, because the session has ended."""
         if owners := self.owners:
             self.toolsets.release(owners)
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
-        """The owners of open toolsets: in use, of the waiting change, and of changes that `restore` may undo."""
-        held = () if self._change is None or self._change.offer is ... else self._change.offer.owners
-        before = [each.offer.owners for each in self._unwritten if each.change.offer is not ...]
-        return (*self.offer.owners, *held, *chain(*before))
+        """The owners of all open toolsets, including those of a waiting change and of changes that can be undone."""
+        held = (
+            ()
+            if self._change is None or self._change.session_tools is ...
+            else self._change.session_tools.owners
+        )
+        before = [
+            each.session_tools.owners for each in self._unwritten if each.change.session_tools is not ...
+        ]
+        return (*self.session_tools.owners, *held, *chain(*before))
 
 
-class Equipment:
-    """The configuration as the actors of a session use it: its tools by name, and a resolver made with these tools.
+class ActiveConfig:
+    """The configuration that a session's actors use: the tools by name, and a resolver of targets for these tools.
 
-    `tools` is shared with the scheduler, so it is updated in place. `change` prepares a change and opens its toolsets.
+    The scheduler shares the dict `tools`, so changes update the dict in place. After a crash, new actors get the same
+    configuration.
+
+    Args:
+        configuration: The live configuration.
+        create_resolver: Creates a resolver for tools and a system prompt.
+        prepare_change: Opens the toolsets of a change and returns the change.
     """
 
     resolver: Resolver
 
-    def __init__(self, configuration: Configuration, resolve: Resolve, change: Prepare) -> None:
-        self._configuration, self._resolve, self._change = configuration, resolve, change
-        self.tools: dict[str, Tool[..., Any]] = {}  # Any: any function
-        self._take_over()
+    def __init__(
+        self, configuration: Configuration, create_resolver: CreateResolver, prepare_change: PrepareChange
+    ) -> None:
+        self._configuration = configuration
+        self._create_resolver, self._prepare_change = create_resolver, prepare_change
+        self.tools: dict[str, Tool[..., Any]] = {}  # Any: tools have functions of any type
+        self._rebuild_tools()
 
     def budgets(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
-        """Return the shared budgets in which the session's requests count, in addition to the session's own budget."""
+        """Return the shared budgets that count requests to `target`. The session's own budget is not included."""
         shared, others = self._configuration.shared, self.resolver.budgets(tenant, target)
         return others if shared is None else (shared, *others)
 
-    def why_over(self, state: SessionState, target: str) -> str | None:
-        """Return the reason if a budget for requests to `target` is used up, else None."""
+    def exhausted_budget(self, state: SessionState, target: str) -> str | None:
+        """Return a message if any budget for requests to `target` is used up, else None."""
         others = (budget.used_up_limit() for budget in self.budgets(state.tenant, target))
         return used_up_limit(self.resolver, state) or next(filter(None, others), None)
 
-    def refusal(self, state: SessionState) -> str | None:
-        """Return the reason to reject an ask and a suggested fix if a budget is used up, else None.
+    def budget_rejection(self, state: SessionState) -> str | None:
+        """Return the reason to reject an ask, with a suggested fix, if a budget is used up; otherwise None.
 
-        A shared budget counts the rejection.
+        If a shared budget is used up, its count of rejections is incremented.
         """
         if (why := used_up_limit(self.resolver, state)) is not None:
-            return f"{why}; open another"
+            return f"{why}; open a new session"
         for budget in self.budgets(state.tenant, state.target):
             if (why := budget.used_up_limit()) is not None:
                 budget.refused += 1
@@ -210,93 +235,102 @@ class Equipment:
         return None
 
     def refresh(self) -> Resolver:
-        """Read the current tools of the session's toolsets, and return a resolver for them.
+        """Adopt the current tools of the session's toolsets, and return a resolver for them.
 
-        Called when an ask begins. Within a turn, only `refresh_if` changes the tools.
+        The session calls this when an ask begins. Within a turn, only `refresh_unless` changes the tools.
         """
-        offer = self._configuration.offer
-        offer.refresh()
-        if offer.tools is not self._offered:
-            self._take_over()
+        session_tools = self._configuration.session_tools
+        session_tools.refresh()
+        if session_tools.tools is not self._adopted_tools:
+            self._rebuild_tools()
         return self.resolver
 
     @property
     def may_change(self) -> bool:
         """True if the tools may change within a turn."""
-        return self._configuration.offer.may_change
+        return self._configuration.session_tools.may_change
 
     async def catch_up(self) -> bool:
-        """Say whether toolsets changed that are declared within turns; see `SessionTools.catch_up`."""
-        return await self._configuration.offer.catch_up()
+        """Return True if a toolset that allows changes within a turn has changed its tools.
 
-    def refresh_if(self, why_not: Callable[["Equipment"], str]) -> str:
-        """Take over what the toolsets offer now, within a turn, unless `why_not` says why that waits; return it.
-
-        It is called with what would be in force, and may raise `ConfigError` instead.
+        Waits while such a toolset reads its list of tools. See `SessionTools.catch_up`.
         """
-        offer = self._configuration.offer
-        before = offer.arrangement
+        return await self._configuration.session_tools.catch_up()
+
+    def refresh_unless(self, why_not: Callable[["ActiveConfig"], str]) -> str:
+        """Adopt the current tools of the toolsets within a turn, and return the empty string.
+
+        If `why_not` returns a reason or raises `ConfigError`, restore the previous tools and return the reason.
+
+        Args:
+            why_not: Checks the configuration with the current tools. Returns an empty string if the turn may use them.
+        """
+        session_tools = self._configuration.session_tools
+        before = session_tools.arrangement
         self.refresh()
         try:
             why = why_not(self)
         except ConfigError as error:
             why = str(error)
         if why:
-            offer.restore(before)
-            self._take_over()
+            session_tools.restore(before)
+            self._rebuild_tools()
         return why
 
-    def hold(self, change: Change, *, behind: bool = False) -> None:
-        """Hold a change; see `Configuration.hold`."""
-        self._configuration.hold(change, behind=behind)
+    def hold(self, change: ConfigChange, *, as_older: bool = False) -> None:
+        """Keep a change until it can be applied. See `Configuration.hold`."""
+        self._configuration.hold(change, as_older=as_older)
 
-    async def prepare(self, handover: Handover) -> Change:
-        """Open the toolsets of a handover, and return its change. The caller holds the change or drops it.
+    async def prepare(self, handover: Handover) -> ConfigChange:
+        """Open the toolsets of a handover, and return its configuration change.
+
+        The caller must then hold the change or drop it.
 
         Raises:
-            ConfigError: The target takes no such tools.
+            ConfigError: The target does not accept these tools.
             ToolsetFailed: A toolset cannot be opened.
         """
-        return await self._change(handover.system, handover.tools, handover.target)
+        return await self._prepare_change(handover.system, handover.tools, handover.target)
 
-    def drop(self, change: Change) -> None:
-        """Release the toolsets of a change that is not held."""
+    def drop(self, change: ConfigChange) -> None:
+        """Withdraw a change and release its toolsets. See `Configuration.drop`."""
         self._configuration.drop(change)
 
     @property
     def is_changing(self) -> bool:
-        """True if a change waits."""
+        """True if a change waits to be applied."""
         return self._configuration.is_changing
 
-    def take_up(self, *, or_drop: bool = False) -> Resolver:
-        """Apply the change that waits, and return the new resolver; see `Configuration.take_up`."""
-        self._configuration.take_up(or_drop=or_drop)
-        self._take_over()
+    def apply_change(self, *, drop_on_failure: bool = False) -> Resolver:
+        """Apply the waiting change and return the new resolver. See `Configuration.apply_change`."""
+        self._configuration.apply_change(drop_on_failure=drop_on_failure)
+        self._rebuild_tools()
         return self.resolver
 
     def confirm_written(self, event: SwitchApplied | Configured) -> None:
-        """Record that a switch or an applied change is in the log."""
+        """Record that a switch or an applied configuration change is in the log."""
         if isinstance(event, SwitchApplied):
             self._configuration.target = event.target
         else:
             self._configuration.confirm_written()
 
     def retarget(self, target: str) -> None:
-        """Set the target to that of the log, after a crash."""
+        """After a crash, set the target to the target in the log."""
         self._configuration.target = target
 
     def restore(self) -> None:
-        """Undo the changes that did not reach the log, after a crash."""
+        """After a crash, undo the configuration changes that are not in the log."""
         self._configuration.restore()
-        self._take_over()
+        self._rebuild_tools()
 
     @property
     def configured_event(self) -> Configured:
-        """The log event for the present configuration."""
+        """The log event that records the current configuration."""
         return Configured(self._configuration.system, tuple(self.tools), self.resolver.config_digest)
 
-    def _take_over(self) -> None:
-        tools = self._offered = self._configuration.offer.tools
+    def _rebuild_tools(self) -> None:
+        """Update the dict of tools and the resolver from the configuration."""
+        tools = self._adopted_tools = self._configuration.session_tools.tools
         self.tools.clear()
         self.tools.update({tool.name: tool for tool in tools})
-        self.resolver = self._resolve(tools, self._configuration.system)
+        self.resolver = self._create_resolver(tools, self._configuration.system)

@@ -1,4 +1,4 @@
-"""Stop an ask that exceeds its `timeout`, or the time that is left in the session's budget."""
+"""Stop an ask that exceeds its `timeout`, or the seconds that remain in the session's budget."""
 
 from math import inf
 from typing import Any
@@ -12,19 +12,23 @@ from actors.session.inflight import AskInFlight
 
 
 class Deadline:
-    """The timer of the ask in flight. It pauses while the ask's turn waits for its caller."""
+    """The timer of the ask in flight. The timer pauses while the ask waits for results or decisions from its caller."""
 
     def __init__(self) -> None:
         self._child: Child | None = None
 
     def begin(
         self,
-        context: Context[Any],  # Any: its session's
+        context: Context[Any],  # Any: the session's commands
         ask: AskInFlight,
         state: SessionState,
         asked: Asked | None,
     ) -> None:
-        """Start the timer of an ask; after a wait, with the time that was left."""
+        """Start the timer of an ask that begins or resumes.
+
+        After a pause, the timer continues with the remaining time. No timer runs if neither the ask nor a budget has a
+        limit.
+        """
         before = 0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds
         seconds, why = bounded_seconds(state, asked, before)
         if seconds < inf:
@@ -32,12 +36,13 @@ class Deadline:
 
     async def _expire(
         self, context: Context[Any], ask: AskInFlight, seconds: float, why: str
-    ) -> None:  # Any: likewise
+    ) -> None:  # Any: the session's commands
+        """Stop the ask after `seconds`. `why`: the reason that the result of the ask contains."""
         await anyio.sleep(seconds)
         ask.halt(context, why)
 
     def end(self) -> None:
-        """Stop the timer: the ask has ended, or its turn is waiting."""
+        """Stop the timer, because the ask has ended or its turn waits for the caller."""
         if self._child is not None:
             self._child.cancel()
             self._child = None

@@ -1,8 +1,8 @@
-"""The turn driver: the child of a session that drives `actors.core.turn.turn` with the real actors.
+"""Drive the turns of an ask: pass each step of `actors.core.turn.turn` to the actors, and choose the turn that follows.
 
-An ask is one turn, or several after failover. A turn is a generator: it yields the next step (render, generate, run a
-batch, close) and receives the outcome. `actors.session.steps` carries out the steps; this module decides which turn
-follows. The binding, settings and tools of a turn are frozen when it begins.
+The session actor starts one driver as a child for each ask. An ask is one turn, or several after failover. A turn is a
+generator that yields the next step (render, generate, run a batch, close) and receives the outcome.
+`actors.session.steps` carries out the steps. The binding, settings and tools of a turn are fixed when the turn begins.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -49,7 +49,7 @@ from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
 from actors.session.compactor import NOTHING_LEFT, Compactor
 from actors.session.handing_over import HandoverSteps
-from actors.session.inflight import AskInFlight, Tally, stopped_outcome
+from actors.session.inflight import AskInFlight, AskTotals, stopped_outcome
 from actors.session.pending import HostCall, HostCompaction, PendingAsks
 from actors.session.requests import TurnRequests
 from actors.session.served import ServedTurn, with_endpoint_change
@@ -63,13 +63,13 @@ AGAIN: Final = "Your last answer was interrupted. Give the complete answer again
 
 @dataclass(slots=True)
 class TurnDriver:
-    """Drives one ask.
+    """The driver of one ask.
 
     Args:
         ask: The values that the turns of the ask share.
         bounds: The limits of a turn, such as the number of rounds.
-        affinity: The pool members that the session prefers. All its asks share this value.
-        pending: Receives the result of the ask when its last event is durable.
+        affinity: The pool members that the session prefers. All asks of the session share this value.
+        pending: Receives the result of the ask when the ask's last event is durable.
     """
 
     ask: AskInFlight
@@ -85,7 +85,7 @@ class TurnDriver:
         self._handing, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
 
     async def run(self, message: Packed, asked: Asked | None, key: AskKey | None = None) -> None:
-        """Drive the ask to its end, or until its turn waits."""
+        """Drive the ask until it ends, or until its turn waits for the caller."""
         log = self.ask.log
         number = log.state.asks + 1
         pool = self._pool(log.state.target)
@@ -105,13 +105,13 @@ class TurnDriver:
             totals: The totals of the ask so far.
         """
         state = self.ask.log.state
-        self.ask.tally = Tally.from_log(totals, self.ask.resolver)
+        self.ask.tally = AskTotals.from_log(totals, self.ask.resolver)
         self.ask.has_answered = any(message.calls for message in state.history.since(state.asked_at))
         last = state.history[-1]
         if last.role == "assistant" and not last.calls:
             self.ask.instruct(AGAIN)
         pool, choice = self._pool(state.target), self._choice(state.asks)
-        await self._run_turns(pool, choice, await choice.first(pool))
+        await self._run_turns(pool, choice, await choice.first_member(pool))
 
     async def _run_turns(self, pool: Pool, choice: MemberSelector, member: str) -> None:
         """Drive the turns of the ask, the first one on this member of the pool."""
@@ -120,7 +120,7 @@ class TurnDriver:
             await self._until_last(pool, choice, [member], await self._serve(member))
 
     async def run_call(self, message: Packed, made: HostCall) -> None:
-        """Run one call of the host in a turn of its own, without a model."""
+        """Run one tool call of the host in a separate turn, without a model."""
         ask, state = self.ask, self.ask.log.state
         number, turn = state.asks + 1, state.turns + 1
         call = ToolCall(mint(state.calls + 1), made.name, json=made.arguments)
@@ -131,7 +131,7 @@ class TurnDriver:
         said = Message("assistant", (call,), turn)
         ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1))
         batch = RunBatch((call,), ask.variables, view, repair=self.bounds.repair, approved=True)
-        ask.stoppable(lambda context: context.send(ask.refs.scheduler, StopBatch()))
+        ask.set_stop(lambda context: context.send(ask.refs.scheduler, StopBatch()))
         try:
             ended = await ask.refs.scheduler.ask(batch)
         finally:
@@ -146,20 +146,20 @@ class TurnDriver:
         status: TurnStatus = "cancelled" if ask.cancelled else "complete"
         await self._end(RUNTIME, CloseStep(status, ""), last=True)
 
-    async def go_on(self, calls: tuple[ToolCall, ...]) -> None:
-        """Continue the turn that waited, after its last result arrived or the ask was cancelled.
+    async def resume(self, calls: tuple[ToolCall, ...]) -> None:
+        """Continue a paused turn after its last result or decision arrived, or after the ask was cancelled.
 
-        `calls`: the calls without an end, which run now or are closed.
+        `calls`: the calls that have not ended. They run now, or are closed if the ask was cancelled.
         """
         state = self.ask.log.state
         pause, binding = state.pause, state.bound
         assert pause is not None
         assert binding is not None
-        self.ask.tally = Tally.from_pause(pause.awaited, state.history[-1].text)
+        self.ask.tally = AskTotals.from_pause(pause.awaited, state.history[-1].text)
         self.ask.has_answered = True
         self._began = anyio.current_time()
         resumed = TurnResumed(state.turns)
-        # Before a call runs, the log must show that the turn resumed. Otherwise a crash could run the call twice.
+        # The log must show the resumption before any call runs. Otherwise, a crash could run the call twice.
         if calls and not self.ask.cancelled:
             await self.ask.log.write(resumed)
         else:
@@ -172,22 +172,31 @@ class TurnDriver:
             await self._until_last(pool, choice, tried, served)
 
     def _choice(self, ask: int) -> MemberSelector:
+        """Return a selector of pool members for this ask number."""
         return MemberSelector(self.ask.resolver, self.affinity, ask)
 
     async def _until_last(
         self, pool: Pool, choice: MemberSelector, tried: list[str], served: ServedTurn
     ) -> None:
-        """End the turn that was served, and drive the turns that follow, until the ask ends or its turn waits."""
+        """Log the end of a turn, and drive the following turns until the ask ends or a turn waits for the caller.
+
+        Args:
+            pool: The pool of the session's target.
+            choice: Selects the pool member for the next turn.
+            tried: The members that served turns of this ask, the current one last.
+            served: The outcome of the first turn.
+        """
         self._record_prompt_size(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._next(pool, choice, tried, served.step)
+            # If the history is too long for this member, another backend summarises it, and the member tries again.
             is_again = following is None and self._may_make_room(served.step, tried[-1])
             following = tried[-1] if is_again else following
             await self._end(served.binding, served.step, last=following is None)
             if following is None:
                 return
             if is_again:
-                await self._compact(following, Compactor.make_room_elsewhere, last=False)
+                await self._compact(following, Compactor.summarise_all, last=False)
             else:
                 self._note_failover(served, following)
                 tried.append(following)
@@ -197,18 +206,18 @@ class TurnDriver:
         await self._wait(served.step, tried)
 
     def _note_failover(self, served: ServedTurn, following: str) -> None:
-        """Log that another member of the pool continues after a failed turn."""
+        """Log that pool member `following` continues the ask after a failed turn. A handoff is not logged here."""
         if isinstance(served.step, CloseStep) and served.step.handover is None:
             logger.ask_failed_over(self.ask.log.state.session, served.binding, served.step.cause, following)
 
     def _record_prompt_size(
         self, choice: MemberSelector, pool: Pool, member: str, served: ServedTurn
     ) -> None:
-        """Record the prompt size per backend for cache affinity."""
+        """Record the size of the turn's last transcript, which cache affinity uses to choose pool members."""
         choice.record_request(pool, member, served.sent)
 
     def _may_make_room(self, ended: CloseStep, member: str) -> bool:
-        """Return True if another backend may summarise a history that is too long for this one, once per ask."""
+        """Return True, once per ask, if another backend may summarise a history that is too long for `member`."""
         cause = ended.cause
         if (
             cause is None
@@ -226,17 +235,17 @@ class TurnDriver:
         ask, state = self.ask, self.ask.log.state
         try:
             binding = ask.resolver.backend(member).binding
-        except ConfigError:  # `_serve` reports the error
+        except ConfigError:  # `_serve` reports this error later
             return
         if ask.resolver.window(binding) is None or ask.cancelled:
             return
         known = ask.ledger.latest
         if (most := compaction_limit(ask.resolver, state, known, binding, state.asked_at)) is not None:
             tokens = round(most * AFTER)
-            await self._compact(member, lambda compactor: compactor.make_room(tokens), last=False)
+            await self._compact(member, lambda compactor: compactor.shrink_next_request(tokens), last=False)
 
     async def run_compaction(self, made: HostCompaction) -> None:
-        """Compact the history at the request of the host, in a turn of its own."""
+        """Compact the history in a separate turn, as requested by the host."""
         choice = self._choice(self.ask.log.state.asks)
         member = await choice.first_member(self._pool(self.ask.log.state.target))
         made.result = await self._compact(member, Compactor.compact, last=True)
@@ -244,7 +253,7 @@ class TurnDriver:
     async def _compact(
         self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, last: bool
     ) -> CompactionResult:
-        """Drive a turn that compacts the history, on the backend that writes the summary.
+        """Compact the history with the function `how`, in a separate turn on the backend that writes summaries.
 
         `last`: whether the program requested the compaction, so that the turn belongs to no ask.
         """
@@ -262,12 +271,12 @@ class TurnDriver:
             return CompactionResult(error=str(error))
         self._bind(TurnStarted(number, asks, backend.binding))
         compactor = Compactor(TurnRequests(ask, backend, provider, number))
-        with self.ask.sharing():
+        with self.ask.share_budgets():
             result = await how(compactor)
         why, cause = result.error, compactor.cause
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
-        malformed = ask.tally.malformed  # unchanged: no answer of the ask was read in this turn
+        malformed = ask.tally.malformed  # unchanged, because this turn read no answer of the ask
         step = ask.with_halt_reason(
             CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed)
         )
@@ -276,9 +285,10 @@ class TurnDriver:
         return result
 
     def _writer(self, member: str) -> str:
-        """Return the backend that writes summaries.
+        """Return the name of the backend that writes summaries.
 
-        It is the configured one, else the last that answered, because its cache holds the history, else `member`.
+        This is the configured summarizer, else the backend that answered last, because its cache contains the history.
+        If that backend cannot be used, or no backend has answered yet, return `member`.
         """
         resolver, measured = self.ask.resolver, self.ask.log.state.measured
         if resolver.compaction.summarizer is not None or measured is None:
@@ -286,12 +296,12 @@ class TurnDriver:
         last = resolver.member(measured.binding)
         try:
             resolver.backend(last)
-        except ConfigError:  # it answered in another process, with another configuration
+        except ConfigError:  # the backend answered in another process, with a different configuration
             return member
         return last
 
     async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
-        """Log that the turn waits for its caller."""
+        """Log that the turn waits for results or decisions. `tried`: the pool members that served the ask."""
         log = self.ask.log
         for call in step.approvals:
             log.hold(ApprovalAsked(call.id, call.name, digest(call)))
@@ -310,12 +320,12 @@ class TurnDriver:
         await log.write(event, on_durable)
 
     def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
-        """Return the user's message, with the output-format instruction if the backend needs it."""
+        """Return the user's message, with an output-format instruction if the backend of `member` needs one."""
         if asked is None or asked.output is None:
             return message
         try:
             self.ask.is_instructed = self.ask.resolver.backend(member).needs_output_instruction(asked)
-        except ConfigError:  # `_instruct` adds the instruction for the backend that replaces this one
+        except ConfigError:  # `_instruct` adds the instruction for the backend that replaces `member`
             return message
         if not self.ask.is_instructed:
             return message
@@ -325,7 +335,7 @@ class TurnDriver:
         )
 
     def _instruct(self, backend: ResolvedBackend) -> None:
-        """After a failover, add the output-format instruction if the backend needs it and the model lacks it."""
+        """After a failover, add the output-format instruction if the new backend needs one and the history has none."""
         asked = self.ask.log.state.asked
         if (
             asked is None
@@ -338,7 +348,10 @@ class TurnDriver:
         self.ask.instruct(instruction(asked.output))
 
     def _force_in_words(self, backend: ResolvedBackend) -> ToolChoiceSetting | None:
-        """Instruct a model whose backend accepts no forced tool choice to call the tool; return that choice."""
+        """If the backend accepts no forced tool choice, instruct the model to call the tool instead.
+
+        Return the forced tool choice that the instruction replaces, or None.
+        """
         choice = backend.instructed_tool_choice(self.ask.log.state.asked)
         if choice is not None and not self.ask.is_forced:
             self.ask.is_forced = True
@@ -362,28 +375,33 @@ class TurnDriver:
         await self.ask.log.write(event, on_durable)
 
     def _seconds(self) -> float:
-        """Return the seconds since the turn began or resumed, if a budget counts them."""
+        """Return the seconds since the turn began or resumed; 0 if no budget limits the session's time."""
         budget = self.ask.log.state.budget
         return 0.0 if budget is None or budget.seconds is None else self._elapsed
 
     def _add_time(self) -> None:
-        """Add the turn to the time of the ask, if the ask has a timeout."""
+        """Add the duration of the turn to the duration of the ask, if the ask has a timeout."""
         asked = self.ask.log.state.asked
         if asked is not None and asked.timeout is not None:
             self.ask.tally.seconds += self._elapsed
 
     @property
     def _elapsed(self) -> float:
+        """Seconds since the turn began or resumed."""
         return anyio.current_time() - self._began
 
     async def _next(
         self, pool: Pool, choice: MemberSelector, tried: list[str], ended: CloseStep
     ) -> tuple[Pool, str | None]:
-        """Return the backend that continues the ask: by a handoff, or after a failure by a held switch or the pool."""
+        """Return the pool and the member that continues the ask after a turn, or None as the member if the ask ends.
+
+        A handoff determines the next target. After a failure, a switch that the host requested takes precedence;
+        otherwise the next member of the pool continues.
+        """
         choice.resolver = self.ask.resolver
         if ended.handover is not None:
             tried.clear()
-            await self._handing.take_over(ended.handover)
+            await self._handing.apply_handover(ended.handover)
             pool, choice.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
             return pool, await choice.first_member(pool)
         if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
@@ -401,22 +419,25 @@ class TurnDriver:
         return pool, await choice.next_member(pool, tried, visible=ended.visible)
 
     def _pool(self, target: str) -> Pool:
-        """Return the pool of a target. If the target cannot be used any more, its turn fails."""
+        """Return the pool of a target. If the target is no longer usable, the pool contains only that target.
+
+        The turn on that target then fails with the reason.
+        """
         try:
             pool = self.ask.resolver.pool(target, fits=False)
         except ConfigError:
             return Pool(target, (target,))
-        return self.ask.tally.note_skipped(pool)
+        return self.ask.tally.record_skipped(pool)
 
     async def _serve(self, member: str) -> ServedTurn:
-        """Drive one turn on a member of a pool, up to but excluding the log event of its end."""
+        """Drive one turn on a pool member, up to but excluding the log event of the turn's end."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.lost = ()
         self.ask.tally.retried.clear()
         try:
             served = self._steps(member, number)
-        except ConfigError as error:  # valid when the session was opened, but for example its key is gone now
+        except ConfigError as error:  # the member became invalid, for example because its key is gone
             binding = Binding(member, "")
             self._bind(TurnStarted(number, ask, binding))
             return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
@@ -429,10 +450,10 @@ class TurnDriver:
         return ServedTurn(served.binding, step, served.rendered_size)
 
     async def _resume(self, binding: Binding, member: str, waited: AwaitStep) -> ServedTurn:
-        """Drive the rest of a turn that waited, in the dialect in which it began."""
+        """Drive the rest of a paused turn, in the dialect in which the turn began."""
         try:
             served = self._steps(member, self.ask.log.state.turns, binding.dialect)
-        except ConfigError as error:  # as in `_serve`
+        except ConfigError as error:  # the member became invalid during the pause
             if waited.calls:
                 ids = tuple([call.id for call in waited.calls])
                 closed = await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled"))
@@ -449,18 +470,22 @@ class TurnDriver:
         return ServedTurn(binding, with_endpoint_change(step, binding, served.binding), served.rendered_size)
 
     def _steps(self, member: str, number: int, dialect: str | None = None) -> TurnSteps:
-        """Return the steps of a turn. Raises `ConfigError` if the member cannot be used."""
+        """Return the steps of turn `number` on a pool member.
+
+        Raises:
+            ConfigError: The member cannot be used.
+        """
         backend = self.ask.resolver.backend(member, dialect)
         provider = self.ask.resolver.provider(member, backend.binding)
         return TurnSteps(TurnRequests(self.ask, backend, provider, number), self._turn_bounds())
 
     def _bind(self, bound: TurnStarted) -> None:
-        """Hold the first event of a turn, to be written with the next append."""
+        """Hold the `TurnStarted` event, so that the next append writes it, and start the clock of the turn."""
         self._began = anyio.current_time()
 
         def on_durable(_: int) -> None:
             if self.ask.sink.is_watched:
-                for event in self.ask.tally.newly_skipped(bound.turn):
+                for event in self.ask.tally.unreported_skips(bound.turn):
                     self.ask.sink.put(event)
 
         self.ask.log.hold(bound, on_durable)
@@ -468,16 +493,17 @@ class TurnDriver:
     async def _turn(
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
-        with self.ask.sharing():
+        """Run the steps of a turn until the turn ends or waits for the caller. Return that last step."""
+        with self.ask.share_budgets():
             while not isinstance(step, CloseStep | AwaitStep):
                 is_request = isinstance(step, steps.RenderStep)
                 if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
                     outcome: Outcome = steps.Stopped()
                 else:
-                    outcome = await self._after_batch(served, step) or await served.do(step)
+                    outcome = await self._after_batch(served, step) or await served.carry_out(step)
                 if isinstance(outcome, steps.Answered | steps.RequestFailed | steps.Stopped):
                     is_round = outcome.message is not None
-                    self.ask.settle(served.binding, outcome.usage, is_round=is_round)
+                    self.ask.count_usage(served.binding, outcome.usage, is_round=is_round)
                 if self.ask.cancelled:
                     outcome = stopped_outcome(outcome)
                 step = conversation.send(outcome)
@@ -488,25 +514,31 @@ class TurnDriver:
         return step
 
     async def _after_batch(self, served: TurnSteps, step: Step) -> steps.HandedOver | steps.Stopped | None:
-        """Apply the handoff or the tool changes of a batch; return an outcome if it replaces the next request."""
+        """Before the request that follows a batch, apply the batch's handoff or pending tool changes.
+
+        Return the outcome of the step if the request is not needed any more, else None.
+        """
         if not (isinstance(step, steps.RenderStep) and step.follows_batch):
             return None
         handed = await self._handing.requested_handover()
-        if handed is None and not step.tools_off and await self._changes.declare(served, step.round):
+        if handed is None and not step.tools_off and await self._changes.declare_changes(served, step.round):
             self._instruct(served.backend)
         return handed or (steps.Stopped() if self.ask.cancelled else None)
 
     async def _is_over(self, binding: Binding) -> bool:
-        """Return True if the turn ends before a request: a limit is reached, or the ask was cancelled."""
+        """Return True if the turn must end before its next request: a limit is reached, or the ask was cancelled.
+
+        If a limit is reached, record it in the ask as the reason for the failure.
+        """
         state, used = self.ask.log.state, self.ask.tally.tokens
         most = None if state.asked is None else state.asked.token_limit
-        why = await self.ask.admit(binding)
+        why = await self.ask.reserve_budget(binding)
         if most is not None and used >= most:
-            why = f"the ask used {used} tokens of the {most} that its token_limit allows"
+            why = f"the ask used {used} tokens, but its token_limit is {most}"
         if why is not None:
             self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
         return self.ask.cancelled
 
     def _turn_bounds(self) -> Bounds:
-        """Return the limits of a turn: those of the session, narrowed by the settings of the ask."""
+        """Return the limits of a turn: the session's limits, narrowed by the settings of the ask."""
         return self.bounds.for_ask(self.ask.log.state.asked)

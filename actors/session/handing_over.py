@@ -1,8 +1,8 @@
-"""Hand an ask over to another target, after its model called a `handoff` tool.
+"""Hand an ask over to another target after the model called a `handoff` tool.
 
-A handoff may also change the system prompt and the tools, through `actors.session.configuration` as every change. The
-new toolsets are opened before the turn with the handoff ends, so that a failure to open them fails that turn. If the
-handover does not happen, they are released.
+The turn driver calls this module between two turns. A handoff may also change the system prompt and the tools, through
+`actors.session.configuration`. The new toolsets are opened before the turn with the handoff ends, so the turn fails if
+a toolset cannot be opened. If the handover does not happen, the toolsets are released.
 """
 
 import anyio
@@ -13,25 +13,25 @@ from actors.core.turn import steps
 from actors.errors import ActorsError
 from actors.provider.resolver import check_prices
 from actors.renderer.renderer_actor import MarkStale
-from actors.session.configuration import Change
+from actors.session.configuration import ConfigChange
 from actors.session.inflight import AskInFlight
 from actors.tools.handover import Handover
 
 HANDOVERS = 16
-"""Handovers that one ask may make. It bounds models that hand over to each other without end."""
+"""Maximum number of handovers per ask, so that two models cannot hand an ask back and forth forever."""
 
 
 class HandoverSteps:
-    """The handovers of one ask. As a context manager, it releases toolsets that were opened and not used."""
+    """The handovers of one ask. On exit, this context manager releases the toolsets that were opened but not used."""
 
     __slots__ = ("_ask", "_change")
 
     def __init__(self, ask: AskInFlight) -> None:
         self._ask = ask
-        self._change: Change | None = None
+        self._change: ConfigChange | None = None
 
     async def requested_handover(self) -> steps.HandedOver | None:
-        """Return the first successful handover among the calls of the last batch, or None."""
+        """Return the first successful `handoff` call of the last batch, or None. Opens the toolsets of the handover."""
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:
             return None
@@ -39,40 +39,38 @@ class HandoverSteps:
         for call in ask.log.state.history[-1].calls:
             known, handover = ledger.get(call.id), handovers.get(call.name)
             if handover is not None and known is not None and known.completion and not known.completion.error:
-                return steps.HandedOver(handover.target, await self._why_not(handover))
+                return steps.HandedOver(handover.target, await self._prepare_or_explain(handover))
         return None
 
-    async def _why_not(self, handover: Handover) -> str:
-        """Prepare a handover. Return the reason if the ask cannot be handed over, else the empty string."""
+    async def _prepare_or_explain(self, handover: Handover) -> str:
+        """Prepare a handover, and return the empty string. If the ask cannot be handed over, return the reason."""
         target, ask = handover.target, self._ask
         if sum(each.status == "handed_over" for each in ask.tally.attempts) >= HANDOVERS:
-            return (
-                f"the ask was already handed over {HANDOVERS} times, so it cannot be handed over to {target}"
-            )
+            return f"the ask cannot be handed over to {target}, because it was already handed over {HANDOVERS} times"
         try:
             await self._prepare(handover)
         except ActorsError as error:
-            return f"the conversation cannot be handed over: {error}"
+            return f"the ask cannot be handed over: {error}"
         return ""
 
     async def _prepare(self, handover: Handover) -> None:
-        """Open the toolsets of the handover. A cancel of the ask leaves none of them open."""
+        """Open the toolsets of the handover. If the ask is cancelled meanwhile, no toolset stays open."""
         ask = self._ask
         if handover.tools is ...:
             check_prices(ask.resolver, handover.target, ask.log.state.tenant, ask.log.state.budget)
         if ask.cancelled or not handover.changes:
             return
         with anyio.CancelScope() as scope:
-            ask.stoppable(lambda _: scope.cancel())
+            ask.set_stop(lambda _: scope.cancel())
             try:
-                self._change = await ask.equipment.prepare(handover)
+                self._change = await ask.active_config.prepare(handover)
             finally:
                 ask.clear_stop()
 
-    async def take_over(self, target: str) -> None:
-        """Apply the handover: its configuration, then its target. A switch that the host queued takes precedence."""
+    async def apply_handover(self, target: str) -> None:
+        """Apply the new configuration, then switch to `target`. A switch that the host has queued takes precedence."""
         if self._change is not None:
-            await self._configure(self._change)
+            await self._apply_configuration(self._change)
         for wanted in (self._ask.log.state.held, target):
             if wanted is not None:
                 event = resolve_switch(wanted, self._ask.resolver.pool)
@@ -80,19 +78,20 @@ class HandoverSteps:
                 if isinstance(event, SwitchApplied):
                     return
 
-    async def _configure(self, change: Change) -> None:
-        ask, equipment = self._ask, self._ask.equipment
-        equipment.hold(change, behind=True)
+    async def _apply_configuration(self, change: ConfigChange) -> None:
+        """Apply a change of the system prompt and the tools, and log it."""
+        ask, active_config = self._ask, self._ask.active_config
+        active_config.hold(change, as_older=True)
         self._change = None
-        equipment.take_up(or_drop=True)
-        if equipment.resolver.config_digest != ask.log.state.config_digest:
+        active_config.apply_change(drop_on_failure=True)
+        if active_config.resolver.config_digest != ask.log.state.config_digest:
             await ask.refs.renderer.send(MarkStale())
-        await ask.log.write(equipment.configured_event)
+        await ask.log.write(active_config.configured_event)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *_: object) -> None:
         if self._change is not None:
-            self._ask.equipment.drop(self._change)
+            self._ask.active_config.drop(self._change)
             self._change = None

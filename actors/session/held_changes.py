@@ -1,7 +1,8 @@
-"""Apply switches and configuration changes between asks, and hold the latest of each during one.
+"""Apply switches and configuration changes between asks, and keep those requested during an ask until the ask ends.
 
-A change during an ask is answered `Deferred` at once. When the ask has ended, `settle` applies it before the caller
-gets the result, so the caller finds the new target in force. A turn that waits for its caller has not ended.
+A change that is requested during an ask gets the reply `queued` immediately. `apply_waiting` applies the latest switch
+and the latest configuration change after the ask has ended and before the caller gets the result. A turn that waits for
+its caller has not ended.
 """
 
 from typing import Any
@@ -21,37 +22,40 @@ from actors.kernel import Context, Ref
 from actors.provider.resolver import check_prices
 from actors.renderer.renderer_actor import MarkStale, RendererCommand
 from actors.session.commands import Configure, Switch
-from actors.session.configuration import Equipment
+from actors.session.configuration import ActiveConfig
 
 
 class HeldChanges:
-    """The changes of one session that wait for the end of its ask.
+    """The changes of one session that wait for the end of the ask in flight.
 
     Args:
         log: Writes the session's own events.
         renderer: The session's renderer.
-        equipment: The tools, and the resolver for them.
+        active_config: The system prompt and the tools, and the resolver for the tools.
     """
 
-    def __init__(self, log: LogWriter, renderer: Ref[RendererCommand], equipment: Equipment) -> None:
-        self._log, self._renderer, self._equipment = log, renderer, equipment
+    def __init__(self, log: LogWriter, renderer: Ref[RendererCommand], active_config: ActiveConfig) -> None:
+        self._log, self._renderer, self._active_config = log, renderer, active_config
 
     @property
     def is_empty(self) -> bool:
-        """True if no change waits."""
-        return self._log.state.held is None and not self._equipment.is_changing
+        """True if no switch or configuration change waits."""
+        return self._log.state.held is None and not self._active_config.is_changing
 
     @property
-    def _turn(self) -> int:
-        """The turn in flight, or the next."""
+    def _turn_number(self) -> int:
+        """Number of the turn in flight, or of the next turn if no turn is in flight."""
         state = self._log.state
         return state.turns if state.bound is not None else state.turns + 1
 
-    def switch(self, command: Switch, context: Context[Any], *, at_once: bool) -> None:  # Any: the session's
-        """Log a switch, from a handler of `context`. A later switch replaces a held one."""
+    def switch(self, command: Switch, context: Context[Any], *, at_once: bool) -> None:  # Any: any command
+        """Log a switch, and reply to the command once the switch is durable. A later switch replaces a queued one.
+
+        `at_once`: apply the switch now instead of queueing it. `context`: the actor whose handler calls this method.
+        """
         target, reply, log = command.target, command.reply, self._log
         try:
-            check_prices(self._equipment.resolver, target, log.state.tenant, log.state.budget)
+            check_prices(self._active_config.resolver, target, log.state.tenant, log.state.budget)
         except ActorsError as error:
             reply.fail(error)
             return
@@ -60,47 +64,61 @@ class HeldChanges:
         if at_once:
             log.send(SwitchApplied(target), lambda _: reply.send(SwitchOutcome(target, "applied")), context)
             return
-        turn = self._turn
+        turn = self._turn_number
         log.send(
             SwitchQueued(turn, target), lambda _: reply.send(SwitchOutcome(target, "queued", turn)), context
         )
 
-    def configure(self, command: Configure, context: Context[Any], *, at_once: bool) -> None:  # Any: as above
-        """Apply or hold a change of the tools or the system prompt, from a handler of `context`."""
+    def configure(
+        self, command: Configure, context: Context[Any], *, at_once: bool
+    ) -> None:  # Any: any command
+        """Apply a change of the tools or the system prompt, or keep the change until the ask in flight ends.
+
+        `at_once`: apply the change now. `context`: the actor whose handler calls this method.
+        """
         reply, target = command.reply, self._log.state.target
-        self._equipment.hold(command.change)
+        self._active_config.hold(command.change)
         if at_once:
-            event = self._take_up(context, or_drop=True)
+            event = self._apply_change(context, drop_on_failure=True)
             self._log.send(event, lambda _: reply.send(SwitchOutcome(target, "applied")), context)
         else:
-            reply.send(SwitchOutcome(target, "queued", self._turn))
+            reply.send(SwitchOutcome(target, "queued", self._turn_number))
 
-    def compare(self, context: Context[Any]) -> None:  # Any: as above
+    def log_config_change(self, context: Context[Any]) -> None:  # Any: any command
         """Log a configuration change if the system prompt or the tools differ from the log."""
-        if self._equipment.resolver.config_digest != self._log.state.config_digest:
+        if self._active_config.resolver.config_digest != self._log.state.config_digest:
             self._log.hold(self._configured_event(context))
 
-    async def settle(self, context: Context[Any]) -> None:  # Any: as above
-        """Apply the changes that wait, from a child of `context`; none while the turn waits for its caller."""
-        while self._log.state.pause is None and (event := self._next(context)) is not None:
+    async def apply_waiting(self, context: Context[Any]) -> None:  # Any: any command
+        """Apply and log the waiting changes. Do nothing while the turn waits for its caller."""
+        while self._log.state.pause is None and (event := self._next_event(context)) is not None:
             await self._log.write(event)
 
-    def _next(
+    def _next_event(
         self, context: Context[Any]
-    ) -> Configured | SwitchApplied | SwitchFailed | None:  # Any: as above
-        if self._equipment.is_changing:
-            return self._take_up(context)
+    ) -> Configured | SwitchApplied | SwitchFailed | None:  # Any: any command
+        """Return the event that applies the next waiting change, or None. Configuration changes precede switches."""
+        if self._active_config.is_changing:
+            return self._apply_change(context)
         held = self._log.state.held
-        return None if held is None else resolve_switch(held, self._equipment.resolver.pool)
+        return None if held is None else resolve_switch(held, self._active_config.resolver.pool)
 
-    def _take_up(self, context: Context[Any], *, or_drop: bool = False) -> Configured:  # Any: as above
-        """Apply the configuration change that waits; return the event that logs it."""
-        self._equipment.take_up(or_drop=or_drop)
+    def _apply_change(
+        self, context: Context[Any], *, drop_on_failure: bool = False
+    ) -> Configured:  # Any: any command
+        """Apply the waiting configuration change, and return its log event.
+
+        `drop_on_failure`: drop the change if its event cannot be logged, instead of letting it wait again.
+        """
+        self._active_config.apply_change(drop_on_failure=drop_on_failure)
         return self._configured_event(context)
 
-    def _configured_event(self, context: Context[Any]) -> Configured:  # Any: as above
-        """Return the log event of the present configuration. If its digest changed, mark dependent lanes as stale."""
-        event = self._equipment.configured_event
+    def _configured_event(self, context: Context[Any]) -> Configured:  # Any: any command
+        """Return the log event for the current configuration.
+
+        If the digest of the configuration changed, mark the lanes that depend on it as stale.
+        """
+        event = self._active_config.configured_event
         if event.preamble != self._log.state.config_digest:
             context.send(self._renderer, MarkStale())
         return event

@@ -14,37 +14,46 @@ from actors.errors import TranscriptError
 from actors.kernel.turnstile import compute
 
 
-def opened_on(name: str, target: str, history: History) -> Opened:
-    """Return the first event of a session. This encodes the history, and thereby checks the types of its fields."""
+def opened_event(name: str, target: str, history: History) -> Opened:
+    """Return the `Opened` event of a new session. Encoding the history also checks the types of all fields.
+
+    Raises:
+        TranscriptError: A message contains a value of a wrong type.
+    """
     try:
         return opening(name, target, history)
     except MsgspecError as error:
-        raise TranscriptError(f"messages= contains a block or a field of a wrong type: {error}") from None
+        raise TranscriptError(f"messages= contains a value of the wrong type: {error}") from None
 
 
 LONG = 256
-"""Most messages that are packed in the event loop: some milliseconds. More are packed in a thread."""
+"""Maximum number of messages that the event loop packs, in a few milliseconds. A thread packs longer histories."""
 
 
-async def beginning(messages: Iterable[Message]) -> History:
-    """Return the initial history. Checking here raises errors to the caller instead of in the session's actors.
+async def initial_history(messages: Iterable[Message]) -> History:
+    """Return the initial history of a session. Invalid messages raise an error here, before the session's actors start.
 
-    Long histories are packed in a thread. Pairing calls with results passes over all messages several times, so it
-    cannot be split into slices between which the event loop runs.
+    A thread packs long histories. Matching calls with results reads all messages several times, so this work cannot be
+    split into slices between which the event loop runs.
+
+    Raises:
+        TranscriptError: A message is invalid.
     """
     if isinstance(messages, History):
         return messages
-    came = tuple(messages)
-    return await compute(partial(_history_of, came), is_long=len(came) > LONG)
+    items = tuple(messages)
+    return await compute(partial(_pack_history, items), is_long=len(items) > LONG)
 
 
-def _history_of(came: tuple[Message, ...]) -> History:
+def _pack_history(messages: tuple[Message, ...]) -> History:
+    """Pack each message, and return a history of them. Raises `TranscriptError` for an invalid message."""
     packed = list[Packed]()
-    for number, message in enumerate(came):
+    for number, message in enumerate(messages):
         try:
             packed.append(pack_host_message(message))
         except ValueError as error:
             raise TranscriptError(
-                f"messages[{number}]: {error}; to convert a provider's own messages, use from_wire(messages, dialect)"
+                f"messages[{number}] is invalid: {error}; to convert a provider's messages, "
+                "use from_wire(messages, dialect)"
             ) from None
-    return from_packed(came, packed)
+    return from_packed(messages, packed)

@@ -1,4 +1,4 @@
-"""The ask in flight: the values that its turns share, and the totals so far."""
+"""Hold the values that the turns of an ask in flight share, and the totals of the ask so far."""
 
 from collections.abc import Callable, Iterator
 from contextvars import Context as Variables
@@ -38,16 +38,16 @@ from actors.provider.budgets import Demand, Share
 from actors.provider.resolver import Resolver, expected_tokens, used_up_limit
 from actors.renderer.renderer_actor import RendererCommand
 from actors.scheduler.scheduler_actor import SchedulerCommand
-from actors.session.configuration import Equipment
-from actors.session.output import Output, of_schema
+from actors.session.configuration import ActiveConfig
+from actors.session.output import Output, output_of_schema
 from actors.session.session_ledger import SessionLedger
 
-Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels an ask
-"""Stops the running step, from the handler of an actor."""
+Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the commands of the actor that cancels an ask
+"""Stops the running step. Called in a handler of the actor that cancels the ask."""
 
 
 class SessionRefs(Struct, frozen=True):
-    """The actors that a session sends commands to."""
+    """Addresses of the actors that a session sends commands to."""
 
     scheduler: Ref[SchedulerCommand]
     renderer: Ref[RendererCommand]
@@ -55,8 +55,8 @@ class SessionRefs(Struct, frozen=True):
     journal: Ref[JournalCommand]
 
 
-class Tally(Struct):
-    """The totals of an ask over its turns."""
+class AskTotals(Struct):
+    """The totals of an ask over all its turns."""
 
     attempts: list[Attempt] = []
     usage: Usage = field(default_factory=Usage)
@@ -66,42 +66,42 @@ class Tally(Struct):
     cut: Cut | None = None
     left_out: dict[str, int] = {}
     retried: list[Attempt] = []  # the retried requests of the current turn
-    wait: float = 0.0  # seconds waited before the last request of the turn, if it was a retry
+    wait: float = 0.0  # seconds of delay before the last request of the turn, if that request was a retry
     output: object = None
     cost: float | None = 0.0
     tokens: int = 0
-    seconds: float = 0.0  # time of the ask, without its pauses and without the current turn
+    seconds: float = 0.0  # duration of the ask, excluding pauses and the current turn
     report: Report | None = None
     lost: tuple[str, ...] = ()
-    omitted: dict[str, None] = {}  # parameters left out because a provider rejected them
+    omitted: dict[str, None] = {}  # parameters that were omitted because a provider rejected them
     refusals: list[RefusedRequest] = []
     skipped: tuple[SkippedMember, ...] = ()
     _reported_skips: int = 0
-    repaired: tuple[Repair, ...] = ()  # repairs of malformed calls
+    repaired: tuple[Repair, ...] = ()  # repairs of malformed tool calls
     answer_repairs: tuple[Repair, ...] = ()
-    malformed: int = 0  # answers that did not fit the output schema, and that the model was asked to correct
+    malformed: int = 0  # number of answers that violated the output schema
     _last: tuple[int, int] = (0, 0)
 
-    def note_skipped(self, pool: Pool) -> Pool:
-        """Record the members of a pool that are skipped; return the pool."""
+    def record_skipped(self, pool: Pool) -> Pool:
+        """Record the members of a pool that were skipped, and return the pool unchanged."""
         self.skipped += tuple(each for each in pool.skipped if each not in self.skipped)
         return pool
 
-    def newly_skipped(self, turn: int) -> Iterator[MemberSkippedEvent]:
-        """Yield an event for each skipped member that has not been reported in this ask."""
+    def unreported_skips(self, turn: int) -> Iterator[MemberSkippedEvent]:
+        """Yield an event for each skipped pool member that this ask has not reported yet."""
         new, self._reported_skips = self.skipped[self._reported_skips :], len(self.skipped)
         for each in new:
             yield MemberSkippedEvent(turn, each.member, each.why)
 
     def record_request(self, turn: int, number: int) -> None:
-        """Record a request, and reset the finish reason of the previous answer."""
+        """Count a request, identified by turn and round number, and clear the finish reason of the previous answer."""
         self.finish, self.cut = None, None
-        if self._last != (turn, number):  # a retry in a new epoch is the same round
+        if self._last != (turn, number):  # a retry in a new epoch counts as the same round
             self._last = turn, number
             self.rounds += 1
 
     def record_losses(self, report: Report, request: Request) -> None:
-        """Record the losses of a request. The report also lists parameters that were rejected earlier in the ask."""
+        """Record the losses of a request. Parameters that were rejected earlier in the ask are added to `report`."""
         self.omitted |= dict.fromkeys(request.omitted)
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
         known = dict(report.losses)
@@ -109,7 +109,10 @@ class Tally(Struct):
         self.report = replace(report, losses=(*report.losses, *refused)) if refused else report
 
     def record_round(self, generated: Generated, binding: Binding) -> None:
-        """Record the end of a round. The last round decides how the answer of the ask ended."""
+        """Record the tokens, retries and finish reason of a round that has ended.
+
+        The finish reason of the last round becomes the finish reason of the ask.
+        """
         self.tokens += generated.usage.input_tokens + generated.usage.output_tokens
         self.wait = generated.wait
         for tried in generated.tried:
@@ -122,7 +125,7 @@ class Tally(Struct):
             self.left_out[kind] = self.left_out.get(kind, 0) + count
 
     def record_turn_end(self, step: CloseStep, cost: float | None) -> None:
-        """Record the end of a turn. `cost` is the cost of its usage."""
+        """Add a turn that has ended. `cost`: the cost of the turn's usage, or None if the price is unknown."""
         self.usage += step.usage
         self.malformed = step.malformed
         if step.usage != Usage():
@@ -130,7 +133,7 @@ class Tally(Struct):
         self.text = step.message.text if step.message is not None else self.text
 
     def progress(self, tried: list[str]) -> AskProgress:
-        """Return the progress that a waiting turn resumes from."""
+        """Return the totals that are logged when a turn pauses. `tried`: the pool members that served the ask."""
         left_out = tuple(self.left_out.items())
         attempts, refusals = (*self.attempts, *self.retried), tuple(self.refusals)
         return AskProgress(
@@ -138,12 +141,12 @@ class Tally(Struct):
         )
 
     @staticmethod
-    def from_pause(waited: TurnPaused, text: str) -> "Tally":
-        """Return the totals of an ask at the pause of its turn; `text` is the last text of that turn."""
+    def from_pause(waited: TurnPaused, text: str) -> "AskTotals":
+        """Restore the totals of an ask from the log event of its pause. `text`: the last text of the paused turn."""
         progress = waited.ask_so_far
         attempts, left_out = list(progress.attempts), dict(progress.left_out)
         used = progress.usage + waited.turn_so_far.usage
-        return Tally(
+        return AskTotals(
             attempts,
             progress.usage,
             progress.rounds,
@@ -156,11 +159,11 @@ class Tally(Struct):
         )
 
     @staticmethod
-    def from_log(totals: AskFold, resolver: Resolver) -> "Tally":
+    def from_log(totals: AskFold, resolver: Resolver) -> "AskTotals":
         """Return the totals of an interrupted ask, as far as the log has them, to continue it."""
-        cost = total([resolver.cost(binding, usage) for binding, usage in totals.usage_by_binding.items()])
+        cost = sum_costs([resolver.cost(binding, usage) for binding, usage in totals.usage_by_binding.items()])
         used = totals.usage
-        return Tally(
+        return AskTotals(
             list(totals.attempts),
             used,
             totals.rounds,
@@ -171,7 +174,7 @@ class Tally(Struct):
         )
 
     def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> AskResult:
-        """Return the result of the ask, whose last turn has ended."""
+        """Return the result of the ask after its last turn ended with the step `ended`."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -199,40 +202,42 @@ class Tally(Struct):
 
 
 class AskInFlight(Struct):
-    """The values that the turns of one ask share.
+    """The values that all turns of one ask share.
 
     Args:
         log: Writes the session's own events.
-        refs: The session's actors.
+        refs: Addresses of the session's actors.
         ledger: The session's view of its ledger.
         generation: The state that the session's actors share until they crash.
-        equipment: The tools, and the resolver for them.
+        active_config: The system prompt and the tools, and the resolver for the tools.
         sink: Receives the events of the ask.
         variables: Context variables that the ask's tools see.
+        tally: The totals of the ask.
+        cancelled: Whether the ask was cancelled or stopped by a limit.
         halted: The reason if a deadline or a limit stopped the ask; empty after a cancel.
-        bound: The kind of that limit, as the cause of the failure.
+        bound: The kind of that limit, used as the cause of the failure.
         is_leaving: Whether the ask was cancelled because the session leaves the host.
         output: The type of the answer.
         is_instructed: Whether the history contains an instruction with the output schema.
         is_forced: Whether the history contains an instruction to call the forced tool.
-        has_answered: Whether the model has answered in this ask, so that a forced tool choice holds no longer.
-        pending_calls: The calls that the turn waits for, set when the pause is in the log.
-        share: The turn's part of the shared budgets, for the current turn.
+        has_answered: Whether the model has answered in this ask, which ends a forced tool choice.
+        pending_calls: The calls that the turn waits for, set when the log contains the pause.
+        share: The part of the shared budgets that the current turn uses.
     """
 
     log: LogWriter
     refs: SessionRefs
     ledger: SessionLedger
     generation: Generation
-    equipment: Equipment
+    active_config: ActiveConfig
     sink: Sink
     variables: Variables
-    tally: Tally = field(default_factory=Tally)
+    tally: AskTotals = field(default_factory=AskTotals)
     cancelled: bool = False
     halted: str = ""
     bound: Cause | None = None
     is_leaving: bool = False
-    output: Output[Any] | None = None  # Any: its values
+    output: Output[Any] | None = None  # Any: the type of the answer
     is_instructed: bool = False
     is_forced: bool = False
     has_answered: bool = False
@@ -242,53 +247,63 @@ class AskInFlight(Struct):
 
     @property
     def resolver(self) -> Resolver:
-        """Resolves targets to backends."""
-        return self.equipment.resolver
+        """The resolver that finds the backend of a target."""
+        return self.active_config.resolver
 
-    def sharing(self) -> Share:
-        """Count the requests of the next turn in the shared budgets. Returns a context manager for the turn."""
+    def share_budgets(self) -> Share:
+        """Return a context manager that counts the requests of the next turn in the shared budgets."""
         state = self.log.state
-        self.share = Share(*self.equipment.budgets(state.tenant, state.target))
+        self.share = Share(*self.active_config.budgets(state.tenant, state.target))
         return self.share
 
-    async def admit(self, binding: Binding) -> str | None:
-        """Reserve the estimate of a request before it is sent; return the reason if no budget has room for it."""
+    async def reserve_budget(self, binding: Binding) -> str | None:
+        """Reserve the estimated tokens and cost of the next request in the shared budgets.
+
+        May wait until other sessions release a part of a shared budget. Return a message if a budget is used up, else
+        None.
+        """
         why, share = used_up_limit(self.resolver, self.log.state), self.share
         if why is not None or share is None or share.is_empty:
             return why
         tokens = expected_tokens(self.resolver, self.log.state, self.ledger.latest, binding)
         answer = self.resolver.calibrations[binding].answer
         demand = Demand(tokens + answer, self.resolver.cost(binding, Usage(tokens, answer)) or 0.0)
-        self.stoppable(lambda _: share.recheck())
+        # A cancel wakes the wait below, which then sees `cancelled`.
+        self.set_stop(lambda _: share.recheck())
         try:
             return await share.admit(demand, lambda: self.cancelled)
         finally:
             self.clear_stop()
 
-    def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Count the usage of a request in the shared budgets. The session's own budget counts from the log."""
+    def count_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
+        """Count the usage of a finished request in the shared budgets. The log determines the session's own budget."""
         if self.share is not None:
             self.share.record_usage(binding, usage, is_round=is_round)
 
-    def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
-        """Stop the running step, from a handler of `context`. The ask then ends with every call closed."""
+    def cancel(self, context: Context[Any]) -> None:  # Any: the commands of that actor
+        """Stop the running step, so that the ask ends with every call closed.
+
+        Called in a handler of the actor of `context`.
+        """
         self.cancelled = True
         if self._stop is not None:
             self._stop(context)
 
-    def halt(self, context: Context[Any], why: str) -> None:  # Any: as above
-        """Stop the running step as `cancel` does; the ask fails with the reason `why`."""
+    def halt(self, context: Context[Any], why: str) -> None:  # Any: the commands of that actor
+        """Stop the running step, like `cancel`, and make the ask fail with the reason `why`."""
         if not self.cancelled:
             self.halted, self.bound = why, Cause("time")
             self.cancel(context)
 
-    def take_up(self, form: Output[Any] | None, asked: Asked | None) -> None:  # Any: its values
-        """Restore the type of the answer after a pause. After a restart, only its schema is left, from the log."""
+    def restore_output(
+        self, form: Output[Any] | None, asked: Asked | None
+    ) -> None:  # Any: the type of the answer
+        """Restore the type of the answer after a pause. After a restart, `form` is None and only the schema is left."""
         if asked is not None and asked.output is not None:
-            self.output, self.is_instructed = form or of_schema(asked.output), True
+            self.output, self.is_instructed = form or output_of_schema(asked.output), True
 
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
-        """Parse an answer as the requested type, and keep its value and repairs. Return the errors if it is invalid."""
+        """Parse an answer as the requested type. Store its value and repairs, or return its errors."""
         assert self.output is not None
         made = call_with_variables(self.variables, partial(self.output.parse, text, repair))
         if isinstance(made, str):
@@ -299,29 +314,29 @@ class AskInFlight(Struct):
         return Checked()
 
     def instruct(self, words: str) -> None:
-        """Add an instruction for the model. It is logged with the next request."""
+        """Add an instruction for the model. The instruction is logged together with the next request."""
         state = self.log.state
         self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(words),), state.turns))))
 
     def with_halt_reason(self, step: CloseStep) -> CloseStep:
-        """Return the end of a turn with its reason if a deadline, a limit or the end of the host stopped the turn."""
+        """Return the last step of a turn, with the reason if a deadline, a limit or the end of the host stopped it."""
         if step.status != "cancelled":
             return step
         if self.halted:
             return replace(step, status="failed", why=self.halted, cause=self.bound)
         return replace(step, cause=LEAVING) if self.is_leaving else step
 
-    def stoppable(self, stop: Stop) -> None:
-        """Call `stop` if the ask is cancelled from now on."""
+    def set_stop(self, stop: Stop) -> None:
+        """Set the function that stops the current step if the ask is cancelled."""
         self._stop = stop
 
     def clear_stop(self) -> None:
-        """Forget the step's stop function: the step has ended, and a cancel waits for the end of the next step."""
+        """Forget the stop function of a step that has ended. A cancel then takes effect after the next step."""
         self._stop = None
 
 
 def stopped_outcome(outcome: Outcome) -> steps.Stopped:
-    """Return the outcome of a step in a cancelled turn: its message is kept, and its calls do not run."""
+    """Return the outcome of a step whose ask was cancelled. The model's message is kept, but its calls do not run."""
     if isinstance(outcome, steps.Answered | steps.RequestFailed | steps.CompactionEnded):
         return steps.Stopped(outcome.message, outcome.usage)
     if isinstance(outcome, steps.Stopped):

@@ -1,7 +1,7 @@
 """Parse answers as the type or JSON Schema that a caller passes as `output=`.
 
-pydantic derives the schema of a type and validates its values; it is imported when the first type is used. Providers
-require a schema of an object, so the schema of any other value is wrapped in an object with the one property `value`.
+pydantic derives the schema of a type, validates values, and is imported when the first type is used. Providers
+require the schema of an object, so the schema of any other value is wrapped in an object with the property `value`.
 """
 
 import re
@@ -17,102 +17,108 @@ from actors.core.schemas.repair import Repair, RepairMode, read_json
 from actors.core.turn.output import MAX_ANSWER, Candidate, candidates
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.kernel.host_code import call_host
-from actors.scheduler.calls import for_model
+from actors.scheduler.calls import describe_for_model
 from actors.telemetry import logger
 from actors.tools.signature import reader_of
 
 T = TypeVar("T")
 
 _WRAPPED = re.compile(r"^value\b\.?")
-"""The prefix that wrapping adds to the path of an error or a repair."""
+"""The prefix that the wrapping object adds to the path of an error or a repair."""
 
 _SHARED = ("$defs", "definitions", "$schema")
 """Keys that stay at the root of a wrapped schema, because references (`#/$defs/...`) point there."""
 
 
 class Output(Generic[T]):
-    """The type of an answer. It is immutable, and asks with the same type share it.
+    """The type of an answer. Instances are immutable, and asks with the same type share an instance.
 
     Args:
-        given: JSON Schema of the value.
-        read: Converts valid JSON to the value, and returns the value in a tuple of one, or its errors. None for a
-            plain schema, whose values are JSON.
+        schema: JSON Schema of the value.
+        convert: Converts valid JSON to a tuple that contains only the value, or returns the errors of the JSON. None
+            if the caller passed a plain schema; the value is then the JSON itself.
     """
 
     def __init__(
-        self, given: Mapping[str, Any], read: Any = None
-    ) -> None:  # Any: JSON; what `reader_of` returns
-        made, self._is_wrapped = _as_object(given)
+        self, schema: Mapping[str, Any], convert: Any = None
+    ) -> None:  # Any: JSON, and the function from `reader_of`
+        wrapped, self._is_wrapped = _wrap_schema(schema)
         try:
-            self._check = compile_schema(made, tool="output", every_pattern=read is None)
+            self._check = compile_schema(wrapped, tool="output", every_pattern=convert is None)
         except ToolDefinitionError as error:
             why = str(error).removeprefix("Tool 'output' has an unusable schema: ")
-            raise ConfigError(f"output= has an unusable schema: {why}") from None
-        self._read = read
-        self.schema: Json = dump(made)
+            raise ConfigError(f"output= has an invalid schema: {why}") from None
+        self._convert = convert
+        self.schema: Json = dump(wrapped)
         """JSON Schema of the answer, an object."""
 
     def parse(
         self, text: str, repair: RepairMode
     ) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
-        """Return the value of an answer with the repairs it needed, or the errors that make it invalid.
+        """Return the value of an answer and the repairs that it needed, or a list of errors if the answer is invalid.
 
-        An empty list of errors means that the text is not exactly one JSON value. A string is returned if the type's
-        own code (a validator, for example) raised an unexpected exception, so the answer can be neither accepted nor
+        The list is empty if the text does not contain exactly one possible JSON value. A string is returned if code of
+        the type (a validator, for example) raised an unexpected exception, so the answer can be neither accepted nor
         corrected.
         """
         fitting: dict[Json, FittingValue] = {}
         found = candidates(text, repair)
         for candidate in found:
-            fitting |= {dump(each.value): each for each in self._readings(candidate, repair)}
+            fitting |= {dump(each.value): each for each in self._fitting_values(candidate, repair)}
         if len(found) == 1 and not fitting:
             return list(self._check.errors(self._wrap(found[0].value)))
         if len(fitting) != 1:
             return []
         return self._build_value(*fitting.values())
 
-    def _build_value(self, reading: FittingValue) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
-        """Return the value of the output type for JSON that conforms to its schema."""
-        value, repairs = reading.value, reading.repairs
+    def _build_value(
+        self, fitting_value: FittingValue
+    ) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
+        """Convert JSON that fits the schema to a value of the output type. Return the same results as `parse`."""
+        value, repairs = fitting_value.value, fitting_value.repairs
         if self._is_wrapped:
             assert isinstance(value, dict)
             value = value["value"]
             repairs = tuple([replace(each, path=_WRAPPED.sub("", each.path)) for each in repairs])
-        if self._read is None:
-            return (value, repairs)  # type: ignore[return-value]  # without a type, the value is JSON
-        made: tuple[T] | list[ArgumentError] | str = call_host(partial(self._read, value), _unreadable)
+        if self._convert is None:
+            return (value, repairs)  # type: ignore[return-value]  # with a plain schema, the value is JSON
+        made: tuple[T] | list[ArgumentError] | str = call_host(
+            partial(self._convert, value), _output_type_error
+        )
         return (made[0], repairs) if isinstance(made, tuple) else made
 
-    def _readings(self, candidate: Candidate, repair: RepairMode) -> Iterator[FittingValue]:
+    def _fitting_values(self, candidate: Candidate, repair: RepairMode) -> Iterator[FittingValue]:
         """Yield the interpretations of a JSON value that fit the schema: the value itself, else repaired values."""
-        slips = tuple([Repair(kind) for kind in candidate.kinds])
+        earlier_repairs = tuple([Repair(kind) for kind in candidate.kinds])
         value = self._wrap(candidate.value)
         if self._check.is_valid(value):
-            yield FittingValue(value, slips)
+            yield FittingValue(value, earlier_repairs)
         elif repair != "strict":
-            if (reading := only_reading(value, self._check)) is not None:
-                yield FittingValue(reading.value, (*slips, *reading.repairs))
-            yield from self._inside(candidate.value, slips)
+            if (fitting_value := only_reading(value, self._check)) is not None:
+                yield FittingValue(fitting_value.value, (*earlier_repairs, *fitting_value.repairs))
+            yield from self._parse_nested(candidate.value, earlier_repairs)
 
-    def _inside(self, value: JsonValue, slips: tuple[Repair, ...]) -> Iterator[FittingValue]:
+    def _parse_nested(self, value: JsonValue, earlier_repairs: tuple[Repair, ...]) -> Iterator[FittingValue]:
         """If `value` is a string of JSON that fits the schema once wrapped in an object, yield the wrapped value."""
         inner = read_json(value, MAX_ANSWER) if isinstance(value, str) and self._is_wrapped else None
         if inner is not None and self._check.is_valid(formed := self._wrap(inner[0])):
-            yield FittingValue(formed, (*slips, Repair("text")))
+            yield FittingValue(formed, (*earlier_repairs, Repair("text")))
 
     def _wrap(self, value: JsonValue) -> JsonValue:
-        """Return a value as the schema requires: wrapped in an object, unless it already is one."""
+        """Wrap a value in an object with the property `value`, if the schema requires that and it is not wrapped."""
         is_formed = not self._is_wrapped or (isinstance(value, dict) and value.keys() == {"value"})
         return value if is_formed else {"value": value}
 
 
-def _unreadable(error: BaseException) -> str:
+def _output_type_error(error: BaseException) -> str:
+    """Log an exception of the output type, and return the message for the failed ask."""
     logger.host_code_failed("the type of output=", error, "failed the ask")
-    return f"the answer could not be read, because the type of output= raised {' '.join(for_model(error).split())}"
+    message = " ".join(describe_for_model(error).split())
+    return f"the answer could not be parsed, because the type in output= raised {message}"
 
 
-def _as_object(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]:  # Any: JSON
-    """Return the schema of an object, and whether it wraps the given schema as `value`."""
+def _wrap_schema(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]:  # Any: JSON values
+    """Return a schema of an object, and True if that object wraps the original schema in the property `value`."""
     given = dict(schema)
     if given.get("type") == "object" or ("type" not in given and "properties" in given):
         return {"type": "object"} | given, False
@@ -121,32 +127,35 @@ def _as_object(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]: 
     return around | {"additionalProperties": False} | shared, True
 
 
-def output_of(asked: Any) -> Output[Any]:  # Any: a type, an annotation or JSON
-    """Return the output for a caller's `output=`: a type (any annotation) or a JSON Schema.
+def output_of(requested: Any) -> Output[Any]:  # Any: a type, an annotation or JSON
+    """Return the `Output` for a caller's `output=`: a type (any annotation) or a JSON Schema.
 
     Raises:
-        ConfigError: `asked` is neither, or its JSON Schema cannot be used.
+        ConfigError: `requested` is neither a type nor a JSON Schema that can be used.
     """
-    if isinstance(asked, Mapping):
+    if isinstance(requested, Mapping):
         try:
-            return of_schema(dump({**asked}))
+            return output_of_schema(dump({**requested}))
         except (ValueError, TypeError) as error:
-            raise ConfigError(f"output= is not a JSON Schema: {error}") from None
+            raise ConfigError(f"output= is a mapping but not a JSON Schema: {error}") from None
     try:
-        hash(asked)
+        hash(requested)
     except TypeError:
-        raise ConfigError(f"output= takes a type or a JSON Schema, not {type(asked).__name__}") from None
-    return _of_type(asked)
+        raise ConfigError(
+            f"output= must be a type or a JSON Schema, not {type(requested).__name__}"
+        ) from None
+    return _output_of_type(requested)
 
 
 @lru_cache(maxsize=256)
-def of_schema(schema: Json) -> Output[Any]:  # Any: JSON
-    """Return the output for a JSON Schema."""
+def output_of_schema(schema: Json) -> Output[Any]:  # Any: the value is JSON
+    """Return the `Output` for a JSON Schema. Equal schemas share one `Output`."""
     given = parse(schema)
     assert isinstance(given, dict)
     return Output(given)
 
 
 @lru_cache(maxsize=256)
-def _of_type(asked: Any) -> Output[Any]:  # Any: as in `output_of`
-    return Output(*reader_of(asked))
+def _output_of_type(requested: Any) -> Output[Any]:  # Any: a type or an annotation
+    """Return the `Output` for a type. Asks with the same type share one `Output`."""
+    return Output(*reader_of(requested))

@@ -1,4 +1,7 @@
-"""The asks that a session has accepted and not ended: the ask in flight and the queue."""
+"""Keep the asks that a session has accepted and not ended: the ask in flight and the queue.
+
+`PendingAsks` survives a crash of the session's actors, so queued asks run after the restart.
+"""
 
 from collections.abc import Callable, Sequence
 from contextvars import Context as Variables
@@ -31,44 +34,54 @@ E = TypeVar("E", bound=Exception)
 
 
 class HostCall(Struct):
-    """A tool call by the program (`Session.call_tool`), in a turn without a model.
+    """A tool call that the program makes with `Session.call_tool`, in a turn without a model.
 
     Args:
         name: Name of the tool.
         arguments: Arguments of the call.
-        result: The tool's result, when the turn has ended.
+        result: The tool's result, set when the turn has ended.
     """
 
     name: str
     arguments: JsonObject
     result: ToolResult | None = None
 
-    def value(self, session: str, came_of: AskResult) -> ToolResult:
-        """Return the result of the call. Raises `SessionError` if the call did not run."""
+    def value(self, session: str, turn_result: AskResult) -> ToolResult:
+        """Return the result of the call. `turn_result`: the result of the turn that ran the call.
+
+        Raises:
+            SessionError: The call did not run.
+        """
         if self.result is None:
-            raise SessionError(f"Session {session!r} did not run tool {self.name!r}: {came_of.error}")
+            raise SessionError(f"Tool {self.name!r} did not run in session {session!r}: {turn_result.error}")
         return self.result
 
 
 class HostCompaction(Struct):
-    """A compaction at the request of the program. `result` is set when its turn has ended."""
+    """A compaction that the program requests with `Session.compact`. `result` is set when the turn has ended."""
 
     result: CompactionResult | None = None
 
-    def value(self, session: str, came_of: AskResult) -> CompactionResult:
-        """Return the result of the compaction. Raises `CompactionFailed` if nothing was compacted."""
-        if self.result is None or came_of.status in ("failed", "interrupted"):
-            raise CompactionFailed(f"The history of session {session!r} was not compacted: {came_of.error}")
+    def value(self, session: str, turn_result: AskResult) -> CompactionResult:
+        """Return the result of the compaction. `turn_result`: the result of the turn that compacted the history.
+
+        Raises:
+            CompactionFailed: Nothing was compacted.
+        """
+        if self.result is None or turn_result.status in ("failed", "interrupted"):
+            raise CompactionFailed(
+                f"The history of session {session!r} was not compacted: {turn_result.error}"
+            )
         return self.result
 
 
 class HostRewind(Struct):
-    """A rewind to the end of turn `to`, at the request of the program.
+    """A rewind to the end of turn `to`, which the program requests with `Session.rewind`.
 
     Args:
-        to: The turn; 0 for the initial history.
-        removed: Number of removed messages, set when the rewind is in the log.
-        refusal: The reason if the history cannot be rewound, else empty.
+        to: Number of the turn; 0 for the initial history.
+        removed: Number of removed messages, set when the log contains the rewind.
+        refusal: The reason that the history cannot be rewound; empty if the history can be rewound.
     """
 
     to: int
@@ -77,28 +90,37 @@ class HostRewind(Struct):
 
     def __post_init__(self) -> None:
         if type(self.to) is not int or self.to < 0:
-            raise ConfigError(f"rewind(to=) takes the number of a turn, or 0; not {self.to!r}")
+            raise ConfigError(
+                f"rewind(to=) must be the number of a turn, or 0 for the initial history, not {self.to!r}"
+            )
 
-    def value(self, session: str, came_of: AskResult) -> int:
-        """Return the number of removed messages. Raises `ConfigError` after a refusal, `SessionError` after a crash."""
+    def value(self, session: str, turn_result: AskResult) -> int:
+        """Return the number of removed messages.
+
+        Raises:
+            ConfigError: The history cannot be rewound to that turn.
+            SessionError: The session crashed before the rewind was logged.
+        """
         if self.refusal:
             raise ConfigError(self.refusal)
         if self.removed is None:
-            raise SessionError(f"Session {session!r} was just restarted; rewind it again")
+            raise SessionError(f"Session {session!r} was restarted during the rewind; call rewind() again")
         return self.removed
 
 
 class Submit(Query[None], frozen=True):
-    """Start an ask, or queue it. The reply means that the ask is accepted; `QueueFull` if the queue is full.
+    """Start an ask, or queue it. A reply without an error means that the session has accepted the ask.
+
+    The reply is the error `QueueFull` if the queue is full.
 
     Args:
         message: The user's message.
-        sink: Receives the events. It is closed without a terminal event if the session ends before the ask.
+        sink: Receives the events. The sink is closed without a terminal event if the session ends before the ask.
         variables: The caller's context variables, for the tools.
-        call: An operation that runs in place of a model's turn.
-        asked: Settings of this ask alone.
-        output: The type of the answer; `asked` has its schema.
-        key: The idempotency key of the ask; None without one.
+        call: An operation that replaces the turn of a model; None for a normal ask.
+        asked: The settings of this ask; None for the defaults.
+        output: The type of the answer. `asked` contains its schema.
+        key: The idempotency key of the ask; None without a key.
         own: The caller's own sink, which `sink` wraps. A repeated ask bypasses the other readers and the tracing.
     """
 
@@ -107,17 +129,17 @@ class Submit(Query[None], frozen=True):
     variables: Variables
     call: HostCall | HostCompaction | HostRewind | None = None
     asked: Asked | None = None
-    output: Output[Any] | None = None  # Any: its values
+    output: Output[Any] | None = None  # Any: the type of the answer
     key: AskKey | None = None
     own: Sink | None = None
 
     def pass_on(self, event: SessionEvent) -> None:
-        """Pass an event of the first ask to the caller of a repeated one."""
+        """Pass an event of the first ask with this key to the caller of this repeated ask."""
         if self.own is not None:
             self.own.put(event)
 
     def answer(self, event: TerminalEvent) -> None:
-        """End the stream of a repeated ask with the result of the first one."""
+        """End the stream of a repeated ask with the result of the first ask."""
         result = event.result
         if self.output is not None and result.status == "complete":
             read = self.output.parse(result.text, "unambiguous")
@@ -132,9 +154,9 @@ class Decision(Struct, frozen=True):
     Args:
         call_id: Id of the call.
         verdict: Whether the call may run.
-        reason: Reason of the decision. The model receives the reason of a denial.
-        arguments: Arguments that replace those of the model.
-        digest: Digest of the call that was reviewed; None to skip the check.
+        reason: Reason for the decision. The model receives the reason for a denial.
+        arguments: Arguments that replace the model's arguments; None to keep them.
+        digest: Digest of the call that the caller reviewed; None to skip the check.
     """
 
     call_id: CallId
@@ -145,7 +167,7 @@ class Decision(Struct, frozen=True):
 
 
 class Resolutions(Struct, frozen=True):
-    """Results and decisions for calls that a turn waits for: at least one, and at most one for each call.
+    """Results and decisions for calls that a turn waits for: at least one in total, and at most one for each call.
 
     Args:
         ends: The ends of external calls.
@@ -157,11 +179,11 @@ class Resolutions(Struct, frozen=True):
 
 
 class Resolve(Query[None], frozen=True):
-    """Record results and decisions for calls that a turn waits for. The reply means that all are recorded.
+    """Record results and decisions for calls that a turn waits for. The reply means that all of them are recorded.
 
     Args:
         resolutions: The results and decisions.
-        sink, variables: As in `Submit`, for the rest of the turn if this command completes what it waits for.
+        sink, variables: As in `Submit`. The rest of the turn uses both if no other call is pending.
     """
 
     resolutions: Resolutions
@@ -170,28 +192,28 @@ class Resolve(Query[None], frozen=True):
 
 
 def is_ask(command: Submit | Resolve) -> bool:
-    """Return True if a command is part of an ask, False for a call, a compaction or a rewind by the program."""
+    """Return True if a command starts or continues an ask, and False for a host's call, compaction or rewind."""
     return isinstance(command, Resolve) or command.call is None
 
 
 def copy_error(error: E | None) -> E | None:
-    """Return a copy of an error that several callers raise: each raises its own. If it cannot be copied, return it."""
+    """Return a copy of an error, so that several callers can raise it. If copying fails, return the error itself."""
     return call_host(partial(copy, error), lambda _: error)
 
 
 class PendingAsks(Struct):
-    """The accepted asks of a session, and the owner of the result of the ask in flight. It outlives crashes.
+    """The accepted asks of a session, including the ask in flight and its result. They survive crashes of the actors.
 
     Args:
-        most_waiting: Most asks in the queue, and most commands with results or decisions that are not yet recorded.
+        most_waiting: Maximum number of queued asks, and of queued `Resolve` commands.
         waiting: The queued asks, oldest first.
-        current: The ask in flight, or the command with which its turn last continued.
-        resolutions: The commands with results and decisions that are not yet recorded.
+        current: The ask in flight, or the `Resolve` command that last continued its turn.
+        resolutions: The `Resolve` commands that are not recorded yet.
         terminal: The event that ends the stream of the ask in flight, set when the ask's last event is in the log.
         form: The output type of the last ask.
-        key: The key of the ask in flight; empty without one.
-        joined: By key, the repeated asks that wait for the result of the first one.
-        rested: Called when an ask has ended, or its turn begins to wait.
+        key: The key of the ask in flight; empty without a key.
+        joined: The repeated asks that wait for the result of the first ask, by key.
+        rested: Called when an ask has ended, or when its turn starts to wait for the caller.
         record: Counts and logs the asks.
     """
 
@@ -200,39 +222,39 @@ class PendingAsks(Struct):
     current: Submit | Resolve | None = None
     resolutions: list[Resolve] = []
     terminal: TerminalEvent | None = None
-    form: Output[Any] | None = None  # Any: its values
+    form: Output[Any] | None = None  # Any: the type of the answer
     key: str = ""
     joined: dict[str, list[Submit]] = {}
     rested: Callable[[], None] = lambda: None
     record: SessionAskTracker = field(default_factory=SessionAskTracker)
 
     def push(self, submit: Submit) -> None:
-        """Queue an accepted ask."""
+        """Add an accepted ask to the queue."""
         self.waiting.append(submit)
-        self.record.queue(1)
+        self.record.add_queued(1)
 
     def take(self) -> Submit:
-        """Make the oldest queued ask the ask in flight, and return it."""
+        """Remove the oldest ask from the queue, make it the ask in flight, and return it."""
         submit = self.current = self.waiting.pop(0)
         self.key = "" if submit.key is None else submit.key.name
-        self.record.queue(-1)
+        self.record.add_queued(-1)
         return submit
 
     @property
     def is_empty(self) -> bool:
-        """True if no command of a caller is queued."""
+        """True if no ask and no `Resolve` command is queued."""
         return not (self.waiting or self.resolutions)
 
-    def too_many(self, session: str) -> QueueFull:
-        """Return the error for an ask that finds the queue full."""
+    def queue_full_error(self, session: str) -> QueueFull:
+        """Return the error for an ask that is rejected because the queue is full."""
         return QueueFull(
-            f"Session {session!r} has {len(self.waiting)} asks waiting; wait for one, or cancel."
+            f"Session {session!r} already has {len(self.waiting)} queued asks; wait until an ask ends, or cancel one"
         )
 
-    def too_much(self, session: str) -> QueueFull:
-        """Return the error for results or decisions that find their queue full."""
+    def resolutions_full_error(self, session: str) -> QueueFull:
+        """Return the error for results or decisions that are rejected because their queue is full."""
         return QueueFull(
-            f"Session {session!r} has {len(self.resolutions)} results waiting; pass these later."
+            f"Session {session!r} is still recording {len(self.resolutions)} earlier results; pass these results later"
         )
 
     def asks_with_key(self, name: str) -> list[Submit]:
@@ -252,14 +274,14 @@ class PendingAsks(Struct):
         return JoinedSink(first, self.joined.setdefault(self.key, [])) if self.key else first
 
     def settle(self, result: AskResult, seq: int) -> None:
-        """Keep the result of the ask in flight: its last event is in the log, with the number `seq`.
+        """Keep the result of the ask in flight, whose last event is in the log with the number `seq`.
 
-        The result survives a crash of the session from here on. `conclude` delivers it.
+        From now on, the result survives a crash of the session's actors. `conclude` delivers the result.
         """
         self.terminal = terminal_event(result, seq)
 
     def conclude(self) -> AskResult | None:
-        """Deliver the result of the ask in flight and end its stream; return the result, if there is one."""
+        """Deliver the result of the ask in flight and end its stream. Return the result, or None if there is none."""
         self._deliver()
         self._end_joined(self.key)
         event, self.current, self.terminal, self.key = self.terminal, None, None, ""
@@ -267,9 +289,11 @@ class PendingAsks(Struct):
         return None if event is None else event.result
 
     def _deliver(self) -> None:
+        """Send the terminal event of the ask in flight to its stream, and record the outcome of the ask."""
         if self.current is not None and self.terminal is not None:
-            if is_ask(self.current):  # log in the caller's context, which may bind variables for logging
-                self.current.variables.copy().run(self.record.end, self.terminal.result)
+            # Log in the caller's context, because the caller may have bound logging variables there.
+            if is_ask(self.current):
+                self.current.variables.copy().run(self.record.record_end, self.terminal.result)
             self.current.sink.put(self.terminal)
         if self.terminal is not None:
             for repeated in self.joined.pop(self.key, ()):
@@ -281,18 +305,18 @@ class PendingAsks(Struct):
             repeated.sink.close(copy_error(error))
 
     def drop_rewinds(self, why: SessionError) -> None:
-        """Remove queued rewinds and end their streams."""
+        """Remove queued rewinds, and end their streams with the error `why`."""
         for submit in [each for each in self.waiting if isinstance(each.call, HostRewind)]:
             self.remove(submit)
             submit.sink.close(copy(why))
 
     def remove(self, submit: Submit) -> None:
-        """Remove a queued ask. The caller ends its stream."""
+        """Remove an ask from the queue. The caller must end the stream of the ask."""
         self.waiting = [each for each in self.waiting if each is not submit]
-        self.record.queue(-1)
+        self.record.add_queued(-1)
 
     def refuse(self, submit: Submit, error: QueueFull) -> None:
-        """Remove and count an ask that has waited too long, and end its stream."""
+        """Remove a queued ask that waited too long, count it as rejected, and end its stream."""
         self.remove(submit)
         submit.variables.copy().run(self.record.record_refusal, error)
         self._close(submit, error)
@@ -304,22 +328,22 @@ class PendingAsks(Struct):
             self._end_joined(submit.key.name, error)
 
     def drop_waiting(self, why: JournalError | None = None) -> None:
-        """Remove the queued asks and end their streams."""
+        """Remove all queued asks, and end their streams with the error `why`, if there is one."""
         waiting, self.waiting = self.waiting, []
-        self.record.queue(-len(waiting))
-        self.record.drop(sum(map(is_ask, waiting)))
+        self.record.add_queued(-len(waiting))
+        self.record.record_dropped(sum(map(is_ask, waiting)))
         for submit in waiting:
             self._close(submit, why)
 
     def clear(self, why: JournalError | None = None) -> None:
-        """End every stream: the session has ended, or the error `why` has ended its actors."""
+        """End every stream, because the session has ended, or because `why` has ended its actors."""
         self.drop_waiting(why)
         resolutions, self.resolutions = self.resolutions, []
         for resolve in resolutions:
             resolve.sink.close(copy_error(why))
         if self.current is not None:
             if self.terminal is None:
-                self.record.drop(is_ask(self.current))
+                self.record.record_dropped(is_ask(self.current))
             self._deliver()
             self.current.sink.close(copy_error(why))
         for key in list(self.joined):
@@ -352,12 +376,12 @@ class JoinedSink:
 
 
 class NoSink:
-    """A sink that drops the events of a turn without a reader."""
+    """A sink that discards the events of a turn without a reader."""
 
     is_watched = False
 
     def put(self, event: SessionEvent) -> None:
-        """Drop the event."""
+        """Discard the event."""
 
     def close(self, error: Exception | None = None) -> None:
         """Do nothing."""

@@ -1,7 +1,6 @@
 """Count and log the asks of one session: their outcomes, the queued asks, and the stage of the session.
 
-A session keeps its tracker for life, also when its actors are stopped or restarted. All sessions of a runtime share the
-counts.
+A session keeps its tracker when its actors are stopped or restarted. All sessions of a runtime add to the same counts.
 """
 
 from collections.abc import Callable
@@ -25,7 +24,7 @@ _STAGES: dict[Phase, SessionStage] = {
 
 
 class SessionAskTracker(Struct):
-    """Counts the asks of one session and tracks its stage.
+    """A tracker that counts the asks of one session and follows the session's stage.
 
     Args:
         session: The session's id.
@@ -40,20 +39,20 @@ class SessionAskTracker(Struct):
     pending_calls: tuple[PendingCall, ...] = ()
     _stage: SessionStage = "idle"
 
-    def enter(self, phase: Phase) -> None:
-        """Record the current phase of the session."""
+    def record_phase(self, phase: Phase) -> None:
+        """Update the counts of sessions per stage when the session enters a phase."""
         stage = _STAGES.get(phase, "idle")
         if stage != self._stage:
             self.counts.stages[self._stage] -= 1
             self.counts.stages[stage] += 1
             self._stage = stage
 
-    def queue(self, more: int) -> None:
-        """Add `more` to the number of queued asks; `more` may be negative."""
+    def add_queued(self, more: int) -> None:
+        """Add `more` to the number of queued asks. `more` is negative if asks leave the queue."""
         self.counts.queued += more
 
-    def end(self, result: AskResult) -> None:
-        """Record the outcome of an ask. An ask that waits for its caller has not ended."""
+    def record_end(self, result: AskResult) -> None:
+        """Count and log the outcome of an ask. An ask that waits for its caller has not ended and is not counted."""
         if result.status in self.counts.outcomes:
             self.counts.outcomes[cast("AskOutcome", result.status)] += 1
         if result.status == "failed":
@@ -62,10 +61,10 @@ class SessionAskTracker(Struct):
             logger.ask_interrupted(self.session, result)
 
     def record_refusal(self, error: ActorsError) -> None:
-        """Record that an ask was rejected, or that it timed out in the queue while a turn waited for its caller."""
+        """Count and log an ask that was rejected, or that timed out in the queue while a turn waited for its caller."""
         self.counts.outcomes["refused"] += 1
         logger.ask_refused(self.session, error)
 
-    def drop(self, asks: int) -> None:
-        """Record that this many accepted asks were dropped, because their session ended or hibernates."""
+    def record_dropped(self, asks: int) -> None:
+        """Count `asks` accepted asks as dropped, because their session ended or hibernates."""
         self.counts.outcomes["dropped"] += asks

@@ -1,8 +1,8 @@
 """Close the turn and the calls that a crash left open in the log.
 
-Every session with an incomplete log is recovered here, whether its actors crashed, were deactivated or ran in another
-process. Calls that had ended keep their ends. Calls that had not started are closed as `never_started`. Calls that had
-started run again if their tool is declared `pure` or `idempotent`; the others are closed as `outcome_unknown`.
+Every session whose log contains an open turn is recovered here, whether its actors crashed, were deactivated or ran in
+another process. Calls that had ended keep their ends. Calls that had not started are closed as `never_started`. Calls
+that had started run again if their tool is declared `pure` or `idempotent`; the others are closed as `outcome_unknown`.
 """
 
 from collections.abc import Sequence
@@ -21,21 +21,21 @@ from actors.journal.log import LogWriter
 from actors.kernel import Context
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
-from actors.session.configuration import Equipment
+from actors.session.configuration import ActiveConfig
 from actors.session.inflight import SessionRefs
 from actors.session.session_ledger import SessionLedger
 
-INTERRUPTED = "the session was restarted during the ask; see its history, and ask again"
+INTERRUPTED = "the session was restarted during the ask; check the session's history, then ask again"
 
 
 class Recovery(Struct):
-    """Recovers one session.
+    """The recovery of one session after a crash.
 
     Args:
         log: Writes the session's own events.
-        refs: The session's actors.
+        refs: Addresses of the session's actors.
         ledger: The session's view of its ledger.
-        equipment: The session's tools.
+        active_config: The session's tools.
         seq: Number of the log's last event.
         repeatable: The calls that may run again, according to the log.
     """
@@ -43,13 +43,13 @@ class Recovery(Struct):
     log: LogWriter
     refs: SessionRefs
     ledger: SessionLedger
-    equipment: Equipment
+    active_config: ActiveConfig
     seq: int
     repeatable: tuple[ToolCall, ...]
     _is_stopped: bool = False
 
     async def run(self) -> tuple[AskResult, int]:
-        """Close the open turn; return the result of its ask and the number of the log's last event."""
+        """Close the open turn. Return the result of the turn's ask, and the number of the log's last event."""
         bound, seq = self.log.state.bound, self.seq
         await self._close_calls()
         if bound is not None:
@@ -57,18 +57,19 @@ class Recovery(Struct):
         return interrupted_result(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
 
     def cancel(self, context: Context[Any]) -> None:  # Any: any actor may cancel a recovery
-        """Run no call again, and stop the running calls. Called in a handler of the actor of `context`."""
+        """Stop the calls that run again, and prevent further ones. Called in a handler of the actor of `context`."""
         self._is_stopped = True
         context.send(self.refs.scheduler, StopBatch("outcome_unknown"))
 
     async def _close_calls(self) -> None:
-        """Close every call that has not ended, or run it again."""
+        """Close every call that has not ended, or run the call again if that is allowed."""
         ledger = await self.ledger.query()
         pending = {item.call_id: item for item in ledger.interactions() if item.status == "pending"}
         history = self.log.state.history
         calls = history[-1].calls if len(history) else ()
+        # A crash between the model's message and its batch leaves calls that the ledger does not know.
         unheard = [call.id for call in calls if call.id not in ledger]
-        again = [call for call in self.repeatable if call.id in pending and self._fits(call)]
+        again = [call for call in self.repeatable if call.id in pending and self._can_run_again(call)]
         kept = {call.id for call in again}
         started = [item.call_id for item in pending.values() if item.started]
         await self._close((*unheard, *[each for each in pending if each not in started]), "never_started")
@@ -76,13 +77,13 @@ class Recovery(Struct):
         if again:
             await self._run_again(tuple(again), ledger)
 
-    def _fits(self, call: ToolCall) -> bool:
+    def _can_run_again(self, call: ToolCall) -> bool:
         """Return True if the session still has the tool of a call, and the tool still allows a second run."""
-        tool = self.equipment.tools.get(call.name)
+        tool = self.active_config.tools.get(call.name)
         return tool is not None and not tool.is_external and tool.effects != "once"
 
     async def _run_again(self, calls: tuple[ToolCall, ...], ledger: Ledger) -> None:
-        """Run calls again, with the same idempotency keys as before."""
+        """Run calls again with the same idempotency keys as before, and close the calls that still do not end."""
         if not self._is_stopped:
             view = TurnView(self.log.state.turns, 0, self.log.state.history, ledger)
             batch = RunBatch(calls, view=view, approved=True, waited=True, again=True)
@@ -93,5 +94,6 @@ class Recovery(Struct):
         await self._close(left, "outcome_unknown")
 
     async def _close(self, calls: Sequence[CallId], reason: Reason) -> None:
+        """Close the calls and record the reason. Do nothing if there are no calls."""
         if calls:
             self.ledger.note((await self.refs.scheduler.ask(CloseCalls(tuple(calls), reason))).snapshot)

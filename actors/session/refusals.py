@@ -1,9 +1,10 @@
-"""Choose the parts that the next request leaves out, after a provider rejected a part of a request.
+"""Choose what the next request omits after a provider rejected a parameter or an attachment.
 
 In:  a classified failure, and the request that failed.
-Out: the optional parameters, or the attachments, that the next request leaves out; none if the request has none.
+Out: the optional parameters or attachments that the next request omits; none if the request contains none.
 
-Used for the requests of turns and of summaries. All sessions on the same binding share the learned omissions.
+The requests of turns and the requests for summaries use this module. All sessions on the same binding share the learned
+omissions of parameters.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ def refused_parameters(
     refusals: int,
     build: Callable[[tuple[OmittedParameter, ...]], Request],
 ) -> tuple[OmittedParameter, ...]:
-    """Return the rejected parameters to omit; none if omitting them would not change the request.
+    """Return the rejected parameters that the next request omits; none if omitting them would not change the request.
 
     Args:
         failure: The failure of the request.
@@ -46,10 +47,10 @@ def refused_parameters(
     return tuple([omission for omission in new if omission.name in after.omitted])
 
 
-def learn(
+def record_omissions(
     backend: ResolvedBackend, settings: Settings, omissions: Sequence[OmittedParameter], why: str
 ) -> RefusedRequest:
-    """Record rejected parameters for the binding; return the entry for the result of the ask."""
+    """Record rejected parameters, so that later requests to the binding omit them. Return an entry for the result."""
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:
         logger.parameter_refused(backend.binding, omission.name, is_value=omission.only_value)
@@ -61,16 +62,17 @@ def learn(
 def refused_media(
     failure: Failure, cause: Cause, body: bytes, history: History, ledger: Ledger, start: int
 ) -> MediaRefused | None:
-    """Return the attachments that the provider rejected; None if the request has no attachments.
+    """Return the attachments that the provider rejected; None if the request contains no attachments.
 
     Args:
         failure, cause: The failure of the request.
         body: The request's body.
-        history, ledger: The inputs of its transcript.
-        start: Index of the first message that no answered request contained. If the failure names no attachment, those
-            from here on are the likely cause.
+        history, ledger: The inputs from which the request was rendered.
+        start: Index of the first message that no answered request contained. If the failure names no attachment, the
+            attachments from this message on are the suspects.
     """
-    from actors.adapters.refused_parts import media_parts, named_media  # few requests are refused
+    # Imported lazily, because few requests are rejected.
+    from actors.adapters.refused_parts import media_parts, named_media
 
     parts = media_parts(body)
     if not parts:

@@ -1,8 +1,8 @@
 """Render the requests of a turn, log them, and send them.
 
 The rounds of a turn and the request for a summary (`actors.session.compactor`) share this code. A request is rendered
-from the newest ledger snapshot that the session has. If the ledger has changed by the time of the seal, the request is
-rendered again.
+from the newest ledger snapshot that the session has received. If the ledger has changed before the request is logged,
+the request is rendered again.
 """
 
 from collections.abc import Callable
@@ -32,20 +32,20 @@ from actors.provider.provider_actor import Abort, ProviderCommand
 from actors.provider.rounds import Generate
 from actors.renderer.renderer_actor import Invalidate, Render
 from actors.session.inflight import AskInFlight
-from actors.session.refusals import learn, refused_media, refused_parameters
+from actors.session.refusals import record_omissions, refused_media, refused_parameters
 from actors.telemetry import logger
 
 
 class RequestPlan(Struct, frozen=True):
-    """The parts of a request that do not come from the history.
+    """The properties of a request that do not depend on the history.
 
     Args:
-        round: The round; 0 for the request for a summary.
+        round: Number of the round; 0 for the request for a summary.
         choice: The tool choice.
         asked: The settings of the ask.
-        omitted: The parameters that the request leaves out.
+        omitted: The parameters that the request omits.
         tools_off: Whether the round limit has turned the tools off.
-        aside: Whether no later request continues this one, so that the lane stays as it was.
+        aside: Whether no later request continues this one, so that the lane does not advance.
     """
 
     round: int
@@ -57,13 +57,13 @@ class RequestPlan(Struct, frozen=True):
 
 
 class TurnRequests:
-    """The requests of one turn.
+    """The requests of one turn. The methods render, log and send them.
 
     Args:
         ask: The values that the turns of the ask share.
-        backend: The backend that the requests are made for. It may change within a turn, with the tools.
+        backend: The backend that receives the requests. A change of tools within the turn replaces the backend.
         provider: The provider actor of that backend.
-        turn: The number of the turn.
+        turn: Number of the turn.
     """
 
     ask: AskInFlight
@@ -76,22 +76,28 @@ class TurnRequests:
         self.ask, self.backend, self.turn = ask, backend, turn
         self._provider = provider
         self.known: Ledger = ask.ledger.latest
-        """The ledger that the last request was rendered from."""
+        """The ledger from which the last request was rendered."""
 
     def build(self, plan: RequestPlan, rendered: Rendered) -> Request:
-        """Return the encoded request for a rendered transcript."""
+        """Encode the request for a rendered transcript."""
         return self._build(plan, rendered, plan.omitted)
 
     def _build(self, plan: RequestPlan, rendered: Rendered, omitted: tuple[OmittedParameter, ...]) -> Request:
+        """Encode a request with these omissions in place of the omissions of the plan."""
         session = self.ask.log.state.session
         return self.backend.request(rendered, session, plan.choice, plan.asked, omitted)
 
     async def prepare(
         self, plan: RequestPlan, history: Callable[[], History], is_declined: Callable[[Rendered], bool]
     ) -> Rendered:
-        """Render a request and log it. If a result arrived in between, render it again.
+        """Render a request and log it. If the ledger changes before the request is logged, render the request again.
 
         A request with faults, or for which `is_declined` returns True, is returned without being logged.
+
+        Args:
+            plan: The properties of the request that do not depend on the history.
+            history: Returns the history to render.
+            is_declined: Returns True for a transcript that must not be sent.
         """
         ask, binding = self.ask, self.backend.binding
         while True:
@@ -103,20 +109,20 @@ class TurnRequests:
                 await self.begin_epoch(rendered.begins)
             if rendered.report.faults or is_declined(rendered):
                 return rendered
-            if await self._seal(plan, rendered, snapshot):
+            if await self._log_request(plan, rendered, snapshot):
                 return rendered
 
     async def begin_epoch(self, event: EpochBegan) -> None:
-        """Hold the event that begins an epoch; it is logged together with the request."""
+        """Begin an epoch of a lane. The event is logged together with the next request."""
         self.ask.log.hold(event)
         await self.ask.refs.renderer.send(Invalidate(event, self.ask.log.state.history.length))
 
-    async def _seal(self, plan: RequestPlan, rendered: Rendered, snapshot: LedgerSnapshot) -> bool:
-        """Log a request before it is sent; return False if it was rendered from an old snapshot."""
+    async def _log_request(self, plan: RequestPlan, rendered: Rendered, snapshot: LedgerSnapshot) -> bool:
+        """Log a request before it is sent. Return False and log nothing if the ledger has changed since `snapshot`."""
         ask, binding, state = self.ask, self.backend.binding, rendered.lane._state
         place = self.turn, plan.round, binding, state.epoch, state.cursor
         sealed = seals(rendered, snapshot.ledger)
-        omitted = self._effective(plan, rendered) if plan.omitted else ()
+        omitted = self._effective_omissions(plan, rendered) if plan.omitted else ()
         sent = RequestSent(*place, sealed, plan.tools_off, plan.aside, omitted)
         if not await ask.ledger.seal(sent, snapshot):
             return False
@@ -124,15 +130,16 @@ class TurnRequests:
         if not plan.aside:
             ask.generation.note_sent(binding, rendered)
             if ask.sink.is_watched:
-                self._show(sent, rendered)
+                self._publish_rendered(sent, rendered)
         return True
 
-    def _effective(self, plan: RequestPlan, rendered: Rendered) -> tuple[OmittedParameter, ...]:
-        """Return the omissions that change the request."""
+    def _effective_omissions(self, plan: RequestPlan, rendered: Rendered) -> tuple[OmittedParameter, ...]:
+        """Return the omissions of the plan that change the encoded request."""
         names = self.build(plan, rendered).omitted
         return tuple([omission for omission in plan.omitted if omission.name in names])
 
-    def _show(self, event: RequestSent, rendered: Rendered) -> None:
+    def _publish_rendered(self, event: RequestSent, rendered: Rendered) -> None:
+        """Send a `RequestRenderedEvent` to the reader of the ask's stream."""
         place, lane = (event.turn, event.round, event.binding), rendered.lane
         sizes = rendered._before, lane.size
         self.ask.sink.put(RequestRenderedEvent(*place, lane._state.epoch, *sizes, rendered.report))
@@ -141,7 +148,7 @@ class TurnRequests:
         """Send a request and return its outcome.
 
         Raises:
-            KernelError: The provider's actor did not answer.
+            KernelError: The provider's actor did not reply.
         """
         ask, provider, state = self.ask, self._provider, self.ask.log.state
         key, binding = f"{state.session}/{self.turn}/{plan.round}", self.backend.binding
@@ -149,12 +156,12 @@ class TurnRequests:
         generate = Generate(
             key, request, binding, *place, sink, state.session, state.tenant, asked=plan.asked
         )
-        ask.stoppable(lambda context: context.send(provider, Abort(key)))
+        ask.set_stop(lambda context: context.send(provider, Abort(key)))
         try:
             generated = await provider.ask(generate)
         except KernelError:
             raise
-        except BaseException:  # the ask is being cancelled, so no one will read the answer
+        except BaseException:  # the ask is being cancelled, so the answer is not needed
             with suppress(KernelError):
                 provider.send_nowait(Abort(key))
             raise
@@ -168,21 +175,21 @@ class TurnRequests:
     ) -> tuple[OmittedParameter, ...]:
         """Return the rejected parameters that the next request omits; none if it cannot omit them.
 
-        `refusals`: the number of earlier rejections of this request.
+        `refusals`: number of earlier rejections of this request.
         """
         omitted = refused_parameters(failure, plan.omitted, refusals, partial(self._build, plan, rendered))
         if omitted:
             settings = self.backend.asked_settings(plan.choice, plan.asked)
-            refusal = learn(self.backend, settings, omitted, failure.message)
+            refusal = record_omissions(self.backend, settings, omitted, failure.message)
             self.ask.tally.refusals.append(refusal)
         return omitted
 
     def without_media(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, start: int
     ) -> MediaRefused | None:
-        """Return the rejected attachments that the next request omits; None if it has none.
+        """Return the rejected attachments that the next request omits; None if the request contains no attachments.
 
-        `start`: the index of the first message that may hold them.
+        `start`: index of the first message that no answered request contained.
         """
         state, binding = self.ask.log.state, self.backend.binding
         cause, body = Cause(failure.kind, failure.status), self.build(plan, rendered).body

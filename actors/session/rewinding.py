@@ -1,8 +1,8 @@
 """Rewind the history of a session to the end of an earlier turn.
 
-A rewind is queued like an ask, but sends no request and begins no turn. `actors.core.history.turn_ends` finds the
-places to which a history can be rewound. The log and the ledger keep the removed messages and calls, so their numbers
-are not used again.
+A rewind is queued like an ask, but sends no request and begins no turn. `actors.core.history.turn_ends` finds the turns
+to which a history can be rewound. The log and the ledger keep the removed messages and calls, so the numbers of these
+turns and calls are not used again.
 """
 
 from actors.core.history.turn_ends import end_of, unreachable_reason
@@ -17,30 +17,31 @@ from actors.session.inflight import AskInFlight
 from actors.session.pending import HostRewind, PendingAsks
 
 
-async def rewind(ask: AskInFlight, made: HostRewind, pending: PendingAsks) -> None:
-    """Log a rewind. Log nothing if the history already ends at that turn, or cannot be rewound to it."""
-    state, to = ask.log.state, made.to
+async def rewind(ask: AskInFlight, request: HostRewind, pending: PendingAsks) -> None:
+    """Log a rewind, unless the history already ends at that turn or cannot be rewound to that turn."""
+    state, to = ask.log.state, request.to
     result = AskResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
     if (end := end_of(state.ends, to)) is None:
         why = unreachable_reason(state.ends, to, state.turns)
-        made.refusal = f"Session {state.session!r} cannot be rewound to turn {to}: {why}"
+        request.refusal = f"Session {state.session!r} cannot be rewound to turn {to}: {why}"
         pending.settle(result, 0)
     elif end.length == state.history.length:
-        made.removed = 0
+        request.removed = 0
         pending.settle(result, 0)
     else:
         removed = state.history.length - end.length
 
         def on_durable(seq: int) -> None:
-            made.removed = removed
+            request.removed = removed
             pending.settle(result, seq)
 
         await ask.refs.renderer.send(Rewind(end.length))
         await ask.log.write(Rewound(to), on_durable)
 
 
-def open_turn(state: SessionState) -> SessionError:
-    """Return the error for a rewind while a turn waits for its caller."""
+def open_turn_error(state: SessionState) -> SessionError:
+    """Return the error for a rewind that is requested while a turn waits for its caller."""
     return SessionError(
-        f"Session {state.session!r} cannot be rewound: turn {state.turns} waits for its caller; cancel() it first"
+        f"Session {state.session!r} cannot be rewound while turn {state.turns} waits for its caller; "
+        "call cancel() first"
     )

@@ -1,4 +1,4 @@
-"""The outcome of a turn, before its end is logged."""
+"""Describe the outcome of a turn whose end is not yet logged."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +8,7 @@ from actors.core.values.identity import Binding
 
 
 class ServedTurn(Struct, frozen=True):
-    """The last step of a turn. `sent`: the size of its last transcript, in bytes."""
+    """The outcome of a turn: the backend's binding and the last step. `sent`: bytes of the turn's last transcript."""
 
     binding: Binding
     step: CloseStep | AwaitStep
@@ -16,8 +16,12 @@ class ServedTurn(Struct, frozen=True):
 
 
 def with_endpoint_change(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseStep | AwaitStep:
-    """Return the end of a turn; a failure after a change of base URL names both URLs and the dialect."""
+    """Return the last step of a resumed turn. If the turn failed after a change of base URL, its reason names both
+    URLs.
+    """
     if isinstance(step, CloseStep) and step.status == "failed" and began.endpoint != now.endpoint:
-        moved = f"the turn began at {began.endpoint} in dialect {now.dialect!r} and went on at {now.endpoint}"
+        moved = (
+            f"the turn began at {began.endpoint} in dialect {now.dialect!r} and continued at {now.endpoint}"
+        )
         return replace(step, why=f"{step.why} ({moved})")
     return step

@@ -1,11 +1,11 @@
-"""The session actor: the owner of a session's own events and of the ask in flight.
+"""The session actor, which owns a session's own events and the ask in flight.
 
-`actors.core.session.phases` is the table of a session's life. No handler waits for a model or a tool: a child drives
-the ask (`actors.session.driver`), so the session answers a switch, a cancel or a query while a turn runs. Further asks
-wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
+`actors.core.session.phases` defines the phases of a session as a table. No handler waits for a model or a tool: a child
+drives the ask (`actors.session.driver`), so the session handles a switch, a cancel or a query while a turn runs.
+Further asks wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
-`PendingAsks` holds the accepted asks and survives a crash of the actors. The ask in flight then ends with its result if
-the end of its last turn was in the log, otherwise with an `error` event. The session continues with the queued asks.
+`PendingAsks` holds the accepted asks and survives a crash of the actors. After a crash, the ask in flight ends with its
+result if the end of its last turn was in the log, otherwise with an `error` event. Then the queued asks run.
 """
 
 from contextvars import Context as Variables
@@ -38,7 +38,7 @@ from actors.session.commands import (
     SessionCommand,
     Switch,
 )
-from actors.session.configuration import Equipment
+from actors.session.configuration import ActiveConfig
 from actors.session.deadline import Deadline
 from actors.session.driver import TurnDriver
 from actors.session.held_changes import HeldChanges
@@ -48,12 +48,12 @@ from actors.session.queue_limits import QueueLimits
 from actors.session.recovery import Recovery
 from actors.session.repeats import RepeatedAsks
 from actors.session.resolutions import record
-from actors.session.rewinding import open_turn, rewind
+from actors.session.rewinding import open_turn_error, rewind
 from actors.session.session_ledger import SessionLedger
 
 
 class SessionActor(Actor[SessionCommand]):
-    """The owner of one session's own events. After a crash, it is rebuilt from the log and interrupts its turn."""
+    """The owner of one session's own events. After a crash, it is rebuilt from the log and closes the open turn."""
 
     level: ClassVar[int] = 1
 
@@ -61,17 +61,17 @@ class SessionActor(Actor[SessionCommand]):
         self,
         state: SessionState,
         refs: SessionRefs,
-        equipment: Equipment,
+        active_config: ActiveConfig,
         bounds: Bounds,
         pending: PendingAsks,
         generation: Generation,
         affinity: Affinity,
     ) -> None:
-        self._log = LogWriter(state, refs.journal, generation, equipment.confirm_written)
+        self._log = LogWriter(state, refs.journal, generation, active_config.confirm_written)
         self._refs = refs
         self._ledger = SessionLedger(refs.ledger, state.ledger)
-        self._equipment = equipment
-        self._held = HeldChanges(self._log, refs.renderer, equipment)
+        self._active_config = active_config
+        self._held = HeldChanges(self._log, refs.renderer, active_config)
         self._bounds = bounds
         self._pending = pending
         self._generation = generation
@@ -79,7 +79,7 @@ class SessionActor(Actor[SessionCommand]):
         self._enter(
             phases.initial_phase(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None)
         )
-        if state.session:  # empty until the log has been read
+        if state.session:  # the id is empty until the log has been read
             self.pending_calls = awaiting.pending_calls(state, state.ledger)
         self._runs = awaiting.approved_calls(state, state.ledger)
         self._is_recording = False
@@ -91,17 +91,17 @@ class SessionActor(Actor[SessionCommand]):
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
         self.affinity = affinity
-        """The members of pools that the session prefers."""
+        """The pool members that the session prefers."""
         self._context: Context[SessionCommand] | None = None
 
     @property
     def state(self) -> SessionState:
-        """The current state, without the ledger."""
+        """The current state of the session, without the ledger."""
         return self._log.state
 
     @property
     def pending_calls(self) -> tuple[PendingCall, ...]:
-        """The calls that the turn waits for."""
+        """The calls whose results or decisions the turn waits for."""
         return self._pending.record.pending_calls
 
     @pending_calls.setter
@@ -110,21 +110,23 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def idle(self) -> bool:
-        """True if no ask is in flight, or its turn waits, and every event is written."""
+        """True if every event is written and no ask is in flight. An ask that waits for its caller does not count."""
         rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
         return rests and self._log.is_settled
 
     def on_start(self, context: Context[SessionCommand]) -> None:
-        """Rebuild the state from the log after a crash, and continue."""
+        """Read the state from the log after a start or a crash, then continue the work that the log shows as
+        unfinished.
+        """
         self._context = context
         self._generation.begin(context, self._go_on)
 
     def _go_on(self, replay: Replay) -> None:
-        """Close the turn that a crash left open, before the next ask."""
+        """Continue after a crash: close the turn that was open, or resume a waiting turn, or start the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
         self._ledger = SessionLedger(self._refs.ledger, state.ledger)
-        self._equipment.retarget(state.target)
+        self._active_config.retarget(state.target)
         self.pending_calls = awaiting.pending_calls(state, state.ledger)
         is_open = not self._held.is_empty or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
@@ -134,7 +136,7 @@ class SessionActor(Actor[SessionCommand]):
                 publisher = awaiting.publisher_at(state, state.ledger, replay.round)
                 self._generation.live.begin(pending.current.sink, publisher)
             self._recovery = Recovery(
-                self._log, self._refs, self._ledger, self._equipment, replay.seq, replay.repeatable
+                self._log, self._refs, self._ledger, self._active_config, replay.seq, replay.repeatable
             )
             self._live_context.start(self._recover, self._recovery, name="recover")
         elif self._phase == "awaiting":
@@ -144,11 +146,11 @@ class SessionActor(Actor[SessionCommand]):
         self._record_next()
 
     def _wait_on(self, replay: Replay) -> None:
-        """Continue a turn that waits if all its results and decisions are recorded; otherwise keep it waiting."""
+        """After a crash, resume a waiting turn if no result or decision is missing; otherwise keep the turn waiting."""
         state, pending = replay.state, self._pending
         self._runs = awaiting.approved_calls(state, state.ledger)
         if not self.pending_calls and pending.current is None and pending.resolutions:
-            # The last results were recorded before the crash, but their caller has no reply yet.
+            # The last results were recorded before the crash, but the caller has not received a reply.
             pending.current = pending.resolutions.pop(0)
         current = pending.current
         if not self.pending_calls:
@@ -163,8 +165,8 @@ class SessionActor(Actor[SessionCommand]):
             self._let_wait()
 
     def _let_wait(self) -> None:
-        """Start the timeouts of queued asks, and reject queued rewinds: the turn waits for its caller."""
-        self._pending.drop_rewinds(open_turn(self._log.state))
+        """Apply the timeouts of queued asks, and reject queued rewinds, because the turn waits for its caller."""
+        self._pending.drop_rewinds(open_turn_error(self._log.state))
         self._queue_limits.begin(self._live_context, self._pending.waiting)
 
     def receive(self, command: SessionCommand) -> None:
@@ -184,7 +186,7 @@ class SessionActor(Actor[SessionCommand]):
                 | ResolutionRecorded(generation=number)
                 | EndWritten(generation=number)
             ) if number != self._generation.number:
-                pass
+                pass  # the message was sent before a crash, by an earlier generation of the actors
             case ResolutionRecorded():
                 self._resolution_recorded(command)
             case Finished():
@@ -199,23 +201,27 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def _live_context(self) -> Context[SessionCommand]:
+        """The actor's context, which starts child tasks. Requires that the actor has started."""
         assert self._context is not None
         return self._context
 
     def _step(self, happening: PhaseEvent) -> Action:
-        """Enter the phase that follows `happening` in the table, and return the action to take."""
+        """Enter the phase that the table defines for this event, and return the action to take."""
         action, phase = phases.step(self._phase, happening)
         self._enter(phase)
         return action
 
     def _enter(self, phase: Phase) -> None:
+        """Set the current phase, and update the counts of sessions per stage."""
         self._phase = phase
-        self._pending.record.enter(phase)
+        self._pending.record.record_phase(phase)
 
     def _ending(self) -> SessionClosed:
-        return SessionClosed(f"Session {self._log.state.session!r} is ending; open another")
+        """Return the error for commands that arrive while the session ends."""
+        return SessionClosed(f"Session {self._log.state.session!r} is ending; open a new session")
 
     def _submit(self, command: Submit) -> None:
+        """Answer an ask that repeats an earlier one; accept any other ask, or reject it."""
         try:
             is_answered = self._repeats.answer(command, self._log.state, self._phase, self._live_context)
         except SessionError as error:
@@ -224,16 +230,20 @@ class SessionActor(Actor[SessionCommand]):
             command.reply.send(None) if is_answered else self._accept(command)
 
     def _accept(self, command: Submit) -> None:
-        """Start an ask or queue it, unless the session is ending, its queue is full or its budget is used up."""
+        """Start or queue an ask, or reject it if the queue is full, a budget is used up or the session is ending."""
         waiting, reply, is_rewind = self._pending.waiting, command.reply, isinstance(command.call, HostRewind)
         if self._phase == "awaiting" and is_rewind:
-            self._refuse(command, open_turn(self._log.state))
+            self._refuse(command, open_turn_error(self._log.state))
             return
         if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
-            self._refuse(command, self._pending.too_many(self._log.state.session))
+            self._refuse(command, self._pending.queue_full_error(self._log.state.session))
             return
-        if self._phase == "idle" and not is_rewind and (why := self._equipment.refusal(self._log.state)):
-            self._refuse(command, OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}"))
+        if (
+            self._phase == "idle"
+            and not is_rewind
+            and (why := self._active_config.budget_rejection(self._log.state))
+        ):
+            self._refuse(command, OverBudget(f"Session {self._log.state.session!r} accepts no ask: {why}"))
             return
         action = self._step("submit")
         if action == "refuse":
@@ -247,6 +257,7 @@ class SessionActor(Actor[SessionCommand]):
             self._queue_limits.begin(self._live_context, (command,))
 
     def _refuse(self, command: Submit | Resolve, error: ActorsError) -> None:
+        """Reject a command: send the error to the caller, and close the event stream."""
         command.reply.fail(error)
         command.sink.close(error)
 
@@ -257,15 +268,15 @@ class SessionActor(Actor[SessionCommand]):
             self._begin()
 
     def _begin(self) -> None:
-        """Start a child that drives the oldest queued ask."""
+        """Start a child task that drives the oldest queued ask."""
         submit = self._pending.take()
         sink, state = self._pending.sink_for(submit.sink), self._log.state
         continues = self._repeats.can_continue(submit, state)
         self._generation.live.begin(sink, Publisher(turn=state.turns))
-        # A rewind may write no event, and then a held configuration event would not be written either.
+        # A rewind may write no event, and a held configuration event would then not be written either.
         if not isinstance(submit.call, HostRewind):
-            self._equipment.refresh()
-            self._held.compare(self._live_context)
+            self._active_config.refresh()
+            self._held.log_config_change(self._live_context)
         driver = self._driver(sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output
         if continues:
@@ -276,13 +287,14 @@ class SessionActor(Actor[SessionCommand]):
         self._deadline.begin(self._live_context, driver.ask, self._log.state, asked)
 
     def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
-        """Return the driver of an ask that begins or continues."""
+        """Return a driver for an ask that begins or continues. The driver's ask becomes the ask in flight."""
         ask = self._ask = AskInFlight(
-            self._log, self._refs, self._ledger, self._generation, self._equipment, sink, variables
+            self._log, self._refs, self._ledger, self._generation, self._active_config, sink, variables
         )
         return TurnDriver(ask, self._bounds, self.affinity, self._pending)
 
     async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
+        """Run an ask, or the host's call, rewind or compaction, in a child task until it ends or waits."""
         if submit.call is None:
             await driver.run(submit.message, submit.asked, submit.key)
         elif isinstance(submit.call, HostCall):
@@ -301,15 +313,15 @@ class SessionActor(Actor[SessionCommand]):
         await self._settle()
 
     async def _settle(self) -> None:
-        """Apply the changes that waited for the end of the ask, then report that end."""
-        await self._held.settle(self._live_context)
+        """Apply the changes that waited for the end of the ask, then report the end to this actor with `Finished`."""
+        await self._held.apply_waiting(self._live_context)
         await self._live_context.ref.send(Finished(self._generation.number))
 
     def _resolve(self, command: Resolve) -> None:
-        """Queue results and decisions for the turn that waits. Commands are recorded one at a time."""
+        """Queue results and decisions for the waiting turn. They are recorded one command at a time."""
         resolutions = self._pending.resolutions
         if len(resolutions) >= self._pending.most_waiting:
-            self._refuse(command, self._pending.too_much(self._log.state.session))
+            self._refuse(command, self._pending.resolutions_full_error(self._log.state.session))
         elif self._step("resolve") == "refuse":
             self._refuse(command, self._ending())
         else:
@@ -317,16 +329,18 @@ class SessionActor(Actor[SessionCommand]):
             self._record_next()
 
     def _record_next(self) -> None:
+        """Start a child task that records the oldest queued `Resolve` command, unless such a task is running."""
         if self._pending.resolutions and not self._is_recording:
             self._is_recording = True
             self._live_context.start(self._record, self._pending.resolutions[0], name="record")
 
     async def _record(self, resolve: Resolve) -> None:
+        """Record results and decisions in a child task, and report the outcome with `ResolutionRecorded`."""
         command = await record(self._log, self._refs, self._ledger, resolve, self._generation)
         await self._live_context.ref.send(command)
 
     def _resolution_recorded(self, command: ResolutionRecorded) -> None:
-        """Reply to the caller of the recorded results; continue the turn if it waits for nothing else."""
+        """Reply to the caller of recorded results and decisions, and continue the turn if no other call is pending."""
         resolve = self._pending.resolutions.pop(0)
         self._is_recording = False
         if command.error is not None:
@@ -339,6 +353,7 @@ class SessionActor(Actor[SessionCommand]):
         self._record_next()
 
     def _accept_resolution(self, resolve: Resolve, command: ResolutionRecorded) -> None:
+        """Continue the turn if no call is pending. Otherwise, end the caller's stream with the pending calls."""
         if self._phase != "awaiting":
             resolve.sink.put(terminal_event(awaiting.late_result(self._log.state), command.seq))
             return
@@ -352,7 +367,12 @@ class SessionActor(Actor[SessionCommand]):
             self._go_on_with("complete", resolve.sink, resolve.variables)
 
     def _go_on_with(self, happening: PhaseEvent, sink: Sink, variables: Variables) -> None:
-        """Start a child that continues the waiting turn, or closes it if the ask was cancelled or the session ends."""
+        """Start a child task that continues the waiting turn, or closes the turn after a cancel or the session's end.
+
+        Args:
+            happening: The event that ends the wait.
+            sink, variables: The stream and the context variables for the rest of the turn.
+        """
         self._queue_limits.end()
         closes = self._step(happening) == "close"
         calls = (*(each.call for each in self.pending_calls), *self._runs)
@@ -360,19 +380,20 @@ class SessionActor(Actor[SessionCommand]):
         self._pending.key = self._log.state.last_key
         sink = self._pending.sink_for(sink)
         self._generation.live.redirect(sink)
-        self._held.compare(self._live_context)
+        self._held.log_config_change(self._live_context)
         driver, asked = self._driver(sink, variables), self._log.state.asked
         driver.ask.cancelled = closes
-        driver.ask.take_up(self._pending.form, asked)
+        driver.ask.restore_output(self._pending.form, asked)
         self._live_context.start(self._resume, driver, calls, name="ask")
         self._deadline.begin(self._live_context, driver.ask, self._log.state, asked)
 
     async def _resume(self, driver: TurnDriver, calls: tuple[ToolCall, ...]) -> None:
-        await driver.go_on(calls)
+        """Continue a waiting turn in a child task. `calls`: the calls that run now, or are closed after a cancel."""
+        await driver.resume(calls)
         await self._settle()
 
     def _change_configuration(self, command: Switch | Configure) -> None:
-        """Apply a switch or a configuration change at once, or hold it until the ask in flight has ended."""
+        """Apply a switch or a configuration change immediately, or hold it until the ask in flight has ended."""
         action = self._step("switch")
         if action == "refuse" or (isinstance(command, Configure) and command.change.fate == "dropped"):
             command.reply.fail(self._ending())
@@ -382,6 +403,7 @@ class SessionActor(Actor[SessionCommand]):
             self._held.configure(command, self._live_context, at_once=action == "apply")
 
     def _cancel_ask(self, command: Cancel) -> None:
+        """Cancel the ask in flight. The reply arrives when the ask has ended; it is False if no ask is in flight."""
         reply = command.reply
         if self._phase == "awaiting":
             self._cancels.append(reply)
@@ -398,13 +420,16 @@ class SessionActor(Actor[SessionCommand]):
             self._stop()
 
     def _stop(self) -> None:
-        """Cancel the ask in flight, or the recovery that runs calls again after a crash."""
+        """Cancel the ask in flight, or the recovery of a turn after a crash."""
         in_flight = self._ask or self._recovery
         assert in_flight is not None
         in_flight.cancel(self._live_context)
 
     def _pause_ask(self) -> None:
-        """End the stream of an ask whose turn waits. If the ask was cancelled meanwhile, close the turn."""
+        """End the stream of an ask whose turn starts to wait.
+
+        If the ask was cancelled meanwhile, or the session is ending, close the turn instead.
+        """
         current = self._pending.current
         assert self._ask is not None
         self.pending_calls = self._ask.pending_calls
@@ -419,11 +444,11 @@ class SessionActor(Actor[SessionCommand]):
         self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
 
     def _finish_ask(self) -> None:
-        """End the ask's stream, answer the callers that cancelled the ask, and start the next ask."""
+        """End the ask's stream, reply to the callers that cancelled the ask, and start the next ask."""
         if self._log.state.pause is not None:
             self._pause_ask()
             return
-        if not self._held.is_empty:  # a change came in while `Finished` was queued
+        if not self._held.is_empty:  # a change arrived while `Finished` was queued
             self._live_context.start(self._settle, name="settle")
             return
         action = self._step("finished")
@@ -433,6 +458,7 @@ class SessionActor(Actor[SessionCommand]):
         self._take_up()
 
     def _conclude(self) -> None:
+        """Deliver the result of the ask in flight, stop its timer, and reply to the callers that cancelled the ask."""
         cancels, result = self._cancels, self._pending.conclude()
         is_cancelled = self._ask is None or (result is not None and result.status == "cancelled")
         self._generation.live.end()
@@ -442,6 +468,7 @@ class SessionActor(Actor[SessionCommand]):
             reply.send(is_cancelled)
 
     def _end_session(self, reply: Reply[None]) -> None:
+        """Drop queued asks, cancel the ask in flight and end the session. The reply arrives when the end is logged."""
         self._ends.append(reply)
         self._pending.drop_waiting()
         if self._phase == "awaiting":
@@ -456,21 +483,23 @@ class SessionActor(Actor[SessionCommand]):
             self._answer_ends()
 
     def _answer_ends(self) -> None:
+        """Reply to the callers that wait for the session's end."""
         ends, self._ends = self._ends, []
         for reply in ends:
             reply.send(None)
 
     def _write_end(self) -> None:
+        """Start a child task that writes the session's last event."""
         self._live_context.start(self._close_log, name="end")
 
     async def _close_log(self) -> None:
-        """Write the last event of the log. The ledger stops first, so no late result follows it."""
+        """Write the last event of the log. The ledger stops first, so that no late result follows the last event."""
         await self._refs.ledger.ask(StopRecording())
         await self._log.write(Closed())
         await self._live_context.ref.send(EndWritten(self._generation.number))
 
     async def _recover(self, recovery: Recovery) -> None:
-        """Close the turn that was in flight when the actors of the session crashed."""
+        """Close the turn that was in flight when the session's actors crashed, and keep the result of its ask."""
         result, seq = await recovery.run()
         if self._pending.terminal is None:
             self._pending.settle(result, seq)

@@ -1,8 +1,8 @@
-"""The session's view of its ledger: the actor's address, and the newest snapshot that the session has received.
+"""Keep a session's view of its ledger: the ledger actor's address and the newest snapshot that the session received.
 
-Every reply of the ledger contains a snapshot, so a turn renders its requests without a query. A result that bypasses
-the session, such as a late result, makes the snapshot old. The ledger then rejects the seal and replies with a newer
-snapshot.
+Every reply of the ledger actor contains a snapshot, so a turn renders its requests without a query. An event that
+bypasses the session, such as a late result, makes the snapshot outdated. The ledger then rejects the seal and replies
+with a newer snapshot.
 """
 
 from actors.core.ledger import Ledger
@@ -12,7 +12,7 @@ from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Recorded, 
 
 
 class SessionLedger:
-    """The ledger as one session knows it. After a crash, a new view starts with the ledger of the log."""
+    """A session's copy of its ledger. After a crash, a new instance starts with the ledger that the log contains."""
 
     __slots__ = ("_ref", "snapshot")
 
@@ -26,7 +26,7 @@ class SessionLedger:
         return self.snapshot.ledger
 
     def note(self, snapshot: LedgerSnapshot) -> None:
-        """Keep a snapshot if it is newer."""
+        """Keep a snapshot if it is newer than the current snapshot."""
         if snapshot.version > self.snapshot.version:
             self.snapshot = snapshot
 
@@ -36,7 +36,7 @@ class SessionLedger:
         return self.latest
 
     async def seal(self, event: RequestSent, snapshot: LedgerSnapshot) -> bool:
-        """Log that a request is sent; return False if it was rendered from an old snapshot."""
+        """Log that a request is sent. Return False and log nothing if the ledger has changed since `snapshot`."""
         answer = await self._ref.ask(SealResults(event, snapshot.version))
         if isinstance(answer, Recorded):
             self.note(answer.snapshot)

@@ -1,10 +1,10 @@
-"""The steps of a turn, carried out by the actors.
+"""Carry out the steps of a turn, by asking the renderer, the provider, the scheduler and the ledger.
 
-`actors.core.turn.turn` yields the next step, and `actors.session.driver` passes it to `TurnSteps.do`, which asks the
-renderer, the provider, the scheduler or the ledger. An `AskInFlight` holds the values that the turns of an ask share.
+`actors.core.turn.turn` yields the next step, and `actors.session.driver` passes the step to `TurnSteps.carry_out`. An
+`AskInFlight` holds the values that the turns of an ask share.
 
-Every event is durable before its effect: the user's message before the request, the request and its seals before its
-first byte, the model's message before its calls run.
+Every event is durable before its effect: the user's message before the request is built, the request and its seals
+before the first byte is sent, the model's message before its calls run.
 """
 
 from collections.abc import Awaitable, Set
@@ -45,7 +45,7 @@ NO_USAGE = Usage()
 
 
 class TurnSteps:
-    """The steps of one turn.
+    """The steps of one turn, carried out by the session's actors.
 
     Args:
         requests: Renders and sends the requests of the turn.
@@ -57,35 +57,37 @@ class TurnSteps:
         self._ask, self._refs, self._log, self._sink = ask, ask.refs, ask.log, ask.sink
         self._requests, self._number = requests, requests.turn
         self.backend: ResolvedBackend = requests.backend
-        """The backend of the turn's requests. A change of tools within the turn replaces it."""
-        self._plan = RequestPlan(0)  # of this round's request
+        """The backend that receives the turn's requests. A change of tools within the turn replaces this value."""
+        self._plan = RequestPlan(0)  # the plan of this round's request
         self._rendered: Rendered | None = None
-        self._declined: tuple[bytes, str] | None = None  # the last refused transcript, and the reason
+        self._declined: tuple[bytes, str] | None = None  # the last rejected transcript, and the reason
         self._round = 0
         self._was_limited = False
-        self._refusals = 0  # of this round's request
-        self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as of the start of the turn
+        self._refusals = 0  # number of rejected parameters in this round
+        # The history and the ledger at the start of the turn.
+        self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger
         self._bounds, self._known = bounds, NO_VIEW.ledger
         self._guard = self._new_guard()
 
     @property
     def rendered_size(self) -> int:
-        """The size of the last rendered transcript, in bytes."""
+        """The size of the last rendered transcript in bytes; 0 if none has been rendered."""
         return 0 if self._rendered is None else self._rendered.lane.size
 
     @property
     def binding(self) -> Binding:
-        """The binding of the turn."""
+        """The binding that serves the turn."""
         return self.backend.binding
 
-    def equip(self, backend: ResolvedBackend) -> None:
-        """Make the next requests for this backend: the same binding, with other tools."""
+    def replace_backend(self, backend: ResolvedBackend) -> None:
+        """Send the next requests to `backend`, which has the same binding but other tools."""
         self.backend = self._requests.backend = backend
 
     async def resume(self, number: int) -> None:
-        """Restore the round and the history of a turn that waited."""
+        """Restore the history and the ledger from the start of a paused turn. `number`: the last round of the turn."""
         history, self._round = self._history, number
         length = history.length
+        # The history at the start of the turn excludes the turn's own messages.
         while length and history[length - 1].turn == self._number:
             length -= 1
         self._history = history.upto(length)
@@ -94,17 +96,18 @@ class TurnSteps:
         self._guard = self._new_guard()
 
     def _new_guard(self) -> TurnGuard:
+        """Return a guard that detects turns without progress, starting at the first message of this turn."""
         return TurnGuard(self._history.length, self._bounds.max_tool_corrections, self._bounds.on_repeat)
 
     def is_stuck(self) -> bool:
-        """Return True if calls are repeated so often that the turn gets no more tools. Requires that all have ended."""
+        """Return True if repeated calls have turned off the tools of the turn. All calls of the turn must be closed."""
         if not self._guard.is_stopping:
             return False
         history = self._log.state.history
         self._guard.count_messages(history, self._ask.ledger.latest, history.length)
         return self._guard.is_stuck
 
-    def do(self, step: steps.Asking) -> Awaitable[Outcome]:
+    def carry_out(self, step: steps.Asking) -> Awaitable[Outcome]:
         """Carry out one step and return its outcome."""
         match step:
             case steps.RenderStep():
@@ -114,11 +117,11 @@ class TurnSteps:
             case steps.GenerateStep(round=number):
                 return self._generate(number)
             case steps.ShrinkStep(again=again):
-                return self._shrink(again)
+                return self._compact(again)
             case steps.BatchStep():
-                return self._run(step)
+                return self._run_batch(step)
             case steps.CheckStep(message=message):
-                return self._check(message)
+                return self._check_answer(message)
             case steps.InstructStep(words=words):
                 return self._instruct(words)
             case _:
@@ -130,18 +133,19 @@ class TurnSteps:
         await self._close(step.awaited, "cancelled")
 
     async def _close(self, calls: tuple[ToolCall, ...], reason: Reason) -> None:
+        """Close the calls and record the reason. Do nothing if there are no calls."""
         if calls:
             ids = tuple([call.id for call in calls])
             closed = await self._refs.scheduler.ask(CloseCalls(ids, reason))
             self._ask.ledger.note(closed.snapshot)
 
     async def _render(self, step: steps.RenderStep) -> Outcome:
-        """Render the request, have it judged, and log it."""
+        """Render the request, check it against the dialect's rules, and log it."""
         binding, tally, asked = self.backend.binding, self._ask.tally, self._log.state.asked
         self._round = step.round
         if step.again:
             tally.retried.append(Attempt(binding, "retried", step.again, Cause("model_fault"), tally.wait))
-        choice = self._choice(tools_off=step.tools_off)
+        choice = self._tool_choice(tools_off=step.tools_off)
         before = self.backend.omissions(choice, asked)
         names = {omission.name for omission in before}
         omitted = (*before, *(each for each in step.omitted if each.name not in names))
@@ -158,7 +162,7 @@ class TurnSteps:
             fault = rendered.report.faults[0]
             return self._record_refusal("judge", str(fault), rendered.report, fault.rule)
         if self._declined is not None and self._is_declined(rendered):
-            return steps.TranscriptRefused(self._declined[1])  # the same transcript would be refused again
+            return steps.TranscriptRefused(self._declined[1])  # the same transcript would be rejected again
         self._rendered = rendered
         if step.tools_off and not self._was_limited:
             self._was_limited = True
@@ -166,12 +170,13 @@ class TurnSteps:
         return steps.Ready()
 
     def _is_declined(self, rendered: Rendered) -> bool:
+        """Return True if this transcript was already rejected in this turn."""
         return self._declined is not None and b"".join(rendered._segments) == self._declined[0]
 
     async def _rewrite(self, step: steps.RewriteStep) -> Outcome:
-        """Begin an epoch: with notes in place of attachments, without old reasoning, or with tool groups as text."""
+        """Begin an epoch with notes in place of attachments, without old reasoning, or with tool calls as text."""
         binding = self.backend.binding
-        epoch = 1 + await self._epoch()
+        epoch = 1 + await self._current_epoch()
         reason: EpochReason = "refusal" if step.plain else "thinking"
         event = EpochBegan(binding, epoch, reason, step.plain, step.why)
         if step.media:
@@ -183,22 +188,26 @@ class TurnSteps:
         await self._refs.renderer.send(Invalidate(event, epoch_start))
         return steps.Ready()
 
-    async def _epoch(self) -> int:
+    async def _current_epoch(self) -> int:
+        """Return the number of the lane's epoch. Renders the history if the turn has not rendered a request yet."""
         if self._rendered is not None:
             return self._rendered.lane._state.epoch
         render = Render(self.backend.binding, self._log.state.history, self._ask.ledger.latest)
         rendered = await self._refs.renderer.ask(render)
         return rendered.lane._state.epoch
 
-    def _choice(self, *, tools_off: bool) -> ToolChoiceSetting | None:
-        """Return the tool choice of a request. A forced choice holds until the first answer, so that turns can end."""
+    def _tool_choice(self, *, tools_off: bool) -> ToolChoiceSetting | None:
+        """Return the tool choice of a request.
+
+        A forced tool choice applies only until the first answer, because the turn could not end otherwise.
+        """
         if tools_off:
             return "none"
         asked = self._log.state.asked
         return asked.tool_choice if asked is not None and not self._ask.has_answered else None
 
     async def _generate(self, number: int) -> Outcome:
-        """Send the request, and log the answer."""
+        """Send the request of round `number`, and log the answer."""
         assert self._rendered is not None
         backend = self.backend
         request = self._requests.build(self._plan, self._rendered)
@@ -226,7 +235,7 @@ class TurnSteps:
                 assert_never(generated)
 
     def _answer_message(self, message: Message) -> Message:
-        """Return an answer as the history keeps it: without blocks if it has no content."""
+        """Return the message that the history keeps of an answer. Without content, the message has no blocks."""
         if self._ask.output is not None:
             message = as_text(message)
         if self._ask.tally.cut is None:
@@ -235,31 +244,33 @@ class TurnSteps:
         self._ask.has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
         return Message(message.role, (), message.turn, message.origin) if is_empty else message
 
-    async def _shrink(self, again: bool) -> Outcome:
-        """Compact the history: the request was too long."""
+    async def _compact(self, again: bool) -> Outcome:
+        """Compact the history, because the request was too long. `again`: an earlier compaction was not enough."""
         before = self._log.state.history.length
-        made = await Compactor(self._requests).after_overflow(again=again)
+        made = await Compactor(self._requests).compact_after_overflow(again=again)
         self._guard.shift_position(before - self._log.state.history.length)
         return steps.CompactionEnded(bool(made.messages or made.results), made.error, made.usage)
 
-    async def _check(self, message: Message) -> Outcome:
-        """Read an answer as the requested value."""
+    async def _check_answer(self, message: Message) -> Outcome:
+        """Parse an answer as the type that the caller requested."""
         checked = self._ask.read_answer(message.text, self._bounds.repair)
         self.backend.counts.answers_repaired += bool(self._ask.tally.answer_repairs)
         return checked
 
     async def _instruct(self, words: str) -> Outcome:
-        """Add an instruction that tells the model the error in its answer."""
+        """Add an instruction for the model, for example a description of the errors in its answer."""
         self._ask.instruct(words)
         return steps.Ready()
 
     async def _after_broken_answer(self, number: int, broken: BrokenAnswer) -> Outcome:
+        """Return the outcome of a failed request, and log the partial answer if there is one."""
         failure = self._name_refused_tool(broken.failure)
         broken = replace(broken, failure=failure)
         cause = Cause(failure.kind, failure.status)
-        if (left_out := self._left_out(broken)) is not None:
+        if (left_out := self._find_omission(broken)) is not None:
             return left_out
-        if failure.action == "leave_out" and not broken.visible:  # the request lacks the rejected part
+        # The request does not contain the rejected parameter or attachment, so the failure has another kind.
+        if failure.action == "leave_out" and not broken.visible:
             kind = failure.parameter.otherwise if failure.parameter else "transcript"
             failure, cause = replace(failure, kind=kind, action=ACTIONS[kind]), Cause(kind, failure.status)
         if failure.action == "our_bug":
@@ -279,17 +290,17 @@ class TurnSteps:
         )
 
     def _name_refused_tool(self, failure: Failure) -> Failure:
-        """Return a failure whose message names the tool and the key, if the provider refused a tool's schema."""
+        """If the provider rejected a tool's schema, add the tool and the schema key to the message of the failure."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure
-        from actors.adapters.refused_parts import refused_tool  # few requests are refused
+        from actors.adapters.refused_parts import refused_tool  # imported lazily, as rejections are rare
 
         assert self._rendered is not None
         request = self._requests.build(self._plan, self._rendered)
         return replace(failure, message=refused_tool(failure.message, request))
 
-    def _left_out(self, broken: BrokenAnswer) -> steps.ParameterRefused | steps.MediaRefused | None:
-        """Return the rejected parts that the next request omits; None if it cannot omit them."""
+    def _find_omission(self, broken: BrokenAnswer) -> steps.ParameterRefused | steps.MediaRefused | None:
+        """Return the rejected parameters or attachments that the next request omits; None if it cannot omit them."""
         failure, state, rendered = broken.failure, self._log.state, self._rendered
         assert rendered is not None
         if failure.action != "leave_out" or broken.visible:
@@ -300,13 +311,19 @@ class TurnSteps:
         return self._requests.without_media(self._plan, rendered, failure, start)
 
     def _without_parameters(self, failure: Failure, rendered: Rendered) -> steps.ParameterRefused | None:
+        """Return the rejected parameters that the next request omits; None if it cannot omit them."""
         omitted = self._requests.without_parameters(self._plan, rendered, failure, self._refusals)
         if not omitted:
             return None
-        return steps.ParameterRefused(omitted, self._in_words({omission.name for omission in omitted}))
+        return steps.ParameterRefused(
+            omitted, self._instruct_instead({omission.name for omission in omitted})
+        )
 
-    def _in_words(self, omitted: Set[str]) -> ToolChoiceSetting | None:
-        """Add an instruction that replaces a rejected parameter; return the tool choice if that was rejected."""
+    def _instruct_instead(self, omitted: Set[str]) -> ToolChoiceSetting | None:
+        """Add an instruction that replaces a rejected output format or tool choice.
+
+        Return the forced tool choice that was rejected, or None.
+        """
         asked, ask = self._log.state.asked, self._ask
         if asked is None:
             return None
@@ -328,8 +345,16 @@ class TurnSteps:
         rule: str | None,
         cause: Cause | None = None,
     ) -> steps.TranscriptRefused:
-        """Keep the evidence of a refusal; return the outcome for the turn."""
-        from actors.core.rulebook import REASONING  # few requests are refused
+        """Record that the judge or the provider rejected the transcript, and return the outcome for the turn.
+
+        Args:
+            by: Whether our judge or the provider rejected the transcript.
+            why: The reason.
+            report: The report of the render.
+            rule: Id of the violated rule, if it is known.
+            cause: The cause of the provider's failure.
+        """
+        from actors.core.rulebook import REASONING  # imported lazily, as rejections are rare
 
         assert self._rendered is not None
         self._declined = b"".join(self._rendered._segments), why
@@ -342,7 +367,10 @@ class TurnSteps:
     async def _write_interruption(
         self, number: int, broken: BrokenAnswer | AbortedAnswer, why: str
     ) -> Message | None:
-        """Log the partial answer, marked as interrupted. Return it, or None if nothing arrived."""
+        """Log a partial answer, marked as interrupted. Return its message, or None if no message arrived.
+
+        `why`: the reason for the interruption.
+        """
         kept = broken.message
         if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
             return None
@@ -354,7 +382,9 @@ class TurnSteps:
     async def _hold_round_end(
         self, number: int, message: Message, generated: Generated, fault: str | None = None
     ) -> None:
-        """Hold the event of the round's message. It is logged together with its calls, or with the end of the turn."""
+        """Hold the event with the round's message, to log it together with the round's calls or with the end of the
+        turn.
+        """
         finish, cut = self._ask.tally.finish, self._ask.tally.cut
         packed, left_out = pack(message) if message.blocks else None, generated.left_out
         self.backend.counts.count_calls(message)
@@ -363,14 +393,15 @@ class TurnSteps:
         )
         self._log.hold(event)
 
-    def _view(self) -> TurnView:
+    def _turn_view(self) -> TurnView:
+        """Return the information about the turn that tools can read."""
         put = self._sink.put if self._sink.is_watched else None
         return TurnView(self._number, self._round, self._history, self._ledger, put)
 
-    async def _run(self, step: steps.BatchStep) -> Outcome:
-        """Run a batch of calls."""
+    async def _run_batch(self, step: steps.BatchStep) -> Outcome:
+        """Run a batch of tool calls."""
         scheduler = self._refs.scheduler
-        self._ask.stoppable(lambda context: context.send(scheduler, StopBatch()))
+        self._ask.set_stop(lambda context: context.send(scheduler, StopBatch()))
         try:
             history = self._log.state.history
             self._guard.count_messages(history, self._known, history.length - 1)
@@ -378,7 +409,7 @@ class TurnSteps:
             batch = RunBatch(
                 step.calls,
                 self._ask.variables,
-                self._view(),
+                self._turn_view(),
                 step.approved,
                 step.approved,
                 policy,

@@ -1,4 +1,4 @@
-"""Sinks for the events of an ask: one for a caller that awaits only the result, others for readers of a stream."""
+"""Sinks that receive the events of an ask, for callers that await only the result and for readers of a stream."""
 
 from collections.abc import Awaitable, Callable
 
@@ -21,11 +21,14 @@ from actors.kernel import Lost, Subscription
 from actors.kernel.event_loop import event_loop, wake
 
 BUFFER = 1024
-"""Events a stream holds for a slow reader before it drops deltas."""
+"""Maximum number of events that a stream buffers for a slow reader before it drops deltas."""
 
 
 class AnswerSink:
-    """Receives the result of an ask, and ignores all other events."""
+    """A sink that keeps the result of an ask and ignores all other events.
+
+    `gone` returns the error to raise if the session ended before the ask.
+    """
 
     is_watched = False
 
@@ -35,7 +38,10 @@ class AnswerSink:
         self._error: Exception | None = None
 
     async def outcome(self) -> AskResult:
-        """Wait for the result. Raises the error with which the sink was closed, or that of a session that has ended."""
+        """Wait for the result of the ask and return it.
+
+        Raises the error with which the sink was closed, or the error of `gone` if the sink was closed without an error.
+        """
         await self._ended
         if self._result is None:
             raise self._error or self._gone()
@@ -52,7 +58,12 @@ class AnswerSink:
 
 
 class AskStream:
-    """The event stream of an ask. The terminal event is kept outside the buffer, so that no overflow can drop it."""
+    """The event stream of an ask. The terminal event is kept outside the buffer, so that no overflow can drop it.
+
+    Args:
+        gone: Returns the error to raise if the session ended before the ask.
+        check: Raises an error if the reader runs in a foreign thread or event loop.
+    """
 
     is_watched = True
 
@@ -72,7 +83,7 @@ class AskStream:
 
     @property
     def has_ended(self) -> bool:
-        """True if the terminal event has arrived, or the stream was closed without one."""
+        """True if the terminal event has arrived, or the stream was closed without a terminal event."""
         return self._terminal is not None or self._is_closed
 
     async def wait_begun(self) -> None:
@@ -99,7 +110,8 @@ class AskStream:
     def __aiter__(self) -> "AskStream":
         return self
 
-    async def __anext__(self) -> SessionEvent:  # not a generator: readers that leave would have to close it
+    # This is not a generator, because a reader that leaves early would have to close a generator.
+    async def __anext__(self) -> SessionEvent:
         self._check()
         while True:
             try:
@@ -109,13 +121,16 @@ class AskStream:
             except anyio.ClosedResourceError:  # the reader left the `async with` block
                 raise StopAsyncIteration from None
             if not isinstance(item, Lost):
-                self._seq = getattr(item, "seq", None) or self._seq
+                self._seq = getattr(item, "seq", None) or self._seq  # only durable events have a number
                 return item
             if item.resync:
                 return ResyncEvent(self._seq, item.count)
 
     def _last(self) -> SessionEvent:
-        """Return the terminal event once, then end."""
+        """Return the terminal event on the first call, and raise `StopAsyncIteration` afterwards.
+
+        If the stream was closed without a terminal event, raise the error of the ask or the session.
+        """
         if self._ended:
             raise StopAsyncIteration
         self._ended = True
@@ -125,16 +140,16 @@ class AskStream:
 
 
 BETWEEN = "\n\n"
-"""Separates the texts of two rounds or two backends."""
+"""Separates the text of an answer from the text of an earlier round or backend."""
 
 
 class TextStream:
-    """The text of an answer as it arrives, as an async iterator of strings.
+    """The text of an answer while it arrives, as an async iterator of strings.
 
     Args:
-        events: The ask's stream.
-        begin: Submits the ask; called by the first iteration.
-        checked: Returns a result, or raises `AskFailed` if the ask failed.
+        events: The event stream of the ask.
+        begin: Submits the ask. The first iteration calls this function.
+        checked: Returns a result unchanged, or raises `AskFailed` if the ask failed.
     """
 
     def __init__(
@@ -148,12 +163,13 @@ class TextStream:
         self._has_begun = False
         self._place: tuple[int, ...] = (0, 0)
         self.result: AskResult | None = None
-        """The result of the ask, set when the text has ended."""
+        """The result of the ask, set when the text is complete."""
 
     def __aiter__(self) -> "TextStream":
         return self
 
-    async def __anext__(self) -> str:  # not a generator; see `AskStream`
+    # This is not a generator, because a reader that leaves early would have to close a generator.
+    async def __anext__(self) -> str:
         if not self._has_begun:
             await self._submit()
         while True:
@@ -164,11 +180,12 @@ class TextStream:
                 return text
 
     async def aclose(self) -> None:
-        """Stop reading. This does not stop the turn; `Session.cancel` does."""
+        """Stop reading. The turn continues, unless `Session.cancel` stops the turn."""
         self._has_begun = True
         self._events.leave()
 
     async def _submit(self) -> None:
+        """Submit the ask. If that fails, close the event stream."""
         self._has_begun = True
         try:
             await self._begin()
@@ -178,7 +195,10 @@ class TextStream:
             raise
 
     def _text(self, event: SessionEvent) -> str:
-        """Return the new text in an event. The message of a round contains the text that deltas did not deliver."""
+        """Return the new text in an event, or an empty string.
+
+        The message at the end of a round supplies the text that no delta delivered.
+        """
         match event:
             case TextEvent() | ThinkingEvent():
                 return self._separate(self._round.add_delta(event), event.turn, event.round)
@@ -189,7 +209,10 @@ class TextStream:
                 return ""
 
     def _separate(self, text: str, *place: int) -> str:
-        """Prefix the first text of a round with a blank line, unless it is the first text of the answer."""
+        """Prefix the first text of a round with a blank line, unless no other text precedes it.
+
+        `place`: the numbers of the turn and the round.
+        """
         if not text:
             return ""
         is_further = self._place not in ((0, 0), place)

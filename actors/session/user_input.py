@@ -1,4 +1,4 @@
-"""Convert the message of an ask, as the caller passes it, to the packed message that history and log share."""
+"""Convert the message that a caller passes to `ask` to the packed message that history and log share."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -8,25 +8,29 @@ from actors.core.values.packed import Packed, pack, pack_host_message
 from actors.errors import MediaError, SessionError
 
 UserInput: TypeAlias = str | Message | Sequence[str | Text | Media]
-"""The message of an ask: a string, a `Message`, or strings, images and documents in order."""
+"""The message of an ask: a string, a `Message`, or a sequence of strings, images and documents."""
 
 
-def _part(number: int, part: object) -> Text | Media:
-    """Return a part of a message as a block."""
+def _to_block(number: int, part: object) -> Text | Media:
+    """Return item `number` of a message as a block.
+
+    Raises:
+        SessionError: The item is neither a string nor a `Text` or `Media` block.
+    """
     if isinstance(part, str):
         return Text(part)
     if isinstance(part, Text | Media):
         return part
     raise SessionError(
-        f"An ask takes strings, Text and Media; part {number} is of type {type(part).__name__}"
+        f"Part {number} of the message must be a string, Text or Media, not {type(part).__name__}"
     )
 
 
 def pack_user_input(message: UserInput) -> Packed:
-    """Return the message of an ask, packed.
+    """Check and pack the message of an ask.
 
     Raises:
-        SessionError: The message is empty, has another role than `user`, or a part of it has an unsupported type.
+        SessionError: The message is empty, has a role other than `user`, or contains an item of an unsupported type.
         MediaError: An attachment is damaged.
     """
     if isinstance(message, str):
@@ -34,20 +38,23 @@ def pack_user_input(message: UserInput) -> Packed:
     if isinstance(message, list | tuple):
         if not message:
             raise SessionError("The message of an ask is an empty list; pass at least one part")
-        return _pack_message(Message("user", [_part(number, part) for number, part in enumerate(message)]))
+        return _pack_message(
+            Message("user", [_to_block(number, part) for number, part in enumerate(message)])
+        )
     return _pack_message(message)
 
 
 def _pack_message(message: object) -> Packed:
+    """Check and pack a message that consists of blocks. Raises the errors of `pack_user_input`."""
     try:
         packed = pack_host_message(message)
     except ValueError as error:
-        raise SessionError(f"An ask takes a string or a Message: {error}") from None
+        raise SessionError(f"The message of an ask must be a string or a valid Message: {error}") from None
     assert isinstance(message, Message)
     if message.role != "user":
-        raise SessionError(f"An ask takes a message of role 'user', not of role {message.role!r}")
+        raise SessionError(f"The message of an ask must have role 'user', not {message.role!r}")
     for number, block in enumerate(message.blocks):
-        part = _part(number, block)
+        part = _to_block(number, block)
         if isinstance(part, Media) and (damage := part.damage) is not None:
             raise MediaError(
                 f"Part {number} of the ask, of type {part.media_type!r}, cannot be used: {damage}"

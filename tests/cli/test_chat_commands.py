@@ -45,9 +45,7 @@ def test_a_preview_shows_the_next_request_to_another_provider() -> None:
 
 
 def test_compact_reports_the_replaced_messages() -> None:
-    nothing = (
-        "  0 messages replaced by a summary, 0 results trimmed; nothing is left that could be made shorter"
-    )
+    nothing = "  0 messages replaced by a summary, 0 results trimmed; nothing is left to shorten"
     assert nothing in chat_output("/compact").out.splitlines()
     lines = chat_output("one", "two", "three", "/compact", "/history").out.splitlines()
     assert "  2 messages replaced by a summary, 0 results trimmed" in lines
@@ -125,7 +123,7 @@ async def test_limits_apply_to_each_turn_and_the_budget_to_the_session(tmp_path:
         done = await actors(*line, *bounds, env={"OPENAI_API_KEY": "k"}, stdin=stdin)
     assert "So far." in done.out.splitlines()
     assert "  stopped: the session's budget of 0.003 is used up (0.004 was paid)" in done.out.splitlines()
-    assert "takes no ask: the session's budget of 0.003 is used up" in done.out.splitlines()[-1]
+    assert "accepts no ask: the session's budget of 0.003 is used up" in done.out.splitlines()[-1]
     assert len(server.requests) == 3
 
 
@@ -145,7 +143,7 @@ async def test_a_preview_reports_a_compaction_and_an_exhausted_budget(
     whose = "the budget of pool 'p' of 1200 tokens is used up (1500 were used)"
     assert lines.count("  the next ask compacts the history first") == 1
     assert lines.count(f"  no request is sent: {whose}") == 1
-    assert f"takes no ask: {whose}" in lines[-1]
+    assert f"accepts no ask: {whose}" in lines[-1]
     assert len(server.requests) == 1
 
 

@@ -82,5 +82,5 @@ async def a_type_of_an_answer_that_raises_fails_its_own_ask(bomb: Bomb) -> None:
             for _ in range(5):
                 result = await session.ask("Where?", output=City, check=False)
                 assert (result.status, result.output) == ("failed", None)
-                assert f"the type of output= raised {type(bomb.error()).__name__}" in result.error
+                assert f"the type in output= raised {type(bomb.error()).__name__}" in result.error
     assert bomb.calls == 5

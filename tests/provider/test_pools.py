@@ -108,7 +108,7 @@ async def test_a_request_too_long_for_one_member_goes_to_another() -> None:
             "Hello.", check=False
         )  # and without another member, this is reported
         assert answer.status == "failed"
-        assert "nothing is left that could be made shorter" in answer.error
+        assert "nothing is left to shorten" in answer.error
         assert answer.attempts[-1].cause is not None
         assert answer.attempts[-1].cause.kind == "overflow"
     assert (one.received, two.received) == (2, 1)

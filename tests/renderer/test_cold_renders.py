@@ -123,7 +123,7 @@ async def test_long_imports_are_read_in_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read, filed = list[threading.Thread](), list[threading.Thread]()
-    monkeypatch.setattr(imported, "_history_of", recording_thread(read, imported._history_of))
+    monkeypatch.setattr(imported, "_pack_history", recording_thread(read, imported._pack_history))
     monkeypatch.setattr(export_file, "import_logs", recording_thread(filed, export_file.import_logs))
     async with runtime_with(a=openai(Turn(Say("No.")))) as runtime:
         for many in (2, imported.LONG, imported.LONG + 1):

@@ -74,13 +74,13 @@ async def stall() -> bool:
         async def hold() -> str:
             """Hold up the loop until that is seen."""
             until = time.monotonic() + PATIENCE / 2
-            while not runtime._watch.seen.count and time.monotonic() < until:
+            while not runtime._watch.stalls.count and time.monotonic() < until:
                 time.sleep(0.01)  # noqa: ASYNC251  the stall under test
             return "held"
 
         session = await runtime.open("a", tools=[hold])
         await session.ask("Go.")
-        return runtime._watch.seen.count > 0
+        return runtime._watch.stalls.count > 0
 
 
 async def live(told: int) -> None:

@@ -46,8 +46,8 @@ async def pay(euros: int) -> str:
     ("given", "says"),
     [
         ({}, "are empty"),
-        ([(ONE, 1)], "this is of type list"),
-        ({1: "x", "a": "y"}, "one of these ids is not a string"),
+        ([(ONE, 1)], "a value of type list was passed"),
+        ({1: "x", "a": "y"}, "a key of the mapping is not a string"),
     ],
     ids=["empty", "list", "keys"],
 )
@@ -73,15 +73,15 @@ async def test_results_that_are_no_mapping_by_call_id_are_rejected(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "this has neither"),
-        ({"message": None}, "this has neither"),
-        ({"message": "And?", "results": {ONE: "it"}}, "this has both"),
-        ({"message": "And?", "approvals": {}}, "this has both"),
+        ({}, "without a message needs results="),
+        ({"message": None}, "without a message needs results="),
+        ({"message": "And?", "results": {ONE: "it"}}, "with a message allows no results="),
+        ({"message": "And?", "approvals": {}}, "with a message allows no results="),
         (
             {"results": {ONE: "it"}, "temperature": 1.0, "output": str},
-            "allow no temperature=, output=$",
+            "temperature=, output= cannot be combined",
         ),
-        ({"results": {ONE: "it"}, "approvals": {ONE: ApprovalDecision("deny")}}, "pass one of them"),
+        ({"results": {ONE: "it"}, "approvals": {ONE: ApprovalDecision("deny")}}, "pass only one of them"),
     ],
     ids=["nothing", "none", "both", "both-empty", "settings", "twice"],
 )
@@ -110,7 +110,10 @@ async def test_a_decision_of_the_wrong_type_is_rejected_by_call_id() -> None:
         await session.ask("Pay.")
         with pytest.raises(DecisionRefused) as refused:
             await session.ask(approvals={ONE: "allow"})  # type: ignore[arg-type]
-        assert str(refused.value) == "approvals= takes an ApprovalDecision for call 'hist_tool_1', not str"
+        assert (
+            str(refused.value)
+            == "approvals= must contain an ApprovalDecision for call 'hist_tool_1', not str"
+        )
         assert (await session.ask(approvals={ONE: ApprovalDecision("allow")})).status == "complete"
 
 
@@ -118,9 +121,9 @@ async def test_a_decision_of_the_wrong_type_is_rejected_by_call_id() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"reason": None}, "reason= takes a string, not NoneType"),
-        ({"reason": 7}, "reason= takes a string, not int"),
-        ({"arguments": "7"}, "arguments= takes a mapping, not str"),
+        ({"reason": None}, "reason= of the decision for call 'hist_tool_1' must be a string, not NoneType"),
+        ({"reason": 7}, "reason= of the decision for call 'hist_tool_1' must be a string, not int"),
+        ({"arguments": "7"}, "arguments= of the decision for call 'hist_tool_1' must be a mapping, not str"),
     ],
     ids=["none", "number", "text"],
 )
@@ -150,7 +153,10 @@ async def test_a_user_message_cannot_contain_calls_results_or_thinking(block: An
     async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         before = len(log(runtime, session))
-        with pytest.raises(SessionError, match=f"part 0 is of type {type(block).__name__}"):
+        with pytest.raises(
+            SessionError,
+            match=f"Part 0 of the message must be a string, Text or Media, not {type(block).__name__}",
+        ):
             await session.ask(Message("user", (block,)))
         assert len(log(runtime, session)) == before
         assert (await session.ask("Hello.")).text == "Hi."
@@ -285,6 +291,6 @@ async def test_invalid_arguments_of_journal_methods_are_rejected(
 async def test_call_tool_takes_arguments_by_name(given: Any) -> None:  # Any: as above
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[pay])
-        with pytest.raises(SessionError, match="takes arguments by their names, not a"):
+        with pytest.raises(SessionError, match="must be a mapping of names to values, not "):
             await session.call_tool("pay", given)
         assert (await session.call_tool("pay", {"euros": 5})).content == "5 paid"

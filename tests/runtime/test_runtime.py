@@ -307,13 +307,13 @@ async def test_an_invalid_message_is_rejected_before_it_reaches_an_actor(value: 
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         error, match = (
-            (ConfigError, "this has neither")
+            (ConfigError, "without a message needs results=")
             if value is None
-            else (SessionError, "An ask takes a string or a Message: ")
+            else (SessionError, "The message of an ask must be a string or a valid Message: ")
         )
         with pytest.raises(error, match=match):
             await session.ask(value)
-        with pytest.raises(TranscriptError, match=r"messages\[0\]: .*from_wire"):
+        with pytest.raises(TranscriptError, match=r"messages\[0\] is invalid: .*from_wire"):
             await runtime.open("a", messages=[value])
         assert (await session.ask("Hello.")).status == "complete"
         assert restarted_actors(runtime) == []

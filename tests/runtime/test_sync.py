@@ -139,7 +139,7 @@ def test_results_and_decisions_continue_an_ask_from_any_thread(way: str, backend
         else:
             text = "".join(session.stream_text(results=given, approvals=allowed))
         assert (text, paid) == ("Done.", [5])
-        with pytest.raises(ConfigError, match="this has neither"):
+        with pytest.raises(ConfigError, match="without a message needs results="):
             getattr(session, way)() if way != "stream" else next(session.stream())
 
 

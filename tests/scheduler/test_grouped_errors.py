@@ -5,7 +5,7 @@ import pytest
 
 from actors.core.values.identity import CallId
 from actors.errors import ReentrantCall
-from actors.scheduler.calls import MOST_SAID, for_model
+from actors.scheduler.calls import MAX_ERROR_LENGTH, describe_for_model
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import bodies, openai, results, runtime_with
@@ -62,7 +62,7 @@ async def test_a_group_passed_as_a_result_is_shown_in_the_same_way() -> None:
 
 
 def test_nested_groups_are_shown_in_order() -> None:
-    assert for_model(nested_group()).splitlines()[1:] == [
+    assert describe_for_model(nested_group()).splitlines()[1:] == [
         "- ValueError: too cold",
         "- KeyError: 'city'",
         "- OSError: no route",
@@ -71,19 +71,21 @@ def test_nested_groups_are_shown_in_order() -> None:
 
 def test_the_text_of_a_group_is_bounded_and_marks_omissions() -> None:
     many = ExceptionGroup("many", [ValueError(f"{number} " + "x" * 10_000) for number in range(500)])
-    told = for_model(many)
-    assert len(told) <= MOST_SAID
+    told = describe_for_model(many)
+    assert len(told) <= MAX_ERROR_LENGTH
     assert told.endswith("\n- and more")
     assert all(f"- ValueError: {number} x" in told for number in range(16))
     assert told.count("[cut]") == 16
     deep: BaseException = ValueError("at the bottom")
     for _ in range(5_000):
         deep = BaseExceptionGroup("", [deep])
-    assert for_model(deep).endswith("- ValueError: at the bottom")
+    assert describe_for_model(deep).endswith("- ValueError: at the bottom")
 
 
 def test_errors_for_the_tools_author_are_redacted_inside_a_group() -> None:
-    told = for_model(ExceptionGroup("two", [ReentrantCall("secrets of the host"), ValueError("mine")]))
+    told = describe_for_model(
+        ExceptionGroup("two", [ReentrantCall("secrets of the host"), ValueError("mine")])
+    )
     assert "secrets of the host" not in told
     assert told.endswith("- ValueError: mine")
 
@@ -94,5 +96,5 @@ class UnreadableGroup(ExceptionGroup[Exception]):
 
 
 def test_a_group_whose_text_cannot_be_read_still_shows_its_errors() -> None:
-    told = for_model(UnreadableGroup("x", [ValueError("mine")]))
-    assert told == "UnreadableGroup: (its text could not be read)\n- ValueError: mine"
+    told = describe_for_model(UnreadableGroup("x", [ValueError("mine")]))
+    assert told == "UnreadableGroup: (the message of the error could not be read)\n- ValueError: mine"

@@ -361,7 +361,7 @@ async def test_a_tool_that_uses_its_own_session_gets_an_error_without_details() 
     assert len(refused) == 7
     assert all("session 'own'" in words for words in refused)
     (told,) = results(bodies(server)[-1]).values()
-    assert told == "ERROR: The tool failed for a reason that lies in the program that runs it."
+    assert told == "ERROR: The tool failed because of an error in the program that runs it."
 
 
 @pytest.mark.requirement("PROMISE-12")

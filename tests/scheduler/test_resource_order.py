@@ -185,12 +185,12 @@ async def test_sessions_do_not_share_resources() -> None:
 
 async def test_a_place_waits_for_all_earlier_places_with_a_common_key() -> None:
     order = ResourceOrder()
-    one, two, three = order.enter(["a"]), order.enter(["b", "b"]), order.enter(["a", "b"])
+    one, two, three = order.add_writer(["a"]), order.add_writer(["b", "b"]), order.add_writer(["a", "b"])
     assert [place.has_to_wait for place in (one, two, three)] == [False, False, True]
     one.close()
     two.end()
     two.end()
-    four = order.enter(["a"])
+    four = order.add_writer(["a"])
     with pytest.raises(ResourceBusy):
         await three.wait_for_turn()
     three.end()

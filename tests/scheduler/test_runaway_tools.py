@@ -54,9 +54,9 @@ async def test_a_tool_that_blocks_the_loop_is_named_with_its_code_location(
     with caplog.at_level(logging.WARNING, "actors.tools"):
         async with runtime_with(gpt=server) as runtime:
             session = await runtime.open("gpt", tools=[blocks], id="slow")
-            assert runtime._watch.seen.count == 0
+            assert runtime._watch.stalls.count == 0
             assert (await session.ask("Go.")).status == "complete"
-            stalls = runtime._watch.seen
+            stalls = runtime._watch.stalls
     [[line]] = seen
     assert "session='slow' call='hist_tool_1' tool='blocks'" in line
     assert f"{__file__}:" in line
@@ -85,7 +85,7 @@ async def test_a_tool_that_waits_is_no_stall_and_the_watchdog_ends_by_itself() -
         session = await runtime.open("gpt", tools=[waits])
         assert (await session.ask("Go.")).status == "complete"
         assert looked.is_set()
-        assert runtime._watch.seen.count == 0
+        assert runtime._watch.stalls.count == 0
     for thread in watchdogs():
         thread.join(PATIENCE)
     assert len(watchdogs()) == before == 0
@@ -123,7 +123,7 @@ async def test_the_watchdog_looks_again_when_a_stall_can_be_due(
         if age is not None:
             contained = ContainedTask(system.containment, checkpoint, lambda error: None, "piece", None)
             system.containment.step = contained, 100.0 - age
-        assert (watch.look(), watch.seen.count) == (wait, count)
+        assert (watch.check(), watch.stalls.count) == (wait, count)
         watch.close()
 
 

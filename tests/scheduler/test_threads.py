@@ -26,9 +26,9 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Threads]:
     """Return a new thread pool, used by the tools of this test."""
     pool = Threads()
     monkeypatch.setattr(calls, "THREADS", pool)
-    pool.enter()
+    pool.register_runtime()
     yield pool
-    pool.leave()
+    pool.unregister_runtime()
 
 
 async def wait_until(condition: Callable[[], object]) -> None:
@@ -132,7 +132,7 @@ class PoolRequests:
     def ask(self, limit: int, tenant: str = "", session: str = "") -> SlotRequest:
         """Make a request."""
         request = SlotRequest(tenant, session, limit, lambda: self.notified.append(request))
-        self.pool.ask(request)
+        self.pool.request_slot(request)
         return request
 
 
@@ -157,7 +157,7 @@ def test_a_thread_is_not_granted_to_a_call_whose_loop_has_ended() -> None:
     asking = PoolRequests(pool)
     holder = asking.ask(1)
     for _ in range(3):
-        pool.ask(SlotRequest("", "", 1, notify_ended_loop))
+        pool.request_slot(SlotRequest("", "", 1, notify_ended_loop))
     last = asking.ask(1)
     holder.result().give_back()
     assert asking.notified == [last]
@@ -170,7 +170,7 @@ def test_waiting_requests_fail_once_closed_calls_hold_every_thread() -> None:
     one, two = asking.ask(2), asking.ask(2)
     waits, patient = asking.ask(2), asking.ask(3)
     one.result().abandon()
-    assert patient.place is not None
+    assert patient.slot is not None
     assert asking.notified == []
     two.result().abandon()
     assert asking.notified == [waits]
@@ -203,11 +203,11 @@ def test_no_place_is_lost_and_no_request_waits_while_one_is_free(
             held[number % len(held)].abandon()
         for request in [each for each in requests if each.is_answered]:
             # otherwise its notification has not been handled yet
-            if request.place is not None and number % 4:
+            if request.slot is not None and number % 4:
                 held.append(request.result())
             if request.error is not None or number % 4:
                 requests.remove(request)
-        unheard = [each for each in requests if each.place is not None]
+        unheard = [each for each in requests if each.slot is not None]
         waiting = [each for each in requests if not each.is_answered]
         assert pool.taken == len(held) + len(unheard)
         assert pool.waiting == len(waiting)

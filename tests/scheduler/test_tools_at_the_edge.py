@@ -414,18 +414,18 @@ async def test_a_coroutine_returned_together_with_a_cancellation_is_closed() -> 
 def test_idle_threads_end_with_the_last_runtime() -> None:
     pool, done = Threads(), threading.Event()
     before = threading.active_count()
-    pool.enter()
-    pool.enter()
-    place = pool.take(1)
+    pool.register_runtime()
+    pool.register_runtime()
+    place = pool.try_take_slot(1)
     assert place is not None
-    assert pool.take(1) is None
+    assert pool.try_take_slot(1) is None
     place.run(done.set)
     while pool.taken:
         done.wait()
     assert threading.active_count() == before + 1
-    pool.leave()
+    pool.unregister_runtime()
     assert threading.active_count() == before + 1
-    pool.leave()
+    pool.unregister_runtime()
     assert threading.active_count() == before
 
 

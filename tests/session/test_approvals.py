@@ -115,12 +115,12 @@ async def test_decisions_about_other_arguments_or_unknown_calls_are_rejected() -
     look = Tool.external("look", "", {"type": "object"})
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool, look])
-        with pytest.raises(NotAwaited, match="pending calls: none"):
+        with pytest.raises(NotAwaited, match="the pending calls are: none"):
             await session.ask(approvals={ONE: ApprovalDecision("allow")})
         await session.ask("Delete a.")
         with pytest.raises(DecisionRefused, match="0123456789abcdef"):
             await session.ask(approvals={ONE: ApprovalDecision("allow", digest="0123456789abcdef")})
-        with pytest.raises(NotAwaited, match="pass it in approvals="):
+        with pytest.raises(NotAwaited, match="pass the decision in approvals="):
             await session.ask(results={ONE: "forged"})
         with pytest.raises(DecisionRefused, match="'maybe'"):
             await session.ask(approvals={ONE: ApprovalDecision("maybe")})  # type: ignore[arg-type]
@@ -155,7 +155,7 @@ async def test_an_external_call_is_approved_by_passing_its_result() -> None:
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[send])
         assert len((await session.ask("Send them.")).pending_calls) == 2
-        with pytest.raises(NotAwaited, match="pass it in results="):
+        with pytest.raises(NotAwaited, match="pass the result in results="):
             await session.ask(approvals={ONE: ApprovalDecision("allow")})
         await session.ask(approvals={ONE: ApprovalDecision("deny", reason="no stamps")})
         assert (await session.ask(results={OTHER: "sent"})).status == "complete"
@@ -219,9 +219,9 @@ async def test_decisions_that_only_allow_are_recorded_together_and_streamed() ->
             "Invalid arguments for call ",
         ),
         ({"approvals": {OTHER: ApprovalDecision("maybe")}}, "'maybe'"),  # type: ignore[arg-type]
-        ({"approvals": {THIRD: ApprovalDecision("allow")}}, "pass it in results="),
+        ({"approvals": {THIRD: ApprovalDecision("allow")}}, "pass the result in results="),
         ({"approvals": {CallId("hist_tool_9"): ApprovalDecision("deny")}}, "does not wait for call"),
-        ({"results": {OTHER: "forged"}}, "pass it in approvals="),
+        ({"results": {OTHER: "forged"}}, "pass the decision in approvals="),
         ({"results": {CallId("hist_tool_9"): "forged"}}, "is not an external call"),
     ],
     ids=["digest", "arguments", "verdict", "external", "unknown", "forged", "unheard-of"],

@@ -101,9 +101,9 @@ async def test_calling_an_unknown_or_external_tool_raises_a_short_error() -> Non
     look = Tool.external("look", "", {"type": "object"})
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[weather, look])
-        with pytest.raises(SessionError, match="'wether': it is not among weather, look"):
+        with pytest.raises(SessionError, match="'wether': the session's tools are weather, look"):
             await session.call_tool("wether")
-        with pytest.raises(SessionError, match="'look': it has no body"):
+        with pytest.raises(SessionError, match="'look': the tool is external"):
             await session.call_tool("look")
         assert log(runtime, session)[1:] == []
 

@@ -326,7 +326,7 @@ async def test_a_filtered_summary_is_discarded_and_a_cut_one_is_marked() -> None
         session = await runtime.open("a", tools=[read])
         await talk(session, 3)
         made = await session.compact()
-        assert (made.messages, made.error) == (0, "the model wrote no whole summary (filter)")
+        assert (made.messages, made.error) == (0, "the model wrote an incomplete summary (filter)")
         assert (await session.compact()).messages == 3
         assert "The user had [It was cut here.]" in (await session.history())[0].text
 
@@ -358,7 +358,7 @@ async def test_an_ask_that_no_compaction_helps_fails_with_its_reason() -> None:
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("word " * 2000, check=False)
         assert answer.status == "failed"
-        assert "nothing is left that could be made shorter" in answer.error
+        assert "nothing is left to shorten" in answer.error
         assert answer.attempts[-1].cause is not None
         assert answer.attempts[-1].cause.kind == "overflow"
 
@@ -411,7 +411,7 @@ async def test_a_compaction_waits_for_the_running_ask() -> None:
 
     async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[slow])
-        assert (await session.compact()).error == "nothing is left that could be made shorter"
+        assert (await session.compact()).error == "nothing is left to shorten"
         done: list[str] = []
 
         async def compact() -> None:
@@ -489,7 +489,7 @@ async def test_a_cancelled_compaction_leaves_the_history_unchanged() -> None:
         assert await session.cancel()
         while not came:
             await anyio.lowlevel.checkpoint()
-        assert came == [CompactionResult(error="it was cancelled")]
+        assert came == [CompactionResult(error="the compaction was cancelled")]
         assert await session.history() == said
         assert not any(isinstance(event, ResultsTrimmed | Compacted) for event in log(runtime, session))
 

@@ -102,7 +102,7 @@ async def test_a_result_for_an_unknown_id_is_rejected_and_nothing_is_recorded(
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         before = len(log(runtime, session))
-        with pytest.raises(NotAwaited, match=f"{ids[-1]}.*pending calls: {ONE}, {OTHER}"):
+        with pytest.raises(NotAwaited, match=f"{ids[-1]}.*the pending calls are: {ONE}, {OTHER}"):
             await session.ask(results=dict.fromkeys(ids, "x"))
         assert len(log(runtime, session)) == before
         assert (await session.ask(results={ONE: 1, OTHER: 2})).text == "Both."
@@ -115,7 +115,7 @@ async def test_a_result_for_a_tool_with_a_body_is_rejected() -> None:
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         await session.ask("Do it.")
-        with pytest.raises(NotAwaited, match="pending calls: none"):
+        with pytest.raises(NotAwaited, match="the pending calls are: none"):
             await session.ask(results={ONE: "forged"})
         known = (await session.ledger()).get(ONE)
         assert known is not None
@@ -215,7 +215,7 @@ async def test_a_result_for_a_removed_tool_is_recorded_as_late() -> None:
         await session.ask("Look.")
         await session.cancel()
         actors = session._lifecycle.activate()
-        actors.equipment.tools.clear()  # as if the program had removed the tool
+        actors.active_config.tools.clear()  # as if the program had removed the tool
         assert (await session.ask(results={ONE: "found"})).status == "late"
         known = (await session.ledger()).get(ONE)
         assert known is not None

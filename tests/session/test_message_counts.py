@@ -141,18 +141,18 @@ async def test_an_ask_with_queued_changes_is_settled_once(monkeypatch: pytest.Mo
 async def test_a_switch_just_before_the_end_of_an_ask_is_applied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settle, contexts = HeldChanges.settle, list[Context[Any]]()  # Any: as above
+    settle, contexts = HeldChanges.apply_waiting, list[Context[Any]]()  # Any: as above
     has_settled = anyio.Event()
 
     async def hold_after_settling(changes: HeldChanges, context: Context[Any]) -> None:  # Any: as above
-        monkeypatch.setattr(HeldChanges, "settle", settle)
+        monkeypatch.setattr(HeldChanges, "apply_waiting", settle)
         await settle(changes, context)
         context.hold()
         contexts.append(context)
         has_settled.set()
         await until_queued(context, 1)
 
-    monkeypatch.setattr(HeldChanges, "settle", hold_after_settling)
+    monkeypatch.setattr(HeldChanges, "apply_waiting", hold_after_settling)
     async with runtime_with(a=openai(Turn(Say("One."))), b=openai()) as runtime:
         session = await runtime.open("a")
         async with anyio.create_task_group() as tasks:

@@ -37,8 +37,8 @@ async def test_parts_are_sent_in_order(make_server: Any) -> None:  # Any: a serv
     ("words", "says"),
     [
         ([], "The message of an ask is an empty list; pass at least one part"),
-        (["a", 3], "An ask takes strings, Text and Media; part 1 is of type int"),
-        ([Message("user")], "An ask takes strings, Text and Media; part 0 is of type Message"),
+        (["a", 3], "Part 1 of the message must be a string, Text or Media, not int"),
+        ([Message("user")], "Part 0 of the message must be a string, Text or Media, not Message"),
     ],
     ids=["empty", "number", "message"],
 )

@@ -168,7 +168,7 @@ async def test_an_open_turn_fails_clearly_if_its_dialect_is_gone(tmp_path: Path)
             why = await failure(
                 journal, Config(FileSettings(backends={"a": moved}), KEY), PathTransport(chat)
             )
-    assert f"the turn began at {OFFICIAL} in dialect 'openai_responses' and went on at {GATEWAY}" in why
+    assert f"the turn began at {OFFICIAL} in dialect 'openai_responses' and continued at {GATEWAY}" in why
 
 
 async def test_an_open_turn_fails_clearly_after_a_change_of_family(

@@ -74,7 +74,7 @@ async def test_a_token_limit_counts_the_tokens_used_before_a_wait() -> None:
         await session.ask("Look twice.", token_limit=30)
         assert (await session.ask(results={ONE: 1})).status == "awaiting"
         answer = await session.ask(results={OTHER: 2}, check=False)
-        assert answer.error == "the ask used 36 tokens of the 30 that its token_limit allows"
+        assert answer.error == "the ask used 36 tokens, but its token_limit is 30"
     assert len(bodies(server)) == 2
 
 

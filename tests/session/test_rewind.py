@@ -164,7 +164,7 @@ async def test_a_rewind_to_an_impossible_turn_raises_a_short_error() -> None:
             with pytest.raises(ConfigError, match=f"turn {place}: .*{why}"):
                 await session.rewind(to=place)
         for wrong in (-1, True, "1", 1.0, None):
-            with pytest.raises(ConfigError, match="takes the number of a turn"):
+            with pytest.raises(ConfigError, match="must be the number of a turn, or 0"):
                 await session.rewind(to=wrong)  # type: ignore[arg-type]  # the mistake under test
         assert await texts(session) == before
         assert fifth.turn == 5
@@ -218,7 +218,7 @@ async def test_a_rewind_cancels_a_waiting_turn_first() -> None:
             tasks.cancel_scope.cancel()
         await rewind()
         assert len(refused) == 2
-        assert all("turn 1 waits for its caller; cancel() it first" in each for each in refused)
+        assert all("while turn 1 waits for its caller; call cancel() first" in each for each in refused)
         assert runtime.stats().asks_waiting == 0
         assert await session.cancel()
         assert await session.rewind(0) == 2
@@ -315,7 +315,7 @@ async def test_a_queued_rewind_is_rejected_after_a_crash_into_a_waiting_turn(
         with anyio.fail_after(60):
             while not refused:
                 await anyio.lowlevel.checkpoint()
-        assert "turn 1 waits for its caller; cancel() it first" in refused[0]
+        assert "while turn 1 waits for its caller; call cancel() first" in refused[0]
         assert runtime.stats().asks_waiting == 0
         assert (await session.ask(results={ONE: "21 C."})).text == "Done."
         assert await session.rewind(0) == 3

@@ -154,7 +154,7 @@ async def test_token_limit_limits_the_tokens_of_an_ask() -> None:
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Work!", token_limit=10, check=False)
-        assert answer.error == "the ask used 18 tokens of the 10 that its token_limit allows"
+        assert answer.error == "the ask used 18 tokens, but its token_limit is 10"
         assert (await session.ask("And now?", token_limit=10)).text == "next"
         assert_paired(bodies(server)[1])
 

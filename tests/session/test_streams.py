@@ -240,7 +240,7 @@ async def test_an_ask_beyond_the_queue_limit_is_rejected_and_none_is_lost() -> N
             for number in range(8):
                 async with session.stream(f"waits {number}"):
                     pass  # accepted without a reader
-            with pytest.raises(QueueFull, match="8 asks waiting"):
+            with pytest.raises(QueueFull, match="8 queued asks"):
                 await session.ask("one too many")
             gate.open("a", "b")
         assert (await session.ask("last")).status == "complete"

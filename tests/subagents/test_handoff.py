@@ -160,7 +160,7 @@ async def test_a_handoff_to_an_unusable_target_fails_the_ask() -> None:
         assert session.target == "a"
         assert (await session.ask("And now?")).text == "Again."
     assert result.status == "failed"
-    assert "the conversation cannot be handed over: " in result.error
+    assert "the ask cannot be handed over: " in result.error
     assert "nowhere" in result.error
 
 

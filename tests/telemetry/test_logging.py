@@ -280,7 +280,7 @@ async def test_refused_and_dropped_asks_are_events() -> None:
             stats = runtime.stats()
     (refused,) = events_named(seen, "ask_refused")
     assert {"session": "mine", "level": "info"}.items() <= refused.items()
-    assert refused["error"].startswith("QueueFull: Session 'mine' has 8 asks waiting")
+    assert refused["error"].startswith("QueueFull: Session 'mine' already has 8 queued asks")
     assert stats.asks == {**AskCounts().outcomes, "cancelled": 1, "refused": 1, "dropped": 8}
     assert (stats.asks_waiting, stats.asking, stats.awaiting) == (0, 0, 0)
 

@@ -312,7 +312,10 @@ async def test_configured_servers_are_opened_by_name_with_their_secrets(tmp_path
         one, two = [await runtime.open("a", tools=["ref"]) for _ in range(2)]
         said = [(tool.name, tool.approval) for tool in one._lifecycle.tools]
         assert said == [("add", "allow"), ("pid", "deny")]
-        assert one._lifecycle.configuration.offer.owners == two._lifecycle.configuration.offer.owners
+        assert (
+            one._lifecycle.configuration.session_tools.owners
+            == two._lifecycle.configuration.session_tools.owners
+        )
         with pytest.raises(UnknownTarget, match=r"No MCP server 'fra' in actors.toml; there are: ref, far"):
             await runtime.open("a", tools=["fra"])
         with pytest.raises(MissingKey, match="MCP server 'far' needs the environment variable FAR_TOKEN"):

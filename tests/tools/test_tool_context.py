@@ -321,7 +321,7 @@ class _Ongoing:
 
     def __init__(self) -> None:
         self.call = ToolCall("hist_tool_1", "work", {})
-        self.is_told = self.is_closed = False
+        self.is_stop_requested = self.is_closed = False
 
 
 @pytest.mark.anyio

@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: a forced tool is forced in every request",
-        "actors/session/steps.py:TurnSteps._choice",
+        "actors/session/steps.py:TurnSteps._tool_choice",
         "asked is not None and not self._ask.has_answered",
         "asked is not None",
         (SETTINGS,),
@@ -137,7 +137,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "parts: an invalid part is sent as text",
-        "actors/session/user_input.py:_part",
+        "actors/session/user_input.py:_to_block",
         """
         if isinstance(part, str):
             return Text(part)

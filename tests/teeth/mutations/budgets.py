@@ -54,14 +54,14 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: an unread answer is counted as the reservation",
-        "actors/session/inflight.py:AskInFlight.admit",
+        "actors/session/inflight.py:AskInFlight.reserve_budget",
         "self.resolver.calibrations[binding].answer",
         "1024",
         (f"{TESTS}::test_a_request_is_estimated_by_the_reported_usage_of_its_binding",),
     ),
     Mutation(
         "budgets: an ask starts although its shared budget is used up",
-        "actors/session/configuration.py:Equipment.refusal",
+        "actors/session/configuration.py:ActiveConfig.budget_rejection",
         "self.budgets(state.tenant, state.target)",
         "()",
         (USED_UP,),
@@ -76,7 +76,7 @@ MUTATIONS = (
     Mutation(
         "budgets: a preview does not report an exhausted budget",
         "actors/session/preview.py:preview_of",
-        'equipment.why_over(state, target) or ""',
+        'active_config.exhausted_budget(state, target) or ""',
         '""""""',
         (USED_UP,),
     ),
@@ -90,14 +90,14 @@ MUTATIONS = (
     Mutation(
         "budgets: a summary is not counted in any budget",
         "actors/session/compactor.py:Compactor._request_summary",
-        "self._ask.settle(binding, usage, is_round=True)",
+        "self._ask.count_usage(binding, usage, is_round=True)",
         "",
         (f"{TESTS}::test_subagents_and_summaries_count_in_a_shared_budget",),
     ),
     Mutation(
         "budgets: a summary is requested although a budget is used up",
         "actors/session/compactor.py:Compactor._request_summary",
-        "await self._ask.admit(binding)",
+        "await self._ask.reserve_budget(binding)",
         "None",
         (f"{TESTS}::test_no_summary_is_requested_once_the_budget_is_used_up",),
     ),

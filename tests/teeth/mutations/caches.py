@@ -38,8 +38,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "caches: the tool choice changes between requests of a turn",
         "actors/session/steps.py:TurnSteps._render",
-        "self._choice(tools_off=step.tools_off)",
-        "self._choice(tools_off=step.tools_off or step.round % 2 == 0)",
+        "self._tool_choice(tools_off=step.tools_off)",
+        "self._tool_choice(tools_off=step.tools_off or step.round % 2 == 0)",
         (f"{SESSION}[asyncio-anthropic]",),
     ),
     Mutation(

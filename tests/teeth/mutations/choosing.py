@@ -66,14 +66,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: a pending change of tools is ignored",
         f"{CONFIGURATION}:Configuration.check",
-        "self.offer if self._change is None or self._change.offer is ... else self._change.offer",
-        "self.offer",
+        "self.session_tools if self._change is None or self._change.session_tools is ... "
+        "else self._change.session_tools",
+        "self.session_tools",
         CHOICE,
     ),
     Mutation(
         "choosing: a change of a toolset is ignored",
         f"{CONFIGURATION}:Configuration.check",
-        "offer.refresh()",
+        "session_tools.refresh()",
         "",
         CHOICE,
     ),

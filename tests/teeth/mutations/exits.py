@@ -11,7 +11,7 @@ MUTATIONS = (
     Mutation(
         "edges: an exit exception in code that a tool thread runs in the loop ends the loop",
         "actors/scheduler/from_threads.py:_enter_loop",
-        "backend = _containing_backend(token.backend_class)",
+        "backend = _exit_safe_backend(token.backend_class)",
         "backend = token.backend_class",
         (EXITS,),
     ),

@@ -83,7 +83,7 @@ last = 1
     ),
     Mutation(
         "places: requests are served in order of arrival",
-        "actors/scheduler/threads.py:Threads.ask",
+        "actors/scheduler/threads.py:Threads.request_slot",
         "queue.put(request.tenant, request.session, request)",
         "queue.put('', '', request)",
         (TURNS,),
@@ -98,7 +98,7 @@ last = 1
     Mutation(
         "places: the slot of a stopped call is lost",
         "actors/scheduler/threads.py:Threads.withdraw",
-        "place.give_back()",
+        "slot.give_back()",
         "pass",
         (TOO_LATE, NOT_LOST),
     ),
@@ -111,8 +111,8 @@ last = 1
     ),
     Mutation(
         "places: a slot is given to a loop that has ended, and is lost",
-        "actors/scheduler/threads.py:Threads._serve",
-        "self.taken -= sum(request.place is not None for request in deaf)",
+        "actors/scheduler/threads.py:Threads._answer_requests",
+        "self.taken -= sum(request.slot is not None for request in unreachable)",
         "pass",
         (DEAF,),
     ),
@@ -126,7 +126,7 @@ last = 1
     Mutation(
         "places: a returned slot stays free while calls wait",
         "actors/scheduler/threads.py:Threads._free_slot",
-        "self._serve()",
+        "self._answer_requests()",
         "",
         (NOT_LOST,),
     ),

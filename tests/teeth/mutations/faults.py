@@ -12,7 +12,7 @@ _CUT = "tests/commands/test_cut_sessions.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a tool that blocks the loop is not reported",
-        "actors/scheduler/watchdog.py:LoopWatch.look",
+        "actors/scheduler/watchdog.py:LoopWatch.check",
         "now - since < STALL",
         "now - since >= STALL",
         (f"{_RUNAWAY}::test_a_tool_that_blocks_the_loop_is_named_with_its_code_location",),
@@ -27,14 +27,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a tool with abandoned calls is not disabled",
         "actors/scheduler/quarantine.py:Quarantine.is_disabled",
-        "self._held[_key(tool)] >= self._most",
-        "self._held[_key(tool)] > self._most",
+        "self._held[_tool_key(tool)] >= self._limit",
+        "self._held[_tool_key(tool)] > self._limit",
         (f"{_RUNAWAY}::test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end",),
     ),
     Mutation(
         "a call that ends stays in quarantine",
         "actors/scheduler/calls.py:CallExecution._run",
-        "self.site.executor.quarantine.leave(self.tool)",
+        "self.batch.executor.quarantine.leave(self.tool)",
         "pass",
         (f"{_RUNAWAY}::test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end",),
     ),
@@ -83,13 +83,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "an abandoned call disables all tools",
         "actors/scheduler/quarantine.py:Quarantine.is_disabled",
-        "bool(self._held) and self._held[_key(tool)] >= self._most",
+        "bool(self._held) and self._held[_tool_key(tool)] >= self._limit",
         "bool(self._held)",
         (_BAD,),
     ),
     Mutation(
         "a batch cancelled while its start is written starts a tool",
-        "actors/scheduler/scheduler_actor.py:_Batch._start",
+        "actors/scheduler/scheduler_actor.py:_Batch._start_calls",
         "self._stopping is None",
         "True",
         (_CANCELS,),

@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a skipped member is reported in every turn",
-        "actors/session/inflight.py:Tally.newly_skipped",
+        "actors/session/inflight.py:AskTotals.unreported_skips",
         "self.skipped[self._reported_skips:]",
         "()",
         (f"{TOOLS}::test_a_pool_skips_members_without_tools_and_reports_them",),

@@ -178,7 +178,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: a written switch does not change the target of the next ask",
-        "actors/session/configuration.py:Equipment.confirm_written",
+        "actors/session/configuration.py:ActiveConfig.confirm_written",
         "self._configuration.target = event.target",
         "pass",
         (_IDLE,),
@@ -196,15 +196,15 @@ self._apply(event)
     Mutation(
         "journal: unwritten tools are live",
         "actors/runtime/session_actors.py:SessionActors.start",
-        "self.equipment.restore()",
+        "self.active_config.restore()",
         "",
         (_IDLE,),
     ),
     Mutation(
         "journal: a refused change stays pending",
         "actors/session/held_changes.py:HeldChanges.configure",
-        "self._take_up(context, or_drop=True)",
-        "self._take_up(context, or_drop=False)",
+        "self._apply_change(context, drop_on_failure=True)",
+        "self._apply_change(context, drop_on_failure=False)",
         (_IDLE,),
     ),
     Mutation(

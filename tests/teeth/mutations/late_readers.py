@@ -59,7 +59,7 @@ MUTATIONS = (
     ),
     Mutation(
         "late readers: a late result is read with a client's priority",
-        "actors/session/resolutions.py:_check_handed_out",
+        "actors/session/resolutions.py:_check_external_results",
         "LogPages(refs.journal, log.state.session, urgent=True)",
         "LogPages(refs.journal, log.state.session)",
         (

@@ -30,7 +30,7 @@ MUTATIONS = (
     Mutation(
         "lifecycle: a target removed by a rollback is still shown",
         "actors/session/session_actor.py:SessionActor._go_on",
-        "self._equipment.retarget(state.target)",
+        "self._active_config.retarget(state.target)",
         "",
         ("tests/runtime/test_one_replay.py::test_the_target_follows_a_log_that_lost_its_last_event",),
     ),

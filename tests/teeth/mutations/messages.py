@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: the snapshot at the end of a batch is ignored",
-        "actors/session/steps.py:TurnSteps._run",
+        "actors/session/steps.py:TurnSteps._run_batch",
         "self._ask.ledger.note(ended.snapshot)",
         "pass",
         COUNTS,
@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: the end of an ask is reported twice after a held switch",
-        "actors/session/held_changes.py:HeldChanges.settle",
+        "actors/session/held_changes.py:HeldChanges.apply_waiting",
         "await self._log.write(event)",
         "await self._log.write(event); return",
         ("tests/session/test_message_counts.py::test_an_ask_with_queued_changes_is_settled_once",),

@@ -78,14 +78,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a decision's reason may be too long for the log",
-        "actors/session/resolutions.py:_decision",
+        "actors/session/resolutions.py:_convert_decision",
         "not isinstance(reason, str)",
         "False",
         (MISUSE,),
     ),
     Mutation(
         "misuse: a decision may have any type",
-        "actors/session/resolutions.py:_decision",
+        "actors/session/resolutions.py:_convert_decision",
         "not isinstance(decision, ApprovalDecision)",
         "False",
         (f"{MISUSE}::test_a_decision_of_the_wrong_type_is_rejected_by_call_id",),
@@ -99,21 +99,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: an ask without arguments continues the waiting one",
-        "actors/session/resolutions.py:check_choice",
+        "actors/session/resolutions.py:check_ask_arguments",
         "message is None and (not resolves)",
         "False",
         (_CHOICE,),
     ),
     Mutation(
         "misuse: results beside a message are dropped",
-        "actors/session/resolutions.py:check_choice",
+        "actors/session/resolutions.py:check_ask_arguments",
         "message is not None and resolves",
         "False",
         (_CHOICE,),
     ),
     Mutation(
         "misuse: settings beside results are dropped",
-        "actors/session/resolutions.py:check_choice",
+        "actors/session/resolutions.py:check_ask_arguments",
         "resolves and ...",
         "... and False",
         (_CHOICE,),
@@ -128,13 +128,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: a user message may contain any block",
         "actors/session/user_input.py:_pack_message",
-        "_part(number, block)",
+        "_to_block(number, block)",
         "block",
         (MISUSE,),
     ),
     Mutation(
         "misuse: the reason of a denial is not reported",
-        "actors/scheduler/calls.py:CallExecution._end",
+        "actors/scheduler/calls.py:CallExecution._run_to_end",
         'denial(self.call, answer if isinstance(answer, str) else "")',
         "denial(self.call)",
         (

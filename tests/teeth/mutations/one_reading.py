@@ -181,8 +181,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "loop lag: many messages are imported in the loop's thread",
-        "actors/session/imported.py:beginning",
-        "len(came) > LONG",
+        "actors/session/imported.py:initial_history",
+        "len(items) > LONG",
         "False",
         (f"{COLD}::test_long_imports_are_read_in_a_thread",),
     ),
@@ -195,7 +195,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "loop lag: a compaction of many messages is computed in the loop's thread",
-        "actors/session/compactor.py:Compactor._shortenable",
+        "actors/session/compactor.py:Compactor._find_shortenable",
         "history.length > LONG",
         "False",
         (f"{COLD}::test_a_long_compaction_looks_for_results_in_a_thread",),

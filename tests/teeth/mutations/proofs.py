@@ -31,8 +31,8 @@ MUTATIONS = (
     Mutation(
         "kills: a call with a recorded end runs again",
         f"{RECOVERY}:Recovery._close_calls",
-        "[call for call in self.repeatable if call.id in pending and self._fits(call)]",
-        "[call for call in calls if self._fits(call)]",
+        "[call for call in self.repeatable if call.id in pending and self._can_run_again(call)]",
+        "[call for call in calls if self._can_run_again(call)]",
         KILLING,
     ),
     Mutation(
@@ -128,7 +128,7 @@ MUTATIONS = (
         "sink = AnswerSink(self._ended_error)",
         """
         sink = AnswerSink(self._ended_error)
-        vars(host_call).setdefault("kept", []).append(sink)
+        vars(build_host_call).setdefault("kept", []).append(sink)
         """,
         ENDURANCE,
     ),

@@ -16,7 +16,7 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: a tool that is no longer idempotent runs again",
-        f"{RECOVERY}:Recovery._fits",
+        f"{RECOVERY}:Recovery._can_run_again",
         'tool is not None and (not tool.is_external) and (tool.effects != "once")',
         "tool is not None and (not tool.is_external)",
         (f"{RESUME}::test_a_call_is_not_run_again_by_a_changed_or_missing_tool",),
@@ -38,7 +38,7 @@ MUTATIONS = (
     Mutation(
         "recovery: a paused turn silently continues with other tools",
         "actors/session/session_actor.py:SessionActor._go_on_with",
-        "self._held.compare(self._live_context)",
+        "self._held.log_config_change(self._live_context)",
         "",
         (f"{RESUME}::test_changed_tools_are_declared_from_the_next_request_on",),
     ),
@@ -114,8 +114,8 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: tools that continue after a crash are not in quarantine",
-        "actors/scheduler/scheduler_actor.py:_Batch._abandon",
-        "self._executor.after(*...)",
+        "actors/scheduler/scheduler_actor.py:_Batch._stop_abandoned",
+        "self._executor.call_after(*...)",
         "None",
         ("tests/runtime/test_rebuild.py::test_a_tool_that_outlives_a_crash_is_quarantined_until_it_ends",),
     ),

@@ -31,8 +31,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: a request is not logged with its omissions",
-        "actors/session/requests.py:TurnRequests._seal",
-        "self._effective(plan, rendered)",
+        "actors/session/requests.py:TurnRequests._log_request",
+        "self._effective_omissions(plan, rendered)",
         "()",
         (PARAMETERS,),
     ),
@@ -52,7 +52,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: no text replaces a refused schema",
-        "actors/session/steps.py:TurnSteps._in_words",
+        "actors/session/steps.py:TurnSteps._instruct_instead",
         "ask.instruct(instruction(asked.output))",
         "pass",
         (PARAMETERS,),

@@ -65,8 +65,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repeats: a continued ask loses its earlier totals",
         "actors/session/driver.py:TurnDriver.continue_ask",
-        "Tally.from_log(totals, self.ask.resolver)",
-        "Tally()",
+        "AskTotals.from_log(totals, self.ask.resolver)",
+        "AskTotals()",
         (EVERY_KILL,),
     ),
     Mutation(

@@ -210,9 +210,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a changed list is never offered",
-        "actors/session/configuration.py:Equipment.refresh",
-        "offer.tools is not self._offered",
-        "offer.owners and (not offer.owners)",
+        "actors/session/configuration.py:ActiveConfig.refresh",
+        "session_tools.tools is not self._adopted_tools",
+        "session_tools.owners and (not session_tools.owners)",
         (TOOLSETS,),
     ),
     Mutation(

@@ -90,14 +90,14 @@ MUTATIONS = (
     Mutation(
         "rewinding: a rewind waits for a turn that waits for its caller",
         f"{SESSION}:SessionActor._let_wait",
-        "self._pending.drop_rewinds(open_turn(self._log.state))",
+        "self._pending.drop_rewinds(open_turn_error(self._log.state))",
         "",
         (f"{SESSIONS}::test_a_rewind_cancels_a_waiting_turn_first",),
     ),
     Mutation(
         "rewinding: resolved waits are still counted",
         "actors/session/pending.py:PendingAsks.remove",
-        "self.record.queue(-1)",
+        "self.record.add_queued(-1)",
         "",
         (
             f"{SESSIONS}::test_a_rewind_cancels_a_waiting_turn_first",

@@ -225,7 +225,7 @@ MUTATIONS = (
     ),
     Mutation(
         "attempts: a repeated request is not reported",
-        "actors/session/inflight.py:Tally.record_round",
+        "actors/session/inflight.py:AskTotals.record_round",
         'self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))',
         '_ = Attempt(binding, "retried", failure.message, cause, tried.wait)',
         (POOLS,),

@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "driver: a cut answer is complete",
-        "actors/session/inflight.py:Tally.record_round",
+        "actors/session/inflight.py:AskTotals.record_round",
         "(*..., generated.cut)",
         "(*..., None)",
         ("tests/session/test_cut_answers.py",),
@@ -73,8 +73,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "switch: a held switch is not applied at the end of the ask",
-        "actors/session/held_changes.py:HeldChanges._next",
-        "resolve_switch(held, self._equipment.resolver.pool)",
+        "actors/session/held_changes.py:HeldChanges._next_event",
+        "resolve_switch(held, self._active_config.resolver.pool)",
         'SwitchFailed(held, "")',
         ("tests/session/test_switching.py",),
     ),
@@ -224,18 +224,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "tools: a closed call gives away its thread's slot",
         "actors/scheduler/threads.py:Threads._mark_abandoned",
         """
-        place.is_stuck = True
+        slot.is_stuck = True
         self.stuck += 1
         """,
         """
-        place.is_over = True
+        slot.is_over = True
         self.taken -= 1
         """,
         (f"{EDGE}::test_a_closed_call_keeps_its_place_until_its_thread_returns",),
     ),
     Mutation(
         "tools: a call waits for a thread that is never returned",
-        "actors/scheduler/threads.py:Threads.ask",
+        "actors/scheduler/threads.py:Threads.request_slot",
         "self.stuck >= request.limit",
         "False",
         (f"{EDGE}::test_a_call_is_rejected_if_closed_calls_hold_every_thread",),
@@ -243,7 +243,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: a call waiting for a thread counts as started in the log",
         "actors/scheduler/calls.py:CallExecution.try_acquire",
-        "self.tool.is_async or self._place is not None",
+        "self.tool.is_async or self._slot is not None",
         "True",
         (f"{EDGE}::test_a_call_that_waits_for_a_thread_is_not_logged_as_started",),
     ),
@@ -256,7 +256,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: the caller's context variables do not reach them",
-        "actors/session/steps.py:TurnSteps._run",
+        "actors/session/steps.py:TurnSteps._run_batch",
         "RunBatch(step.calls, self._ask.variables, *..., counts=self.backend.counts)",
         "RunBatch(step.calls, type(self._ask.variables)(), *..., counts=self.backend.counts)",
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
@@ -264,27 +264,27 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: only the model sees an exception of a tool",
         "actors/scheduler/calls.py:CallExecution._failure_event",
-        "self._tell(error)",
+        "self._report_error(error)",
         "",
         (f"{EDGE}::test_an_exception_of_a_tool_is_logged_and_passed_to_the_hook",),
     ),
     Mutation(
         "tools: the model sees the advice for a tool's author",
-        "actors/scheduler/calls.py:_text_of",
+        "actors/scheduler/calls.py:_describe_error",
         "isinstance(error, KernelError | ReentrantCall)",
         "False",
         (f"{ISOLATION}::test_a_tool_that_uses_its_own_session_gets_an_error_without_details",),
     ),
     Mutation(
         "tools: a tool may use its own session",
-        "actors/scheduler/executor.py:is_inside",
+        "actors/scheduler/executor.py:is_called_from_tool",
         "here.system is system and here.session == session",
         "False",
         (f"{ISOLATION}::test_a_tool_cannot_close_a_parent_session_or_ask_a_sibling",),
     ),
     Mutation(
         "tools: any truthy answer is an approval",
-        "actors/scheduler/calls.py:CallExecution._end",
+        "actors/scheduler/calls.py:CallExecution._run_to_end",
         "self._asks and (answer := (await self._ask_approval())) is not True",
         "self._asks and (not (answer := (await self._ask_approval())))",
         (f"{EDGE}::test_only_true_approves_and_exceptions_affect_only_their_call",),

@@ -79,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: records of a batch ended by a crash are not counted",
-        "actors/session/steps.py:TurnSteps._run",
+        "actors/session/steps.py:TurnSteps._run_batch",
         "RunBatch(*..., counts=self.backend.counts)",
         "RunBatch(*...)",
         (f"{STATS}::test_the_counters_equal_recounts_of_the_logs_and_of_the_events", CRASHED),

@@ -8,15 +8,15 @@ LIVE = "actors/session/configuration.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: a changed system prompt is forgotten",
-        f"{LIVE}:Configuration.take_up",
+        f"{LIVE}:Configuration.apply_change",
         "self.system = change.system",
         "pass",
         SEEDS,
     ),
     Mutation(
         "simulated: changed tools are logged and not offered",
-        f"{LIVE}:Configuration.take_up",
-        "self.offer = change.offer",
+        f"{LIVE}:Configuration.apply_change",
+        "self.session_tools = change.session_tools",
         "pass",
         SEEDS,
     ),
@@ -50,7 +50,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: edited arguments are not judged",
-        "actors/session/resolutions.py:_check_bound",
+        "actors/session/resolutions.py:_check_decision",
         "(errors := (await refs.scheduler.ask(CheckCall(edited, variables))))",
         "(errors := (await refs.scheduler.ask(CheckCall(edited, variables)))) and (not edited)",
         SEEDS,
@@ -58,8 +58,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: the parts of a message change their order",
         "actors/session/user_input.py:pack_user_input",
-        'Message("user", [_part(number, part) for number, part in enumerate(message)])',
-        'Message("user", [_part(number, part) for number, part in enumerate(message)][::-1])',
+        'Message("user", [_to_block(number, part) for number, part in enumerate(message)])',
+        'Message("user", [_to_block(number, part) for number, part in enumerate(message)][::-1])',
         SEEDS,
     ),
     Mutation(
@@ -127,9 +127,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a call ends before its subagent",
-        "actors/scheduler/calls.py:CallExecution._has_ended",
-        "self._subagents.end_then(partial(self.site.ended, self, event))",
-        "self.site.ended(self, event)",
+        "actors/scheduler/calls.py:CallExecution._report_end",
+        "self._subagents.end_and_notify(partial(self.batch.on_end, self, event))",
+        "self.batch.on_end(self, event)",
         ("tests/subagents/test_ends.py",),
     ),
     Mutation(
@@ -141,16 +141,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a handoff moves the ask but not the session's target",
-        "actors/session/handing_over.py:HandoverSteps.take_over",
+        "actors/session/handing_over.py:HandoverSteps.apply_handover",
         "(*..., target)",
         "(*...,)",
         SEEDS,
     ),
     Mutation(
         "simulated: a handoff's configuration overrides the host's",
-        "actors/session/handing_over.py:HandoverSteps._configure",
-        "equipment.hold(change, behind=True)",
-        "equipment.hold(change)",
+        "actors/session/handing_over.py:HandoverSteps._apply_configuration",
+        "active_config.hold(change, as_older=True)",
+        "active_config.hold(change)",
         SEEDS,
     ),
     Mutation(

@@ -44,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: synthetic results are sent before they are sealed",
-        "actors/session/requests.py:TurnRequests._seal",
+        "actors/session/requests.py:TurnRequests._log_request",
         "seals(rendered, snapshot.ledger)",
         "()",
         SEEDS,
@@ -52,8 +52,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: a call is closed twice",
         "actors/scheduler/scheduler_actor.py:_Batch.on_call_end",
-        "self._open.pop(running.call.id, None) is not None",
-        "self._open.pop(running.call.id, None) is not None or event is not None",
+        "self._open.pop(ended_call.call.id, None) is not None",
+        "self._open.pop(ended_call.call.id, None) is not None or event is not None",
         SEEDS,
     ),
     Mutation(
@@ -65,8 +65,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a held switch is not applied at the end of the ask",
-        "actors/session/held_changes.py:HeldChanges._next",
-        "resolve_switch(held, self._equipment.resolver.pool)",
+        "actors/session/held_changes.py:HeldChanges._next_event",
+        "resolve_switch(held, self._active_config.resolver.pool)",
         'SwitchFailed(held, "")',
         SEEDS,
     ),
@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: a late result is lost",
         "actors/scheduler/scheduler_actor.py:_Batch.on_call_end",
-        'self._executor.start_apart(partial(self._record_late, event), "late")',
+        'self._executor.start_separate_task(partial(self._record_late, event), "late")',
         "pass",
         SEEDS,
     ),
@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a lane is not adopted when its request is written",
-        "actors/session/requests.py:TurnRequests._seal",
+        "actors/session/requests.py:TurnRequests._log_request",
         "ask.generation.note_sent(binding, rendered)",
         "pass",
         SEEDS,
@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: a cancel waits for the tool",
         "actors/scheduler/scheduler_actor.py:_Batch.stop",
-        "self._executor.after(GRACE, self._give_up)",
+        "self._executor.call_after(GRACE, self._close_remaining)",
         "pass",
         SEEDS,
     ),

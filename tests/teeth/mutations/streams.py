@@ -235,7 +235,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: the exception of a tool is not named",
-        "actors/scheduler/calls.py:CallExecution._tell",
+        "actors/scheduler/calls.py:CallExecution._report_error",
         "type(error).__name__",
         '"error"',
         (

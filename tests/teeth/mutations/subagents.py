@@ -12,7 +12,7 @@ SUBAGENTS = "tests/subagents/test_subagents.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subagents: a call ends before its tool's sessions",
-        "actors/scheduler/calls.py:CallExecution._has_ended",
+        "actors/scheduler/calls.py:CallExecution._report_end",
         "self._subagents is None",
         "True",
         (ENDS,),
@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: a subagent waiting for its budget ignores cancellation",
-        "actors/session/inflight.py:AskInFlight.admit",
+        "actors/session/inflight.py:AskInFlight.reserve_budget",
         "share.recheck()",
         "None",
         (BUDGETS, "tests/provider/test_shared_budgets.py"),
@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subagents: a request's usage is not counted for the others",
         "actors/session/driver.py:TurnDriver._turn",
-        "self.ask.settle(served.binding, outcome.usage, is_round=is_round)",
+        "self.ask.count_usage(served.binding, outcome.usage, is_round=is_round)",
         "pass",
         (BUDGETS,),
     ),
@@ -75,7 +75,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: an event names only the direct parent call",
-        "actors/scheduler/children.py:ParentCall._tell",
+        "actors/scheduler/children.py:ParentCall._show_subagent_event",
         "SubagentEvent((self.call_id, *event.path), *...)",
         "SubagentEvent(event.path, *...)",
         (SUBAGENTS,),
@@ -110,14 +110,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "handoff: two targets hand a conversation over forever",
-        "actors/session/handing_over.py:HandoverSteps._why_not",
+        "actors/session/handing_over.py:HandoverSteps._prepare_or_explain",
         "... >= HANDOVERS",
         "... >= 9 * HANDOVERS",
         (HANDOFF,),
     ),
     Mutation(
         "handoff: a switch of the host is forgotten",
-        "actors/session/handing_over.py:HandoverSteps.take_over",
+        "actors/session/handing_over.py:HandoverSteps.apply_handover",
         "(self._ask.log.state.held, target)",
         "(None, target)",
         (HANDOFF,),
@@ -145,21 +145,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "handoff: only the target changes",
-        "actors/session/handing_over.py:HandoverSteps.take_over",
-        "await self._configure(self._change)",
+        "actors/session/handing_over.py:HandoverSteps.apply_handover",
+        "await self._apply_configuration(self._change)",
         "pass",
         (HANDOFF_TOOLS,),
     ),
     Mutation(
         "handoff: the handoff's configuration overrides the host's",
-        "actors/session/handing_over.py:HandoverSteps._configure",
-        "equipment.hold(change, behind=True)",
-        "equipment.hold(change)",
+        "actors/session/handing_over.py:HandoverSteps._apply_configuration",
+        "active_config.hold(change, as_older=True)",
+        "active_config.hold(change)",
         (HANDOFF_TOOLS,),
     ),
     Mutation(
         "handoff: reasoning bound to the previous tools is sent",
-        "actors/session/handing_over.py:HandoverSteps._configure",
+        "actors/session/handing_over.py:HandoverSteps._apply_configuration",
         "await ask.refs.renderer.send(MarkStale())",
         "pass",
         (HANDOFF_TOOLS,),

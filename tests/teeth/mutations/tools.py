@@ -20,7 +20,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "watchdog: it runs although nothing can be due",
-        "actors/scheduler/watchdog.py:LoopWatch.look",
+        "actors/scheduler/watchdog.py:LoopWatch.check",
         "return STALL",
         "return LOOK",
         ("tests/scheduler/test_runaway_tools.py",),
@@ -97,22 +97,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "context: sessions with one id share their idempotency keys",
-        "actors/scheduler/views.py:context_of",
+        "actors/scheduler/views.py:create_tool_context",
         'f"{executor.session}/{executor.key}/{call_id}"',
         'f"{executor.session}/{call_id}"',
         (CONTEXT,),
     ),
     Mutation(
         "context: the history grows while the turn runs",
-        "actors/session/steps.py:TurnSteps._view",
+        "actors/session/steps.py:TurnSteps._turn_view",
         "self._history",
         "self._log.state.history",
         (CONTEXT,),
     ),
     Mutation(
         "context: a call without remaining time is not cancelled",
-        "actors/scheduler/calls.py:CallExecution.is_told",
-        "self._is_stopped or self.is_late",
+        "actors/scheduler/calls.py:CallExecution.is_stop_requested",
+        "self._is_stopped or self.has_timed_out",
         "self._is_stopped",
         (CONTEXT,),
     ),
@@ -147,8 +147,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: a writer does not wait for earlier writers",
         "actors/scheduler/calls.py:CallExecution.try_acquire",
-        "self.tool.resources and self._must_wait()",
-        "self._must_wait() and False",
+        "self.tool.resources and self._enter_resource_order()",
+        "self._enter_resource_order() and False",
         (ORDER,),
     ),
     Mutation(
@@ -166,7 +166,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (ORDER,),
     ),
     Mutation(
-        "order: a call stopped before its start keeps its place",
+        "order: a call stopped before its start keeps its slot",
         "actors/scheduler/calls.py:CallExecution._run",
         """
         if self._writer is not None:
@@ -178,13 +178,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "results: a large result is converted in the event loop",
         "actors/scheduler/calls.py:CallExecution._call_tool",
-        "await self._read_large(value) if is_large(value) else self._return_event(value)",
+        "await self._convert_large(value) if is_large(value) else self._return_event(value)",
         "self._return_event(value)",
         (LARGE,),
     ),
     Mutation(
         "results: a result with custom code is converted in any thread",
-        "actors/scheduler/calls.py:CallExecution._read_large",
+        "actors/scheduler/calls.py:CallExecution._convert_large",
         "partial(self._return_event, value, plain_only=True)",
         "partial(self._return_event, value)",
         (LARGE,),
@@ -198,7 +198,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: a cancel loses a returned result",
-        "actors/scheduler/calls.py:CallExecution._read_large",
+        "actors/scheduler/calls.py:CallExecution._convert_large",
         "BaseException",
         "ThreadsBusy",
         (LARGE,),
@@ -276,7 +276,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "patterns: an answer schema may have a pattern that is never checked",
         "actors/session/output.py:Output.__init__",
-        "read is None",
+        "convert is None",
         "False",
         (UNCHECKED,),
     ),
@@ -290,13 +290,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "threads: a thread that cannot start keeps its slot",
         "actors/scheduler/threads.py:Threads._run",
-        "place.give_back()",
+        "slot.give_back()",
         "",
         (EDGE,),
     ),
     Mutation(
         "watchdog: a tool fails where no watchdog thread can start",
-        "actors/scheduler/watchdog.py:Watchdog.wake",
+        "actors/scheduler/watchdog.py:Watchdog.ensure_running",
         "suppress(RuntimeError)",
         "suppress(LookupError)",
         (EDGE,),

@@ -212,8 +212,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "threads: trio does not know a tool's thread",
         "actors/scheduler/from_threads.py:_notify_trio",
-        "told.token, told.abandon_on_cancel = (token, True)",
-        "told.token, told.abandon_on_cancel = (None, True)",
+        "parent_data.token, parent_data.abandon_on_cancel = (token, True)",
+        "parent_data.token, parent_data.abandon_on_cancel = (None, True)",
         (FROM_THREADS,),
     ),
     Mutation(
@@ -225,8 +225,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "variables: rules see no context variables",
-        "actors/scheduler/calls.py:CallExecution._must_wait",
-        "partial(call_with_variables, self.site.context, rule)",
+        "actors/scheduler/calls.py:CallExecution._enter_resource_order",
+        "partial(call_with_variables, self.batch.context, rule)",
         "rule",
         (VARIABLES,),
     ),

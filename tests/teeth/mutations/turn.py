@@ -11,7 +11,7 @@ AFTER = "tests/session/test_resumed_asks.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: a late result for an external call is refused",
-        "actors/session/resolutions.py:_check_handed_out",
+        "actors/session/resolutions.py:_check_external_results",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external[:0]}",
         (
@@ -21,7 +21,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: an id is accepted because the ledger knows it",
-        "actors/session/resolutions.py:_check_handed_out",
+        "actors/session/resolutions.py:_check_external_results",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for each in ledger._known if page}",
         (f"{EXTERNAL}::test_a_result_for_a_tool_with_a_body_is_rejected",),
@@ -90,24 +90,24 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: a decision about other arguments applies",
-        "actors/session/resolutions.py:_check_bound",
+        "actors/session/resolutions.py:_check_decision",
         "(*...,)",
         "(*..., decision.digest)",
         (f"{APPROVALS}::test_decisions_about_other_arguments_or_unknown_calls_are_rejected",),
     ),
     Mutation(
         "approvals: decisions before a refused one are recorded",
-        "actors/session/resolutions.py:_record",
-        "await _check_bound(refs, decision, _awaited_call(decision, awaited), resolve.variables)",
+        "actors/session/resolutions.py:_check_and_write",
+        "await _check_decision(refs, decision, _awaited_call(decision, awaited), resolve.variables)",
         """
-        await _check_bound(refs, decision, _awaited_call(decision, awaited), resolve.variables)
-        await log.write(_event(decision, waits[decision.call_id]))
+        await _check_decision(refs, decision, _awaited_call(decision, awaited), resolve.variables)
+        await log.write(_decision_event(decision, waits[decision.call_id]))
         """,
         (f"{APPROVALS}::test_if_one_of_several_decisions_is_rejected_none_is_recorded",),
     ),
     Mutation(
         "approvals: decisions are recorded one by one",
-        "actors/session/resolutions.py:_write",
+        "actors/session/resolutions.py:_write_resolutions",
         "log.hold(event)",
         "await log.write(event)",
         (f"{APPROVALS}::test_results_and_decisions_passed_together_are_recorded_together",),
@@ -115,13 +115,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "approvals: an external call may be approved to run",
         "actors/session/resolutions.py:_awaited_call",
-        'found.kind == "external" and decision.verdict == "allow"',
+        'pending_call.kind == "external" and decision.verdict == "allow"',
         "False",
         (f"{APPROVALS}::test_an_external_call_is_approved_by_passing_its_result",),
     ),
     Mutation(
         "approvals: edited arguments are not judged",
-        "actors/session/resolutions.py:_check_bound",
+        "actors/session/resolutions.py:_check_decision",
         "await refs.scheduler.ask(CheckCall(edited, variables))",
         "(await refs.scheduler.ask(CheckCall(edited, variables)))[:0]",
         (f"{APPROVALS}::test_edited_arguments_are_validated_and_passed_to_the_call",),
@@ -263,21 +263,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a resumed turn was driven since the clock started",
-        "actors/session/driver.py:TurnDriver.go_on",
+        "actors/session/driver.py:TurnDriver.resume",
         "self._began = anyio.current_time()",
         "",
         (f"{AFTER}::test_a_budget_of_seconds_does_not_count_the_time_spent_waiting",),
     ),
     Mutation(
         "awaiting: the tokens used before it are forgotten",
-        "actors/session/inflight.py:Tally.from_pause",
+        "actors/session/inflight.py:AskTotals.from_pause",
         "used.input_tokens + used.output_tokens",
         "0",
         (f"{AFTER}::test_a_token_limit_counts_the_tokens_used_before_a_wait",),
     ),
     Mutation(
         "awaiting: the cost of earlier turns is forgotten",
-        "actors/session/inflight.py:Tally.from_pause",
+        "actors/session/inflight.py:AskTotals.from_pause",
         "progress.cost",
         "0.0",
         (f"{AFTER}::test_the_cost_of_an_ask_includes_the_turns_before_a_wait",),
@@ -315,7 +315,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: a decision is not shown to its maker",
-        "actors/session/resolutions.py:_record",
+        "actors/session/resolutions.py:_check_and_write",
         "log.state.pause is not None and live.is_idle",
         "False",
         (f"{AFTER}::test_a_stream_contains_the_decisions_of_its_ask_as_the_log_does",),

@@ -76,7 +76,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a failed ask is not logged",
-        "actors/session/records.py:SessionAskTracker.end",
+        "actors/session/records.py:SessionAskTracker.record_end",
         "logger.ask_failed(self.session, result, self.advise)",
         "pass",
         (FAILURES,),
@@ -84,8 +84,8 @@ MUTATIONS = (
     Mutation(
         "logging: the context bound by a failed ask's caller is lost",
         "actors/session/pending.py:PendingAsks._deliver",
-        "self.current.variables.copy().run(self.record.end, self.terminal.result)",
-        "self.record.end(self.terminal.result)",
+        "self.current.variables.copy().run(self.record.record_end, self.terminal.result)",
+        "self.record.record_end(self.terminal.result)",
         (f"{LOGS}::test_a_failed_ask_is_logged_with_the_context_bound_by_its_caller",),
     ),
     Mutation(
@@ -179,7 +179,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: a raising tool has not failed",
-        "actors/scheduler/calls.py:CallExecution._has_ended",
+        "actors/scheduler/calls.py:CallExecution._report_end",
         "isinstance(event, Failed)",
         "False",
         (SHOWN,),
@@ -187,7 +187,7 @@ MUTATIONS = (
     Mutation(
         "metrics: a started ask still waits",
         "actors/session/pending.py:PendingAsks.take",
-        "self.record.queue(-1)",
+        "self.record.add_queued(-1)",
         "",
         (SHOWN,),
     ),
@@ -201,7 +201,7 @@ MUTATIONS = (
     Mutation(
         "metrics: an ended session still waits",
         "actors/runtime/lifecycle.py:SessionLifecycle.end",
-        'self.record.enter("ended")',
+        'self.record.record_phase("ended")',
         "",
         (f"{FIGURES}::test_a_session_taken_over_by_another_host_is_no_longer_counted",),
     ),
