@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from actors.adapters.request_head import is_lacking
+from actors.adapters.request_head import is_unsupported_setting
 from actors.core.dialects.profiles import PROFILES
 from actors.core.models.rules import Family
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, Setting
@@ -77,7 +77,7 @@ def hosts() -> list[str]:
     rows = []
     for name, profile in PROFILES.items():
         named = [each for each in REQUEST_SETTINGS if _is_plain(SETTINGS[each], profile.family)]
-        lacking = [f"`{each}`" for each in named if is_lacking(each, profile)]
+        lacking = [f"`{each}`" for each in named if is_unsupported_setting(each, profile)]
         rows += [f"| `{name}` | {', '.join(lacking)} |"] if lacking else []
     return ["| profile | omits |", "| --- | --- |", *rows]
 

@@ -44,7 +44,7 @@ def decoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return two functions that decode an answer: the decoder of the dialect, and `json.loads`."""
     text = (_TEXT * DELTAS)[: DELTAS * _PIECE]
     request = {"model": "model-1", "messages": [], "input": []}
-    events = _wire(name).events(Turn(Say(text), fragment=_PIECE), request, 0)
+    events = _wire(name).encode_events(Turn(Say(text), fragment=_PIECE), request, 0)
     texts = _texts(name, events)
 
     def decode_events() -> None:

@@ -1,1 +1,1 @@
-"""Pure codecs: one folder for each wire family, and the code that they share."""
+"""Encode requests and decode answers without I/O: one module or folder per wire family, and their shared code."""

@@ -1,7 +1,8 @@
-"""Choose the adapter of a dialect: the pure code that turns a rendered transcript into a request.
+"""Encode a rendered transcript and its settings as a request, by the rules of a dialect.
 
-The provider actor and `actors.encode` use it. `actors.adapters.codec` holds the parts that differ by family, imported
-with the first adapter, and reads the answers; `actors.adapters.classify` reads the errors.
+The provider actor and `actors.encode` call `adapter`. The code that differs by wire family is in a `Codec`
+(`actors.adapters.codec`), imported with the first adapter of the family. Codecs also decode answers;
+`actors.adapters.classify` classifies errors.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,8 +20,14 @@ from actors.core.dialects.narrow import for_model
 from actors.core.transcript.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 
-class Prepared(Struct, frozen=True):
-    """The part of a request that its settings decide. The owner of the settings caches it."""
+class PreparedRequest(Struct, frozen=True):
+    """The part of a request that depends only on its settings, so the owner of the settings can cache it.
+
+    Args:
+        closing: Bytes that close the last message.
+        request_head: The path, the headers, and the bytes before the messages.
+        names, keys, losses, tools: As in `Request`.
+    """
 
     settings: Settings
     dialect: Dialect
@@ -32,7 +39,7 @@ class Prepared(Struct, frozen=True):
     tools: frozenset[str]
 
     def request(self, segments: Segments, facts: TranscriptFacts) -> Request:
-        """Return the request for a lane's segments, with the last message closed. `facts` is `Rendered.facts`."""
+        """Return the request that sends a lane's segments and closes the last message. `facts` is `Rendered.facts`."""
         begun, dialect = self.request_head, self.dialect
         ends, said = add_marks(segments, self.settings, dialect, facts, self.closing)
         opening = begun.before + ends + routing_keys(self.settings, dialect, facts) + begun.after
@@ -43,32 +50,34 @@ class Prepared(Struct, frozen=True):
 
 
 class Adapter(Struct, frozen=True):
-    """The encoder of one dialect. It writes the messages of a request, and the head before them."""
+    """The encoder of one dialect: it writes the messages of a request and everything before them."""
 
     dialect: Dialect
     encoder: Encoder
     request_head: Callable[[Settings, Dialect, frozenset[str]], RequestHead]
 
-    def prepare(self, settings: Settings, called: frozenset[str] = NO_FACTS.tools) -> Prepared:
-        """Return the part of a request that the settings decide. Tools have their own names here.
+    def prepare(self, settings: Settings, called: frozenset[str] = NO_FACTS.tools) -> PreparedRequest:
+        """Return the part of a request that depends only on the settings. Tools in `settings` have their own names.
 
-        `called` are the tools in the transcript, for settings that declare none. If the settings declare tools, a
-        name that a model invented must not change them: reasoning is bound to the tools (ANT-44).
+        `called` are the names of the tools called in the transcript, used if the settings declare no tools. If they
+        declare some, `called` is ignored, so that a tool name that a model invented does not change the declared tools,
+        to which reasoning is bound (ANT-44).
         """
         dialect = for_model(self.dialect, settings.model)
         asked, names, keys, losses = fit_settings(settings, dialect)
         begun = self.request_head(asked, dialect, NO_FACTS.tools if asked.tools else called)
         told = (*losses, *begun.losses)
         tools = frozenset(tool.name for tool in asked.tools)
-        return Prepared(asked, dialect, self.encoder.closing, begun, names, keys, told, tools)
+        return PreparedRequest(asked, dialect, self.encoder.closing, begun, names, keys, told, tools)
 
     def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
-        """Return the request that sends a lane's segments with these settings; see `prepare`."""
+        """Prepare the settings and return the request that sends a lane's segments with them."""
         return self.prepare(settings, facts.tools).request(segments, facts)
 
 
 @lru_cache(maxsize=256)
 def adapter(dialect: Dialect) -> Adapter:
+    """Return the adapter of a dialect, cached. The code of its wire family is imported on first use."""
     from actors.adapters.codec import codec
 
     family = codec(dialect.family)

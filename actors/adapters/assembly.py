@@ -1,18 +1,19 @@
-"""Assemble one answer: pieces go in by order of appearance, events and a message come out.
+"""Assemble one answer: collect its pieces in order of arrival, and produce its events and its message.
 
-A family's decoder assigns each piece to a part, for streams and for complete bodies. This module decides what block a
-part becomes, and which parts of a broken answer are kept.
+The decoders derive from `MessageBuilder` and assign each piece to a part, for streams and for complete bodies. This
+module decides which block a part becomes, and which parts of a broken answer are kept.
 
-Canonical ids are minted in order of appearance. The provider's id of a call is sealed and decides nothing: such ids
-may be blank, repeated, or restart with every response.
+Canonical ids are assigned in order of arrival. The provider's id of a call is sealed and has no influence, since such
+ids may be blank, repeated, or restart with every response.
 
-An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers close its block all the same,
-and a call cut before its arguments looks like a call without arguments. So the last call stays open until the next
-part or the end of the answer arrives. A call with incomplete arguments in a cut answer is dropped; the finish reason
-tells the caller why.
+An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers close the call's block all the
+same, and a call that was cut before its arguments looks like a call without arguments. So the last call stays open
+until the next part or the end of the answer arrives. In a cut answer, a call with incomplete arguments is dropped, and
+the finish reason tells the caller why.
 
-If reasoning is bound to its prefix, thinking loses its seal after any part that is not kept exactly as it was sent
-(an empty text, an unfinished call, a block of an unknown kind): the provider would reject it (ANT-44, OAR-09).
+If the dialect binds reasoning to its prefix, thinking loses its seal after any part that is not kept exactly as the
+model sent it (an empty text, an unfinished call, a block of an unknown kind), because the provider would reject the
+thinking (ANT-44, OAR-09).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -20,21 +21,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from actors.adapters.calls import CallTable, Slot, real_word
-from actors.adapters.classify import cut_of_finish
+from actors.adapters.calls import CallTable, Slot, without_placeholder
+from actors.adapters.classify import cut_from_finish_reason
 from actors.adapters.failure import answer_fault
 from actors.adapters.partial import (
-    Events,
+    AnswerEvents,
     LongTextDeltas,
-    Own,
     Part,
     PartialCall,
     PartialText,
     Pieces,
-    take_long,
+    ProviderPart,
+    add_long_text,
 )
 from actors.adapters.settling import AnswerCalls
-from actors.adapters.wire import Long, fields, items, number, string
+from actors.adapters.wire import Long, as_array, as_object, as_string, whole_number
 from actors.core.data.jsonio import is_array, quote, sanitise
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
@@ -43,29 +44,29 @@ from actors.core.values.content import Block, Media, Message, ProviderState, Thi
 from actors.core.values.identity import Binding, mint
 from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage
 
-_KINDS = 64  # most distinct kinds of dropped or marked content, and most characters of the name of a kind
+_KINDS = 64  # most distinct kinds of dropped or marked content, and also the most characters of a kind's name
 
 MAX_CALLS = 1024
-"""Most calls in one message. The scheduler's limit is far lower; an answer with more calls is a fault."""
+"""Most tool calls in one answer; more calls are a fault. The scheduler's own limit is far lower."""
 
 
 @lru_cache(maxsize=64)
-def _intern(reason: str) -> str:
-    """Return one shared string per reason: every round keeps its reason, and providers have few."""
+def _intern_reason(reason: str) -> str:
+    """Return a shared copy of a finish reason. Every round keeps its reason, and providers use few different ones."""
     return reason
 
 
 @dataclass(eq=False)
 class MessageBuilder:
-    """The parts of one answer, and the events not yet taken.
+    """The parts of one answer, and the events that the caller has not taken yet.
 
     Attributes:
-        binding: The answering binding: the origin of the message and the maker of its seals.
-        tools: The declared tools by their names on the wire; None if unknown.
+        binding: The binding that answers: the origin of the message and of its seals.
+        tools: The declared tools by their wire names; None if unknown.
         usage: The latest token figures.
-        upstream: The provider behind a gateway that served the answer, if the answer names it. Seals carry it, or the
-            upstream to which the binding is pinned, whose name in answers may differ.
-        continuation: The token that continues an answer the provider paused; empty if it did not pause.
+        upstream: The provider behind a gateway that served the answer; "" if the answer does not name it. Seals record
+            this provider, unless the binding is pinned to an upstream, whose name in answers may differ.
+        continuation: The token that requests the rest of a paused answer; empty if the provider did not pause.
         withheld: Why the provider hid parts of the request from its model, one reason per part.
         left_out: Content of the answer that is missing from the message, such as logprobs, search grounding and dropped
             calls (`cut_call`): the number of items of each kind, keyed by the provider's name for the kind.
@@ -81,122 +82,127 @@ class MessageBuilder:
 
     def __post_init__(self) -> None:
         self.usage: Usage = Usage()
-        self._usage_before = Usage()  # of the responses before this one
+        self._usage_before = Usage()  # usage of the earlier responses of this answer
         self.continuation: str = ""
         self.upstream: str = ""
         self.withheld: tuple[str, ...] = ()
         self._calls = 0
         self._known: list[StreamEvent | LongTextDeltas] = []
-        self.begin()
+        self.reset_parts()
 
-    def begin(self) -> None:
-        """Reset the parts of the answer."""
+    def reset_parts(self) -> None:
+        """Discard the parts of the answer and start with none."""
         self.finish_reason: str | None = None
         self.left_out: dict[str, int] = {}
         self._parts: list[Part] = []
-        self._marks: dict[str, Own] = {}
+        self._marks: dict[str, ProviderPart] = {}
         self._figures: dict[str, int] = {}
-        self._held: PartialCall | None = None  # the last part, if it is a call that ended or was cut
+        self._held: PartialCall | None = None  # the last part, if it is a call whose end is not announced yet
         self._table = CallTable(self.tools)
-        self._is_lost = False  # whether arguments, or a whole call, were lost
+        self._is_lost = False  # whether the arguments of a call, or a complete call, were lost
 
-    def take(self) -> list[StreamEvent]:
-        """Return the events since the last call."""
-        return list(self.take_lazily())
+    def take_events(self) -> list[StreamEvent]:
+        """Return the events since the last call of `take_events` or `take_events_lazily`."""
+        return list(self.take_events_lazily())
 
-    def take_lazily(self) -> Iterable[StreamEvent]:
-        """Return the events since the last call. The deltas of a long text are created during iteration."""
+    def take_events_lazily(self) -> Iterable[StreamEvent]:
+        """Return the new events, as `take_events` does. The deltas of a long text are created during iteration."""
         known, self._known = self._known, []
-        return Events(known)
+        return AnswerEvents(known)
 
     def restart(self) -> None:
-        """Start the answer again and discard the earlier parts. Call numbers already used are not used again.
+        """Discard the parts received so far, because the answer starts again. Their call numbers are not reused.
 
-        Text that was already emitted cannot be revoked; the message lacks it.
+        Events that were already emitted cannot be revoked, so they may contain text that the message lacks.
         """
         for part in self._parts:
             if isinstance(part, PartialCall):
-                self._announce(part)
-        self.begin()
+                self._announce_call(part)
+        self.reset_parts()
 
-    def words(self, kind: Literal["text", "thinking"]) -> PartialText:
+    def begin_text(self, kind: Literal["text", "thinking"]) -> PartialText:
+        """Begin a text or thinking block and return it."""
         part = PartialText(kind)
-        self._append(part)
+        self._append_part(part)
         return part
 
-    def latest_words(self, kind: Literal["text", "thinking"]) -> PartialText:
-        """Return the last part if it is of this kind, else begin one."""
+    def continue_text(self, kind: Literal["text", "thinking"]) -> PartialText:
+        """Return the last part if it is a block of this kind; otherwise begin a new block."""
         last = self._parts[-1] if self._parts else None
-        return last if isinstance(last, PartialText) and last.kind == kind else self.words(kind)
+        return last if isinstance(last, PartialText) and last.kind == kind else self.begin_text(kind)
 
-    def say(self, part: PartialText, piece: str | Long) -> None:
-        """Add a piece to a text or thinking block. An empty piece has no effect."""
+    def add_text(self, part: PartialText, piece: str | Long) -> None:
+        """Add a piece of text to a text or thinking block. An empty piece has no effect."""
         if not isinstance(piece, str):
-            self._known.append(take_long(part, piece))
+            self._known.append(add_long_text(part, piece))
         elif text := part.pieces.add(piece):
-            self._known.append(part.delta(text))
+            self._known.append(part.delta_event(text))
 
-    def seal(self, part: PartialText, kind: str, data: str) -> None:
-        """Attach the provider's own state to a thinking block, verbatim. A later seal replaces it."""
+    def attach_seal(self, part: PartialText, kind: str, data: str) -> None:
+        """Attach the provider's state to a thinking block, verbatim. A later seal replaces an earlier one."""
         if data:
-            part.seal = ProviderState(kind, quote(data), self._maker)
+            part.seal = ProviderState(kind, quote(data), self._seal_origin)
 
     @property
-    def _maker(self) -> Binding:
-        """The maker of the seals: the binding, with the upstream that served it."""
+    def _seal_origin(self) -> Binding:
+        """The binding that seals record, with the upstream that served the answer."""
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
-    def complete(self, part: PartialText | PartialCall, *texts: str | Long) -> None:
-        """Add the missing rest of a text that the provider repeats in full at the end. For arguments, the repetition
-        wins.
+    def reconcile_text(self, part: PartialText | PartialCall, *texts: str | Long) -> None:
+        """Reconcile a part with the complete text that the provider repeats at the end.
 
-        An empty text or an empty object overrides nothing.
+        If the repetition begins with the text of the part, the missing rest is added. Otherwise, arguments are replaced
+        by the repetition, unless the repetition is empty or `{}`.
         """
         said = part.pieces
-        rest: Iterable[str | Long] | None = filter(None, texts) if said.is_empty else said.rest_of(texts)
+        rest: Iterable[str | Long] | None = filter(None, texts) if said.is_empty else said.remainder_of(texts)
         if isinstance(part, PartialText):
             for text in rest or ():
-                self.say(part, text)
+                self.add_text(part, text)
         elif rest is not None:
             for text in rest:
-                self.argue(part, text)
+                self.add_arguments(part, text)
         else:
             final = Pieces()
             for text in texts:
-                final.take(text)
-            if final.strip(len("{}")) not in ("", "{}"):
+                final.add_long(text)
+            if final.stripped(len("{}")) not in ("", "{}"):
                 part.pieces = final
 
-    def sign(self, call: PartialCall, kind: str, data: str) -> None:
-        """Insert the provider's signature of a call directly before the call."""
+    def sign_call(self, call: PartialCall, kind: str, data: str) -> None:
+        """Insert the provider's signature of a call as a thinking block directly before the call."""
         words = call.signature = PartialText("thinking", done=True)
-        self.seal(words, kind, data)
+        self.attach_seal(words, kind, data)
         self._parts.insert(self._parts.index(call), words)
 
-    def native(self, name: str, value: object, *, goes_back: bool) -> Own:
-        """Add a provider's own part; with `goes_back`, the provider accepts it unchanged in a later request."""
-        part = Own(_word(name), value, "part" if goes_back else "unknown")
-        self._append(part)
+    def add_native(self, name: str, value: object, *, is_resendable: bool) -> ProviderPart:
+        """Add a provider-specific part. `is_resendable` means that the provider accepts the part in a later request."""
+        part = ProviderPart(_kind_name(name), value, "part" if is_resendable else "unknown")
+        self._append_part(part)
         return part
 
-    def media(self, media_type: str, data: str = "", url: str = "") -> None:
+    def add_media(self, media_type: str, data: str = "", url: str = "") -> None:
+        """Add media that the model generated, as base64 data or as a URL."""
         made = Media(sanitise(media_type), sanitise(data), sanitise(url))
-        self.native("media", made, goes_back=False).done = True
+        self.add_native("media", made, is_resendable=False).done = True
 
-    def mark(self, name: str, value: object, *, more: bool = True) -> None:
-        """Add metadata about the text. With `more`, a list arrives in pieces; otherwise each value replaces the
-        previous one."""
+    def add_mark(self, name: str, value: object, *, appends: bool = True) -> None:
+        """Record metadata about the text, such as citations, under a name.
+
+        With `appends`, a list is appended to the previous list of this name; otherwise, each value replaces the
+        previous one.
+        """
         if not value:
             return
-        known = self._marks.get(name := _word(name))
+        known = self._marks.get(name := _kind_name(name))
         if known is None and len(self._marks) == _KINDS:
             return
-        if more and known is not None and is_array(known.value) and is_array(value):
+        if appends and known is not None and is_array(known.value) and is_array(value):
             value = [*known.value, *value]
-        self._marks[name] = Own(name, value, "mark")
+        self._marks[name] = ProviderPart(name, value, "mark")
 
-    def fragment(
+    def add_fragment(
         self,
         slot: Slot,
         native_id: object,
@@ -204,59 +210,64 @@ class MessageBuilder:
         text: str | Long = "",
         touched: Collection[PartialCall] = (),
     ) -> PartialCall:
-        """Add a fragment of a tool call, and return the call that it begins or continues.
+        """Add a fragment of a tool call, and return the call that the fragment begins or continues.
 
-        `touched` are the calls that earlier fragments of the same delta belong to.
+        Args:
+            slot: The fragment's index.
+            native_id: The fragment's id, as sent.
+            name: The fragment's tool name, as sent.
+            text: The fragment's piece of the arguments.
+            touched: The calls to which earlier fragments of the same delta belong.
 
         Raises:
-            StreamFault: The message holds too many calls.
+            StreamFault: The answer contains too many calls.
         """
-        given_id, given_name = real_word(native_id), self._real_name(name)
+        given_id, given_name = without_placeholder(native_id), self._clean_name(name)
         said = text if isinstance(text, str) else next(filter(str.strip, text.slices()), "")
-        call = self._table.find(slot, given_id, given_name, said, touched)
+        call = self._table.find_call(slot, given_id, given_name, said, touched)
         if call is None:
-            call = self.call(given_id, given_name, slot)
+            call = self.begin_call(given_id, given_name, slot)
         else:
             if given_id or given_name:
                 if given_name and call.wire_name not in ("", given_name):
-                    given_name = self._table.grown_name(call, given_id, given_name)
+                    given_name = self._table.extended_name(call, given_id, given_name)
                     call.name = ""
-                self.identify(call, given_id, given_name)
-            self._table.note(call, slot, given_id)
+                self.identify_call(call, given_id, given_name)
+            self._table.record_fragment(call, slot, given_id)
         if text:
-            self.argue(call, text)
+            self.add_arguments(call, text)
         return call
 
-    def _real_name(self, name: object) -> str:
-        """Return the tool name; empty for a placeholder, unless a declared tool has that name."""
-        return name if isinstance(name, str) and name in (self.tools or ()) else real_word(name)
+    def _clean_name(self, name: object) -> str:
+        """Return the tool name; "" for a placeholder such as `null`, unless a declared tool has that name."""
+        return name if isinstance(name, str) and name in (self.tools or ()) else without_placeholder(name)
 
-    def call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
-        """Begin a tool call. A call without a name holds arguments whose call is not known yet.
+    def begin_call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
+        """Begin a tool call. A call without a name collects arguments until their real call is known.
 
         Raises:
-            StreamFault: The message holds too many calls.
+            StreamFault: The answer contains too many calls.
         """
         if self._calls == MAX_CALLS:
-            raise answer_fault(f"the answer holds more than {MAX_CALLS} tool calls")
+            raise answer_fault(f"the answer contains more than {MAX_CALLS} tool calls")
         part = PartialCall(mint(self.first_call + self._calls), slot)
         self._calls += 1
-        self._append(part)
-        self._table.note(part, slot, native_id)
-        self.identify(part, native_id, name)
+        self._append_part(part)
+        self._table.record_fragment(part, slot, native_id)
+        self.identify_call(part, native_id, name)
         return part
 
     @property
-    def minted_ids(self) -> int:
-        """The number of canonical ids minted, including those of dropped and unannounced calls."""
+    def minted_id_count(self) -> int:
+        """The number of canonical ids assigned so far, including the ids of dropped and unannounced calls."""
         return self._calls
 
-    def identify(self, call: PartialCall, native_id: str, name: str, *, is_final: bool = False) -> None:
-        """Set the id and the name of a call if they are missing, or if a final item repeats them.
+    def identify_call(self, call: PartialCall, native_id: str, name: str, *, is_final: bool = False) -> None:
+        """Set the id and the name of a call if they are missing. The final item overrides both (`is_final`).
 
         The call is announced as soon as its name is complete.
         """
-        if native_id and (is_final or not call.native_id) and (native_id := real_word(native_id)):
+        if native_id and (is_final or not call.native_id) and (native_id := without_placeholder(native_id)):
             call.native_id = sanitise(native_id)
         if name and (is_final or not call.name):
             call.wire_name = name
@@ -264,36 +275,40 @@ class MessageBuilder:
             call.renamed = tool_name(call.name, self.dialect.ids.tool_name_pattern) != name
             call.keys = (self.keys or {}).get(call.name, {})
         if call.name and (self.tools is None or call.wire_name in self.tools):
-            self._announce(call)
+            self._announce_call(call)
 
-    def argue(self, call: PartialCall, piece: str | Long) -> None:
-        """Add a piece of argument text."""
+    def add_arguments(self, call: PartialCall, piece: str | Long) -> None:
+        """Add a piece of text to the arguments of a call."""
         call.done = False
         if call.name and not call.announced:
-            self._announce(call)
+            self._announce_call(call)
         if not isinstance(piece, str):
-            deltas = take_long(call, piece)
+            deltas = add_long_text(call, piece)
             if call.announced:
                 self._known.append(deltas)
         elif (text := call.pieces.add(piece)) and call.announced:
             self._known.append(ArgumentsDelta(call.id, text))
 
     def drop_unfinished_calls(self) -> None:
-        """Drop the calls that the provider did not mark as complete, because it reports that the answer was cut."""
+        """Drop the calls that the provider did not mark as complete. Called when it reports that the answer was cut."""
         for part in self._parts:
             if isinstance(part, PartialCall) and not part.done:
-                self._drop(part)
+                self._drop_call(part)
 
-    def end(self, part: Part, *, told: bool = True) -> None:
-        """Mark a part as complete for good; with `told`, its own end marker arrived and not only that of the answer.
+    def end_part(self, part: Part, *, has_marker: bool = True) -> None:
+        """Mark a part as complete for good, and announce the end of a call. A second call of this method has no effect.
 
-        The end of a call is announced. A second call has no effect.
+        `has_marker` means that the part had its own end marker, and not only the end marker of the answer.
 
         Raises:
-            StreamFault: A call ended without an end marker and without complete arguments, and no finish reason
-                reports that the answer was cut.
+            StreamFault: A tool call has neither an end marker nor complete arguments, and no finish reason reports that
+                the answer was cut.
         """
-        if not told and isinstance(part, PartialCall) and not (part.dropped or part.is_whole or self._is_cut):
+        if (
+            not has_marker
+            and isinstance(part, PartialCall)
+            and not (part.dropped or part.is_whole or self._is_cut)
+        ):
             raise answer_fault("the answer ended inside a tool call")
         part.done = True
         if not isinstance(part, PartialCall) or part.ended or part.dropped:
@@ -301,191 +316,199 @@ class MessageBuilder:
         if part is self._parts[-1] and self.finish_reason is None:
             self._held = part
         else:
-            self._conclude(part)
+            self._end_call(part)
 
-    def end_all(self, unended: Iterable[Part] = (), *, fails: bool = True) -> None:
-        """Settle the calls and mark every part as complete, at the end of the answer.
+    def end_all_parts(self, unended: Iterable[Part] = (), *, may_fail: bool = True) -> None:
+        """Settle the tool calls and mark every part as complete. Called at the end of the answer.
 
-        The `unended` parts have no end marker. If one of them is a call with incomplete arguments, either the answer
-        fails (`fails`), or the call is dropped and the answer is incomplete.
+        The `unended` parts have no end marker. If one of them is a call with incomplete arguments, the answer fails
+        (`may_fail`), or else the call is dropped and the answer is incomplete.
 
         Raises:
-            StreamFault: As `end`, if `fails`.
+            StreamFault: As `end_part`, if `may_fail`.
         """
-        self._settle()
+        self._settle_calls()
         for part in unended:
-            if fails:
-                self.end(part, told=False)
+            if may_fail:
+                self.end_part(part, has_marker=False)
             elif isinstance(part, PartialCall) and not (part.dropped or part.is_whole):
-                self._drop(part)
+                self._drop_call(part)
                 self._is_lost = True
         for part in self._parts:
-            self.end(part)
-        self._release()
+            self.end_part(part)
+        self._end_held_call()
 
-    def _settle(self) -> None:
+    def _settle_calls(self) -> None:
         calls = [part for part in self._parts if isinstance(part, PartialCall)]
         if not calls:
             return
-        answered = AnswerCalls(calls, self.tools, makes_ids=self._table.makes_ids)
-        answered.settle(is_proper=self.is_proper)
+        answered = AnswerCalls(calls, self.tools, has_changing_ids=self._table.has_changing_ids)
+        answered.settle_calls(has_regular_end=self.has_regular_end)
         for kind in answered.left_out:
-            self.leave_out(kind)
+            self.count_omission(kind)
         self._is_lost = self._is_lost or answered.is_lost
 
     @property
-    def is_proper(self) -> bool:
+    def has_regular_end(self) -> bool:
         """True if the answer ended regularly, so that a call without arguments is plausible."""
         return True
 
-    def finish(self, reason: str) -> None:
-        """Record the provider's finish reason. Complete calls are kept for any reason.
+    def record_finish_reason(self, reason: str) -> None:
+        """Record the provider's finish reason. Complete calls are kept, whatever the reason.
 
-        Relays send several reasons, some before the text. The last one counts, except that a plain reason does not
-        replace a cut.
+        Relays send several reasons, some of them before the text. The last reason counts, except that an ordinary
+        reason does not replace one that reports a cut.
         """
-        reason = _intern(sanitise(reason))
+        reason = _intern_reason(sanitise(reason))
         if reason == self.finish_reason or (
-            self.finish_reason and cut_of_finish(self.finish_reason) and not cut_of_finish(reason)
+            self.finish_reason
+            and cut_from_finish_reason(self.finish_reason)
+            and not cut_from_finish_reason(reason)
         ):
             return
         self.finish_reason = reason
-        self._release()
+        self._end_held_call()
         self._known.append(Finish(reason))
 
     @property
     def cut_reason(self) -> Cut | None:
-        """Why the answer is incomplete: by its finish reason, or because arguments were lost."""
-        return cut_of_finish(self.finish_reason or "") or ("fault" if self._is_lost else None)
+        """Why the answer is incomplete, by its finish reason or because arguments were lost; None if it is complete."""
+        return cut_from_finish_reason(self.finish_reason or "") or ("fault" if self._is_lost else None)
 
-    def report_usage(self, usage: Usage) -> None:
-        """Replace the token figures. They are cumulative on the wire and never summed here."""
+    def set_usage(self, usage: Usage) -> None:
+        """Replace the token figures and emit them if they changed. Figures are cumulative on the wire, so they are not
+        summed.
+        """
         if usage != self.usage:
             self.usage = usage
             self._known.append(usage)
 
-    def count(self, usage: object, places: Mapping[str, tuple[int, ...]]) -> None:
-        """Update the figures in `usage` and keep the others: they are cumulative, and events may omit some.
+    def update_usage(self, usage: object, usage_fields: Mapping[str, tuple[int, ...]]) -> None:
+        """Update the token figures from the wire. Figures are cumulative, and those missing from an event are kept.
 
-        `places` maps a name to the fields of `Usage` that it adds to: 0 input, 1 output, 2 cache read, 3 cache
-        written.
+        `usage_fields` maps the provider's name of a figure to the fields of `Usage` that include it: 0 input, 1 output,
+        2 cache read, 3 cache written.
         """
-        for name, value in fields(usage).items():
-            if name in places and (figure := number(value)) is not None:
+        for name, value in as_object(usage).items():
+            if name in usage_fields and (figure := whole_number(value)) is not None:
                 self._figures[name] = figure
         totals = [0, 0, 0, 0]
         for name, figure in self._figures.items():
-            for place in places[name]:
+            for place in usage_fields[name]:
                 totals[place] += figure
-        self.report_usage(self._usage_before + Usage(*totals))
+        self.set_usage(self._usage_before + Usage(*totals))
 
-    def report_withheld(self, given: object) -> None:
-        """Record the provider's list of the parts that it hid from its model; a later list replaces it.
+    def record_withheld(self, transformations: object) -> None:
+        """Record the provider's list of the request parts that it hid from its model, in place of an earlier list.
 
-        Old reasoning that a provider omits at the end of a turn, as documented, is not reported.
+        Old reasoning that a provider omits after each turn, as documented, is not recorded.
         """
-        reasons = (sanitise(string(entry.get("reason"))) for entry in map(fields, items(given)))
+        reasons = (
+            sanitise(as_string(entry.get("reason"))) for entry in map(as_object, as_array(transformations))
+        )
         self.withheld = tuple(why for why in reasons if why not in ("", "turn_boundary")) or self.withheld
 
-    def leave_out(self, kind: str) -> None:
-        """Count content that the message does not hold."""
-        kind = _word(kind)
+    def count_omission(self, kind: str) -> None:
+        """Count an item of content that the message does not contain, under its kind."""
+        kind = _kind_name(kind)
         if kind in self.left_out or len(self.left_out) < _KINDS:
             self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
-    def leave_out_once(self, kind: str, value: object) -> None:
-        """Count content that a stream repeats, in pieces or completely. Empty values are ignored."""
+    def count_omission_once(self, kind: str, value: object) -> None:
+        """Count missing content of a kind once per answer, since streams repeat it. Empty values are ignored."""
         if value and kind not in self.left_out:
-            self.leave_out(kind)
+            self.count_omission(kind)
 
     @property
-    def calls(self) -> bool:
+    def has_calls(self) -> bool:
+        """True if the answer contains a tool call that was not dropped."""
         return any(isinstance(part, PartialCall) and not part.dropped for part in self._parts)
 
     @property
     def has_content(self) -> bool:
-        """True if the answer has a call, or a text that is not blank."""
+        """True if the answer contains a tool call, or a text that is not blank."""
         texts = (part for part in self._parts if isinstance(part, PartialText) and part.kind == "text")
-        return self.calls or any(not part.pieces.is_blank for part in texts)
+        return self.has_calls or any(not part.pieces.is_blank for part in texts)
 
     def partial_message(self) -> Message:
-        """Return the usable part of a broken answer: text as far as it arrived, sealed thinking, finished calls.
+        """Return the usable content of a broken answer: the text so far, sealed thinking, and finished calls.
 
         A call or a thinking block is finished if the provider marked its end.
         """
-        return self._message(whole=False)
+        return self._build_message(is_complete=False)
 
-    def _message(self, *, whole: bool) -> Message:
+    def _build_message(self, *, is_complete: bool) -> Message:
         blocks: list[Block] = []
         stands = True
         for part in self._parts:
-            block = part.block(self.binding, self._maker) if whole or part.is_keepable else None
-            if block is None and isinstance(part, Own):
-                self.leave_out_once(part.name, True)
+            block = part.block(self.binding, self._seal_origin) if is_complete or part.is_keepable else None
+            if block is None and isinstance(part, ProviderPart):
+                self.count_omission_once(part.name, True)
             if block is not None:
                 blocks.append(block if stands else _without_bound_seal(block))
+            # A changed part invalidates the later seals, which are bound to the parts before them.
             if self.dialect.reasoning.binding == "prefix":
-                stands = stands and part.is_said_again(block, self.dialect)
-        marks = (mark.block(self.binding, self._maker) for mark in self._marks.values())
+                stands = stands and part.is_unchanged(block, self.dialect)
+        marks = (mark.block(self.binding, self._seal_origin) for mark in self._marks.values())
         blocks += [mark for mark in marks if mark is not None]
         return Message("assistant", blocks, self.turn, self.binding)
 
     @property
     def _is_cut(self) -> bool:
-        """True if the finish reason reports a cut, which may be inside a call."""
-        return cut_of_finish(self.finish_reason or "") is not None
+        """True if the finish reason reports that the answer was cut, perhaps inside a call."""
+        return cut_from_finish_reason(self.finish_reason or "") is not None
 
-    def place_of(self, part: Part | None) -> int:
-        """Return the position after a part; None stands for the last part."""
+    def position_after(self, part: Part | None) -> int:
+        """Return the position after `part`; None stands for the last part."""
         return len(self._parts) if part is None else self._parts.index(part) + 1
 
-    def move_parts(self, first: int, place: int) -> int:
-        """Move the parts from `first` on to an earlier position, and return the position after them."""
+    def move_parts(self, first: int, target: int) -> int:
+        """Move all parts from position `first` on to the earlier position `target`. Return the position after them."""
         moved = self._parts[first:]
         del self._parts[first:]
-        self._parts[place:place] = moved
-        return place + len(moved)
+        self._parts[target:target] = moved
+        return target + len(moved)
 
-    def _append(self, part: Part) -> None:
-        self._release()
+    def _append_part(self, part: Part) -> None:
+        self._end_held_call()
         self._parts.append(part)
 
-    def _release(self) -> None:
-        """Conclude the held call: another part follows, or the answer has ended."""
+    def _end_held_call(self) -> None:
+        """Announce the end of the held call, because another part follows or the answer has ended."""
         call, self._held = self._held, None
         if call is not None and call.done and not call.dropped:
-            self._conclude(call)
+            self._end_call(call)
 
-    def _conclude(self, call: PartialCall) -> None:
-        self._announce(call)  # announce the number even if the call is dropped, so that no other call gets it
+    def _end_call(self, call: PartialCall) -> None:
+        self._announce_call(call)  # even if the call is dropped below, so that no other call gets its number
         if self._is_cut and not call.is_whole:
-            self._drop(call)
+            self._drop_call(call)
         else:
             call.ended = True
             self._known.append(CallDone(call.id))
 
-    def _drop(self, call: PartialCall) -> None:
+    def _drop_call(self, call: PartialCall) -> None:
         if call.dropped:
             return
         call.dropped = True
-        self.leave_out("cut_call")
+        self.count_omission("cut_call")
         if call.signature is not None:
             call.signature.seal = None
 
-    def _announce(self, call: PartialCall) -> None:
+    def _announce_call(self, call: PartialCall) -> None:
         if call.announced:
             return
         call.announced = True
         self._known += (CallStarted(call.id, call.name), *call.early_deltas())
 
 
-def _word(kind: str) -> str:
-    """Return the provider's name for a kind of content, shortened to the usual length."""
+def _kind_name(kind: str) -> str:
+    """Return the provider's name for a kind of content, sanitised and shortened; "unknown" if it is empty."""
     return sanitise(kind)[:_KINDS] or "unknown"
 
 
 def _without_bound_seal(block: Block) -> Block:
-    """Return a block without a seal that is bound to the preceding blocks."""
+    """Return a block without its seal if the seal depends on the preceding blocks."""
     if isinstance(block, Thinking) and block.seal is not None and block.seal.is_bound:
         return Thinking(json=block.json)
     return block

@@ -1,8 +1,8 @@
-"""Decode one answer: bytes split at any point go in, events and a message come out.
+"""Decode one answer from bytes, which may be split at any point, into events and a message.
 
-Each family derives its decoder from `Decoder` and defines the meaning of an event and of a complete body. The shared
-rules are here: a stream without its end marker is a fault, never a success; a finish reason may be a failure; bytes
-after the end are ignored; after a fault, every further call raises it again.
+Each wire family derives its decoder from `Decoder` and defines how to process an event and a complete body. `Decoder`
+applies the rules that all families share: a stream without an end marker is a fault, never a success; a finish reason
+may report a failure; bytes after the end are ignored; and after a fault, every further call raises the same fault.
 """
 
 from abc import ABC, abstractmethod
@@ -12,8 +12,8 @@ from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
 
 from actors.adapters.assembly import MessageBuilder
-from actors.adapters.classify import finish_failure, in_answer
-from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load, load_document
+from actors.adapters.classify import classify_in_answer, failure_from_finish_reason
+from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_document, load_json
 from actors.adapters.failure import AnswerFault, answer_fault
 from actors.adapters.framing import DONE, EventParser, ServerEvent
 from actors.adapters.partial import PartialText
@@ -22,15 +22,16 @@ from actors.core.values.content import Message
 from actors.core.values.stream import StreamEvent
 from actors.errors import StreamFault
 
-_LARGE = 1024 * 1024  # bytes of an answer; above this, avoidable copies of arguments are not made
+_LARGE = 1024 * 1024  # bytes; in a larger answer, arguments are read in slices instead of being copied
 MAX_ANSWER = 32 * 1024 * 1024
 """Default limit on the bytes of an answer; `limits.answer_bytes` of a backend overrides it."""
 
 
-class Frames(Protocol):
-    """Splits the bytes of a stream into events. Raises StreamFault if the bytes do not have the expected framing.
+class StreamParser(Protocol):
+    """A parser that splits the bytes of a stream into events, and raises StreamFault if their framing is wrong.
 
-    `max_event`: most bytes of one event.
+    Args:
+        max_event: Largest size of one event, in bytes.
     """
 
     def __init__(self, max_event: int) -> None: ...
@@ -42,15 +43,15 @@ class Frames(Protocol):
 
 @dataclass(eq=False)
 class Decoder(MessageBuilder, ABC):
-    """The decoder of one answer: feed it bytes, read events, close it once. `actors.adapters.codec` creates one.
+    """The decoder of one answer, created by `actors.adapters.codec.decode`. Feed it the bytes, then close it once.
 
     Attributes:
-        max_bytes: Most bytes of the answer on the wire; a larger answer is a fault.
-        ended: Whether the end marker was read. Later bytes are not part of the answer.
-        late: Events that became known only in `close`.
+        max_bytes: Largest size of the answer on the wire, in bytes; a larger answer is a fault.
+        ended: True once the end marker was read. Later bytes are not part of the answer.
+        late: Events that only `close` could determine.
     """
 
-    frames: ClassVar[type[Frames]] = EventParser
+    frames: ClassVar[type[StreamParser]] = EventParser
     stream: bool = field(default=True, kw_only=True)
     max_bytes: int = field(default=MAX_ANSWER, kw_only=True)
 
@@ -58,49 +59,50 @@ class Decoder(MessageBuilder, ABC):
         super().__post_init__()
         self.ended: bool = False
         self.late: Iterable[StreamEvent] = ()
-        self._parser = self.framing() if self.stream else None
-        self._written = BytesIO()  # of a body
+        self._parser = self.new_parser() if self.stream else None
+        self._written = BytesIO()  # the bytes of a complete body so far
         self._size = 0
         self._fault: StreamFault | None = None
         self._closed = self._is_at_end = False
 
-    def framing(self) -> Frames:
-        """Return a new parser of the stream's framing. One event may be as large as the answer."""
+    def new_parser(self) -> StreamParser:
+        """Return a new parser for a stream. One event may be as large as the complete answer."""
         return self.frames(self.max_bytes)
 
     @abstractmethod
-    def event(self, name: str, payload: Fields) -> None:
-        """Process one event of a stream. Set `ended` at the end marker. Raise only `StreamFault`."""
+    def process_event(self, name: str, payload: Fields) -> None:
+        """Process one event of the stream. Set `ended` at the end marker; raise only `StreamFault`."""
 
     @abstractmethod
-    def body(self, body: Fields) -> None:
-        """Process a complete answer. Raise only `StreamFault`."""
+    def process_body(self, body: Fields) -> None:
+        """Process the body of an answer that was not streamed. Raise only `StreamFault`."""
 
     def on_done(self) -> None:
-        """Process `[DONE]`. Relays send it in any dialect, so by default it has no meaning."""
+        """Process `[DONE]`. Relays send this marker in every dialect, so by default it is ignored."""
 
-    def stream_end(self) -> None:
-        """Process the end of a stream without an end marker. Set `ended` if the answer may end there."""
+    def on_stream_end(self) -> None:
+        """Process the end of a stream without an end marker. Set `ended` if the answer may end without one."""
 
-    def arguments(self, value: object) -> str | Long:
-        """Return arguments as text. Servers send text or a JSON value, each in place of the other."""
+    def arguments_text(self, value: object) -> str | Long:
+        """Return the arguments of a call as text. Some servers send JSON instead of the documented string, or vice
+        versa.
+        """
         if self._size < _LARGE or not value or isinstance(value, str | LongText):
             return argument_text(value)
         return LongJson(value)
 
-    def report(self, payload: Fields) -> NoReturn:
-        """Raise the error that an answer reports."""
-        raise AnswerFault(in_answer(payload, self.dialect))
+    def raise_reported_error(self, payload: Fields) -> NoReturn:
+        """Raise the error that the provider reports inside an answer."""
+        raise AnswerFault(classify_in_answer(payload, self.dialect))
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Decode bytes split at any point and return the new events. Bytes after the end are ignored.
+        """Decode bytes, split at any point, and return the new events. Bytes after the end of the answer are ignored.
 
-        `Usage` events carry cumulative figures: the last one counts, and they must not be summed.
+        The figures of `Usage` events are cumulative: use the last event, and do not sum them.
 
         Raises:
-            StreamFault: The provider reported an error inside the answer, the answer is too large, or the bytes are
-                not a stream of this dialect. The deltas of this chunk are lost; their content is in
-                `partial_message`.
+            StreamFault: The provider reported an error inside the answer, the answer is too large, or the bytes are not
+                a stream of this dialect. The deltas of this chunk are lost; `partial_message` contains their content.
         """
         if self._fault is not None:
             raise self._fault
@@ -113,57 +115,58 @@ class Decoder(MessageBuilder, ABC):
             if self._parser is None:
                 self._written.write(chunk)
             else:
-                self._process(self._parser.feed(chunk))
+                self._process_events(self._parser.feed(chunk))
         except StreamFault as fault:
             self._fault = fault
             raise
-        return self.take()
+        return self.take_events()
 
     def end_response(self) -> str:
-        """End a response and return the token that continues the answer; empty if the answer is complete.
+        """End the current response. Return the token that requests the rest of the answer, or "" if the answer is
+        complete.
 
-        `resume` then reads the next response as a part of the same answer; `close` ends the answer in any case.
+        With a token, `resume` starts the next response of the same answer. In both cases, `close` ends the answer.
 
         Raises:
-            StreamFault: As `close`, for the bytes.
+            StreamFault: The response is incomplete or malformed.
         """
         try:
-            self._end()
+            self._finish_response()
         except StreamFault as fault:
             self._fault = fault
             raise
         return self.continuation
 
     def resume(self, *, stream: bool) -> None:
-        """Start reading a response that continues the answer, streamed or as one document."""
-        self._parser = self.framing() if stream else None
+        """Start decoding the next response of the same answer: a stream, or one JSON document."""
+        self._parser = self.new_parser() if stream else None
         self._usage_before, self._figures = self.usage, {}
         self.continuation: str = ""
         self.finish_reason: str | None = None
         self.ended = self._is_at_end = False
         if self._parts and isinstance(last := self._parts[-1], PartialText):
-            last.done = last.seal is not None
+            last.done = last.seal is not None  # an unsealed text may continue in the next response
 
     def close(self) -> Message:
-        """Return the model's message. Events of the last bytes are in `late`.
+        """End the answer and return the model's message. Events from the last bytes are in `late`.
 
         Raises:
-            StreamFault: The answer ended without its end marker, its finish reason means that there is no answer, or
-                it had failed before.
+            StreamFault: The answer lacks its end marker, its finish reason reports a failure without a usable answer,
+                or an earlier call failed.
         """
         if not self._closed and self._fault is None:
             try:
-                self._end()
-                self._judge_end()
-                self.late = self.take_lazily()
+                self._finish_response()
+                self._check_finish_reason()
+                self.late = self.take_events_lazily()
             except StreamFault as fault:
                 self._fault = fault
         self._closed = True
         if self._fault is not None:
             raise self._fault
-        return self._message(whole=True)
+        return self._build_message(is_complete=True)
 
-    def _process(self, events: Sequence[ServerEvent]) -> None:
+    def _process_events(self, events: Sequence[ServerEvent]) -> None:
         for event in events:
             if self.ended:
                 return
@@ -171,71 +174,75 @@ class Decoder(MessageBuilder, ABC):
             if data == DONE:
                 self.on_done()
             elif data:
-                self.event(event.name, _document(data, "an event of the stream"))
+                self.process_event(event.name, _parse_object(data, "an event of the stream"))
 
-    def _end(self) -> None:
+    def _finish_response(self) -> None:
+        """Process the end of the current response once. Raise a fault if the end marker is missing."""
         if self._is_at_end:
             return
         self._is_at_end = True
         if self._parser is None:
             self._read_body()
         elif not self.ended:
-            self._process([event for event in self._parser.close() if _is_whole(event.data)])
+            self._process_events([event for event in self._parser.close() if _is_complete(event.data)])
             if not self.ended:
-                self.stream_end()
+                self.on_stream_end()
         if not self.ended:
             raise answer_fault("the stream ended without its end marker")
 
     def _read_body(self) -> None:
-        """Decode a complete answer. The bytes of a large one are released before it is processed."""
+        """Decode the body of an answer that was not streamed. Release its bytes before the document is processed."""
         written, self._written = self._written, BytesIO()
-        document = _document(written.getvalue().removeprefix(b"\xef\xbb\xbf"), "the body")
+        document = _parse_object(written.getvalue().removeprefix(b"\xef\xbb\xbf"), "the body")
         written.close()
-        self.body(document)
+        self.process_body(document)
 
-    def _judge_end(self) -> None:
-        """Raise the failure that the finish reason stands for, unless the answer is usable.
+    def _check_finish_reason(self) -> None:
+        """Raise the failure that the finish reason reports, unless the answer is usable.
 
-        A cut answer counts as far as it arrived, and calls count for any reason. Text next to a call that the model
-        could not write is not an answer.
+        An answer with text or tool calls is usable, with two exceptions: after a `transcript` failure, nothing is;
+        after a `model_fault`, only tool calls are, since the text next to a call that the model could not write is no
+        answer.
         """
-        failure = finish_failure(self.finish_reason or "")
+        failure = failure_from_finish_reason(self.finish_reason or "")
         if failure is None:
             return
-        stands = {"transcript": False, "model_fault": self.calls}.get(failure.kind, self.has_content)
+        stands = {"transcript": False, "model_fault": self.has_calls}.get(failure.kind, self.has_content)
         if not stands:
             raise AnswerFault(failure)
 
 
-def _is_whole(data: str) -> bool:
-    """Return True if the last event of a stream is complete."""
+def _is_complete(data: str) -> bool:
+    """Return True if the last event of a stream is complete: `[DONE]` or valid JSON."""
     try:
-        return data == DONE or load(data) is not None
+        return data == DONE or load_json(data) is not None
     except TooManyValues:
-        return True  # the reader of the event raises the error
+        return True  # `_parse_object` raises the error when the event is processed
     except ValueError:
         return False
 
 
-def _document(text: str | bytes, what: str) -> Fields:
-    """Return the JSON object in `text`, alone or in a list of one, as some relays wrap errors.
+def _parse_object(text: str | bytes, label: str) -> Fields:
+    """Return the JSON object in `text`. A list of one object also counts, since some relays wrap errors in a list.
 
-    A large object may hold `LongText`.
+    Strings of a large object may be `LongText`. `label` names the text in error messages, which never quote it.
 
     Raises:
-        StreamFault: It is not an object, or holds too many values. The message quotes nothing of it.
+        StreamFault: The text is not a JSON object, or contains too many values.
     """
     try:
         is_short = isinstance(text, str) and len(text) < _LARGE
-        value = load(text) if is_short else load_document(text.encode() if isinstance(text, str) else text)
+        value = (
+            load_json(text) if is_short else load_document(text.encode() if isinstance(text, str) else text)
+        )
     except TooManyValues:
-        raise answer_fault(f"{what} holds more than {MAX_VALUES} values", "too_long") from None
+        raise answer_fault(f"{label} contains more than {MAX_VALUES} JSON values", "too_long") from None
     except ValueError:
-        raise answer_fault(f"{what} is not JSON (of length {len(text)})") from None
+        raise answer_fault(f"{label} is not JSON; its length is {len(text)}") from None
     whole: dict[str, object] = value
     several: list[dict[str, object]] = value
     if type(value) is list and len(several) == 1:
         whole = several[0]
     if type(whole) is not dict:
-        raise answer_fault(f"{what} is not a JSON object")
+        raise answer_fault(f"{label} is not a JSON object")
     return whole

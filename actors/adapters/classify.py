@@ -1,12 +1,12 @@
-"""Classify the error of a provider as one `Failure`, whatever its shape.
+"""Classify a provider's error as a `Failure`, whatever format the error has.
 
 In:  status, headers and body of a rejected request, or an error found inside an answer.
 Out: the kind of failure, and the reaction to it.
 
-Servers and gateways shape their errors differently: nested under `error`, flat, a bare string, a list, or the
-upstream's error as JSON text inside the gateway's. `_report` finds the innermost one.
-`actors.adapters.error_patterns` has the wordings. Gateways, proxies and captive portals answer with a page or a
-redirect instead.
+Servers and gateways format their errors differently: nested under `error`, flat, as a bare string, as a list, or as
+JSON text of the upstream's error inside the gateway's error. `_innermost_error` finds the innermost error, and
+`actors.adapters.error_patterns` lists the known wordings. Gateways, proxies and captive portals may also answer with an
+HTML page or a redirect.
 """
 
 import re
@@ -19,7 +19,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.adapters.document import load
+from actors.adapters.document import load_json
 from actors.adapters.error_patterns import (
     AFTER_OVERFLOW,
     BEFORE_OVERFLOW,
@@ -31,13 +31,13 @@ from actors.adapters.error_patterns import (
     SCHEMA_RULES,
     STATUS_OF_TYPE,
     WHOLE,
-    Row,
-    finish_word,
+    ErrorPattern,
+    normal_finish_reason,
 )
 from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
-from actors.adapters.retry_after import retry_after, until_reset
-from actors.adapters.wire import Fields, fields, items, json_text, string
+from actors.adapters.retry_after import retry_after, seconds_until_reset
+from actors.adapters.wire import Fields, as_array, as_object, as_string, json_text
 from actors.core.data.jsonio import is_array, sanitise
 from actors.core.dialects.dialect import Dialect
 from actors.core.rulebook import rule_id
@@ -45,7 +45,7 @@ from actors.core.settings.table import SAMPLING
 from actors.core.values.stream import Cut
 
 MAX_TITLE = 120
-"""Characters kept of a page's title."""
+"""Largest length of a page's title, in characters; the rest is cut."""
 _PAGE = re.compile(r"\s*(?:<!doctype|<html|<\?xml|<head|<body|<center|<h1)", re.IGNORECASE)
 _TITLES = tuple(
     re.compile(rf"<{tag}\b[^>]{{0,200}}>([^<]{{1,1000}})<", re.IGNORECASE)
@@ -54,8 +54,8 @@ _TITLES = tuple(
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
-def page_title(text: str, status: int | None) -> str | None:
-    """Return a one-line summary of an HTML page, with its status; None if the text is not a page."""
+def page_summary(text: str, status: int | None) -> str | None:
+    """Return a summary of an HTML page in one line: the status and the page's title. None if the text is not a page."""
     if not _PAGE.match(text):
         return None
     answer = f"HTTP {status}" if status else "The answer"
@@ -66,20 +66,22 @@ def page_title(text: str, status: int | None) -> str | None:
     return f"{answer}: {title[:MAX_TITLE]}" if title else f"{answer}: a page without a title"
 
 
-def redirect(status: int, headers: Mapping[str, str]) -> str | None:
-    """Return a message with the target of a redirect, without its query, which may hold a key; None if it is no
-    redirect."""
+def redirect_message(status: int, headers: Mapping[str, str]) -> str | None:
+    """Return a message that names the target of a redirect; None if the response is no redirect.
+
+    The query of the target is omitted, since it may contain a key.
+    """
     target = headers.get("location", "").strip().partition("?")[0].partition("#")[0]
     if status not in _REDIRECTS or not target:
         return None
-    return f"HTTP {status}: it redirects to {target}, and redirects are not followed; set base_url to where the API is"
+    return f"HTTP {status} redirects to {target}, and redirects are not followed; set base_url to the API's address"
 
 
 MAX_MESSAGE = 500
-"""Characters kept of a provider's message."""
+"""Largest length of a provider's message, in characters; the rest is cut."""
 _READ = 64 * 1024  # bytes of an error body that are examined
-_HEADER = 64  # most characters of a header that a body repeats
-_GATEWAYS = 3  # most nested gateways that are unwrapped
+_HEADER = 64  # most characters of a header that a gateway repeats in its body
+_GATEWAYS = 3  # most nested gateways whose errors are unwrapped
 
 _ANY = re.compile("")
 _SECRETS = (
@@ -96,11 +98,14 @@ _SECRETS = (
 )
 
 
-class _Report(Struct, frozen=True):
-    """An error in the provider's words. `text` is the complete error, for details without a known field.
+class _ErrorReport(Struct, frozen=True):
+    """An error in the provider's words.
 
-    `place` is the part of the request that the error names. `headers` are those of the provider behind a gateway that
-    repeats them in its body (OpenRouter), names in lower case.
+    Args:
+        text: The complete error as text, to search for details without a known field.
+        place: The part of the request that the error names.
+        headers: Headers of the provider behind a gateway that repeats them in its body (OpenRouter), with names in
+            lower case.
     """
 
     message: str = ""
@@ -117,48 +122,48 @@ def classify(
 ) -> Failure:
     """Classify the response to a rejected request. Never raises.
 
-    Header names may be in any case; the body may be partial, and JSON, HTML or empty. The dialect provides the
-    patterns for a context overflow; `now` is seconds since the epoch, to interpret a `Retry-After` date.
+    Header names may be in any case. The body may be partial, and may be JSON, HTML or empty. The dialect provides the
+    wordings of a context overflow. `now` is in seconds since the epoch and is needed to interpret a `Retry-After` date.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
-    report = _report(_value(body))
-    # The kind of an AWS error: `ThrottlingException` of `aws#ThrottlingException:http://…`.
+    report = _innermost_error(_parse_body(body))
+    # AWS names the error in this header: `aws#ThrottlingException:http://…` means `ThrottlingException`.
     named = lowered.get("x-amzn-errortype", "").partition(":")[0].rpartition("#")[2].strip()
-    message = redirect(status, lowered) or report.message
+    message = redirect_message(status, lowered) or report.message
     report = replace(report, message=message, type=report.type or named, status=status)
-    lowered = {**report.headers, **lowered}
-    failure = _failure(report, dialect, lowered, now, bare=not body.strip())
+    lowered = {**report.headers, **lowered}  # a gateway's own headers override the provider's
+    failure = _build_failure(report, dialect, lowered, now, is_empty=not body.strip())
     should_retry = lowered.get("x-should-retry", "").strip().lower()
     if should_retry == "false" and failure.action == "retry":
         return replace(failure, action="next_backend")
-    # Never for our own bugs, oversized requests or unpaid bills.
+    # The header must not cause retries of our own bugs, oversized requests or unpaid accounts.
     if should_retry == "true" and failure.kind == "config":
         return replace(failure, action="retry")
     return failure
 
 
-def in_answer(payload: Fields, dialect: Dialect) -> Failure:
-    """Classify an error inside a 200 response. It means the same as it would with its own status."""
-    report = _report(payload)
+def classify_in_answer(payload: Fields, dialect: Dialect) -> Failure:
+    """Classify an error inside a response with status 200, as if it had arrived with its own status."""
+    report = _innermost_error(payload)
     status = report.status or STATUS_OF_TYPE.get(report.type) or STATUS_OF_TYPE.get(report.code)
-    return _failure(replace(report, status=status), dialect, {}, None, bare=False)
+    return _build_failure(replace(report, status=status), dialect, {}, None, is_empty=False)
 
 
-def finish_failure(reason: str) -> Failure | None:
-    """Return the failure that a finish reason stands for; None for an ordinary reason."""
-    kind = KIND_OF_FINISH.get(finish_word(reason))
+def failure_from_finish_reason(reason: str) -> Failure | None:
+    """Return the failure that a finish reason reports; None if the reason reports no failure."""
+    kind = KIND_OF_FINISH.get(normal_finish_reason(reason))
     if kind is None:
         return None
     return Failure(kind, ACTIONS[kind], f"the provider stopped with {reason!r}", code=reason)
 
 
 @lru_cache(maxsize=256)
-def cut_of_finish(reason: str) -> Cut | None:
-    """Return how an answer with this finish reason was cut; None if it is complete.
+def cut_from_finish_reason(reason: str) -> Cut | None:
+    """Return why an answer with this finish reason is incomplete; None if the answer is complete.
 
-    An empty reason counts as complete; an unrecognised reason is `unknown`.
+    Without a reason (""), the answer counts as complete; an unrecognised reason returns `unknown`.
     """
-    word = finish_word(reason)
+    word = normal_finish_reason(reason)
     if not word or word in WHOLE:
         return None
     if (kind := KIND_OF_FINISH.get(word)) is not None:
@@ -169,17 +174,20 @@ def cut_of_finish(reason: str) -> Cut | None:
 _CUT_OF_KIND: Mapping[Kind, Cut] = {"overflow": "length", "refusal": "filter"}
 
 
-def _failure(
-    report: _Report, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, bare: bool
+def _build_failure(
+    report: _ErrorReport, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, is_empty: bool
 ) -> Failure:
     status = report.status
-    message = page_title(report.message, status) or report.message
+    message = page_summary(report.message, status) or report.message
     words = f"{report.type} {report.code} {message}"
     words += f" (at {report.place})" if report.place else ""
-    row = next(row for row in _rows(dialect, status, bare=bare) if row.pattern.search(words))
-    parameter = _parameter(row, report)
+    row = next(
+        row for row in _applicable_rows(dialect, status, is_empty=is_empty) if row.pattern.search(words)
+    )
+    parameter = _rejected_parameter(row, report)
     if parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings):
-        row = replace(row, rule=None)  # its words are also used for other parameters, such as `max_tokens`
+        # Providers use the wording of this rule for other parameters too, such as `max_tokens`.
+        row = replace(row, rule=None)
     kind: Kind = row.kind if parameter is None else "parameter"
     return Failure(
         kind,
@@ -188,21 +196,21 @@ def _failure(
         or (f"HTTP {status} without a message" if status else "an error without a message"),
         status=status,
         code=_one_line(report.code or report.type) or None,
-        retry_after=_wait(row.kind, headers, report.text, now),
+        retry_after=_requested_wait(row.kind, headers, report.text, now),
         rule=row.rule and rule_id(dialect, row.rule, row.case),
         place=_one_line(report.place) or None,
         parameter=parameter,
     )
 
 
-def _wait(kind: Kind, headers: Mapping[str, str], text: str, now: float | None) -> float | None:
-    """Return the seconds that the provider asks its client to wait; None if it does not say."""
+def _requested_wait(kind: Kind, headers: Mapping[str, str], text: str, now: float | None) -> float | None:
+    """Return the seconds that the provider asks its clients to wait; None if it does not say."""
     told = retry_after(headers, text, now)
-    return until_reset(headers, now) if told is None and kind in ("rate_limit", "quota") else told
+    return seconds_until_reset(headers, now) if told is None and kind in ("rate_limit", "quota") else told
 
 
-def _parameter(row: Row, report: _Report) -> RefusedParameter | None:
-    """Return the optional parameter that was rejected, unless the wording belongs to another rule."""
+def _rejected_parameter(row: ErrorPattern, report: _ErrorReport) -> RefusedParameter | None:
+    """Return the optional parameter that was rejected; None if the wording belongs to a rule about something else."""
     if row.kind not in ("transcript", "config") or report.status not in (400, 422):
         return None
     if (schema := refused_schema(report.message)) and row.rule in SCHEMA_RULES:
@@ -214,47 +222,54 @@ def _parameter(row: Row, report: _Report) -> RefusedParameter | None:
 
 
 @lru_cache(maxsize=256)
-def _rows(dialect: Dialect, status: int | None, *, bare: bool) -> tuple[Row, ...]:
-    """Return the wordings that a status allows, in the order in which they are searched."""
+def _applicable_rows(dialect: Dialect, status: int | None, *, is_empty: bool) -> tuple[ErrorPattern, ...]:
+    """Return the rows of the pattern tables that apply to a status, in search order.
+
+    `is_empty` means that the body is empty: then a 400 counts as a context overflow.
+    """
     patterns, rule = dialect.request.overflow_patterns, dialect.request.overflow_rule
-    overflows = [Row("overflow", re.compile(pattern, re.IGNORECASE), rule=rule) for pattern in patterns]
-    without_words = [Row("overflow", _ANY, (400,))] if bare else []
+    overflows = [
+        ErrorPattern("overflow", re.compile(pattern, re.IGNORECASE), rule=rule) for pattern in patterns
+    ]
+    without_words = [ErrorPattern("overflow", _ANY, (400,))] if is_empty else []
     rows = (*BEFORE_OVERFLOW, *overflows, *without_words, *AFTER_OVERFLOW)
-    return *(row for row in rows if row.may_have(status)), Row(_by_status(status), _ANY)
+    return *(row for row in rows if row.applies_to(status)), ErrorPattern(_kind_of_status(status), _ANY)
 
 
-def _by_status(status: int | None) -> Kind:
+def _kind_of_status(status: int | None) -> Kind:
     if status is None or status >= 500 or status < 300:
         return "transient"
     return KIND_OF_STATUS.get(status, "config")
 
 
-def _value(body: bytes) -> object:
+def _parse_body(body: bytes) -> object:
     text = body[:_READ].decode("utf-8", "replace")
     try:
-        return load(text)
+        return load_json(text)
     except ValueError:
         return text
 
 
-def _report(value: object, depth: int = _GATEWAYS) -> _Report:
-    """Return the innermost error of a body."""
+def _innermost_error(value: object, depth: int = _GATEWAYS) -> _ErrorReport:
+    """Return the innermost error of a body. Its missing fields come from the errors around it."""
     if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):
-        return _Report(message=value, text=value)
-    body = fields(value)
+        return _ErrorReport(message=value, text=value)
+    body = as_object(value)
     inner = body.get("error")
-    error = {**body, "message": inner} if isinstance(inner, str) else fields(inner) or body
-    outer = _plain(error)
-    upstream = fields(error.get("metadata")).get("raw")  # JSON text or an object
+    error = {**body, "message": inner} if isinstance(inner, str) else as_object(inner) or body
+    outer = _error_fields(error)
+    upstream = as_object(error.get("metadata")).get(
+        "raw"
+    )  # the upstream's error, as JSON text or as an object
     if not upstream or depth == 0:
         return outer
     if isinstance(upstream, str):
-        with suppress(ValueError):  # some gateways put plain words there
-            upstream = load(upstream)
-    told = _report(upstream, depth - 1)
-    return _Report(
+        with suppress(ValueError):  # some gateways send plain text here instead of JSON
+            upstream = load_json(upstream)
+    told = _innermost_error(upstream, depth - 1)
+    return _ErrorReport(
         message=told.message or outer.message,
         type=told.type or outer.type,
         code=told.code or outer.code,
@@ -265,34 +280,40 @@ def _report(value: object, depth: int = _GATEWAYS) -> _Report:
     )
 
 
-def _plain(error: Fields) -> _Report:
-    code, details = error.get("code"), fields(error.get("details"))
-    repeated = fields(fields(error.get("metadata")).get("headers"))
-    message = string(error.get("message")) or string(error.get("detail"))
-    if not message and (detail := items(error.get("detail") or fields(error.get("message")).get("detail"))):
-        message = json_text(detail)  # a list of rejected fields
-    return _Report(
+def _error_fields(error: Fields) -> _ErrorReport:
+    code, details = error.get("code"), as_object(error.get("details"))
+    repeated = as_object(as_object(error.get("metadata")).get("headers"))
+    message = as_string(error.get("message")) or as_string(error.get("detail"))
+    if not message and (
+        detail := as_array(error.get("detail") or as_object(error.get("message")).get("detail"))
+    ):
+        message = json_text(detail)  # `detail` is a list of rejected fields
+    return _ErrorReport(
         message=message,
-        type=string(error.get("type")) or string(error.get("status")),
-        code=string(details.get("error_code")) or string(code) or _quotas(error.get("details")),
+        type=as_string(error.get("type")) or as_string(error.get("status")),
+        code=as_string(details.get("error_code"))
+        or as_string(code)
+        or _exhausted_quotas(error.get("details")),
         status=code if isinstance(code, int) and 300 <= code < 600 else None,
         text=json_text(error),
-        place=string(error.get("param")) or _location(error),
+        place=as_string(error.get("param")) or _rejected_field(error),
         headers={name.lower(): str(value)[:_HEADER] for name, value in repeated.items()},
     )
 
 
-def _location(error: Fields) -> str:
-    """Return the first location in a list of rejected fields: `body.temperature` (FastAPI, pydantic)."""
-    for item in items(error.get("detail") or fields(error.get("message")).get("detail")):
-        return ".".join(map(str, items(fields(item).get("loc"))))
+def _rejected_field(error: Fields) -> str:
+    """Return the location of the first rejected field, such as `body.temperature` (FastAPI, pydantic), or ""."""
+    for item in as_array(error.get("detail") or as_object(error.get("message")).get("detail")):
+        return ".".join(map(str, as_array(as_object(item).get("loc"))))
     return ""
 
 
-def _quotas(details: object) -> str:
-    """Return the names of the exhausted quotas. The name decides whether waiting helps (GEM-15)."""
-    violations = [item for detail in map(fields, items(details)) for item in items(detail.get("violations"))]
-    return " ".join(filter(None, (string(fields(item).get("quotaId")) for item in violations)))
+def _exhausted_quotas(details: object) -> str:
+    """Return the names of the exhausted quotas. Whether waiting helps depends on the name (GEM-15)."""
+    violations = [
+        item for detail in map(as_object, as_array(details)) for item in as_array(detail.get("violations"))
+    ]
+    return " ".join(filter(None, (as_string(as_object(item).get("quotaId")) for item in violations)))
 
 
 def _one_line(text: str) -> str:

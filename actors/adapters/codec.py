@@ -1,6 +1,7 @@
-"""Find the codec of a wire family: its writer, request head, decoder and transcript reader.
+"""Find the codec of a wire family: its message writer, request head, answer decoder and transcript reader.
 
-`decode` creates the decoder of one answer; `actors.adapters.adapter` and `actors.adapters.importing` use the rest.
+`decode` creates the decoder of one answer. `actors.adapters.adapter` uses the writers and request heads,
+`actors.adapters.importing` the transcript readers.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -12,7 +13,7 @@ from actors.adapters.base import MAX_ANSWER, Decoder
 from actors.adapters.reading import TranscriptReader
 from actors.adapters.request import Settings
 from actors.adapters.request_head import RequestHead
-from actors.adapters.writing import Writing
+from actors.adapters.writing import BaseWriter
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.rules import Family
 from actors.core.values.identity import Binding
@@ -22,19 +23,23 @@ from actors.core.values.identity import Binding
 class Codec:
     """The codec of one wire family.
 
-    `request_head` receives the settings, and the tools called in the transcript if the settings declare none: some
-    providers require declarations for them (BED-03). Settings that the dialect does not accept are losses. `reading`
-    receives the origin of the model's messages.
+    Args:
+        writer: Writes the messages of a request.
+        request_head: Returns the part of a request before its messages, for settings, a dialect, and the names of the
+            tools called in the transcript if the settings declare none, because some providers require their
+            declarations (BED-03). Settings that the dialect does not accept are reported as losses.
+        decoder: Decodes one answer.
+        reader: Creates the reader of a foreign transcript, given the origin of the model's messages.
     """
 
-    writer: type[Writing]
-    request_head: Callable[[Settings, Any, frozenset[str]], RequestHead]  # Any: the family's own profiles
+    writer: type[BaseWriter]
+    request_head: Callable[[Settings, Any, frozenset[str]], RequestHead]  # Any: the family's dialect type
     decoder: type[Decoder]
-    reading: Callable[[Binding], TranscriptReader]
+    reader: Callable[[Binding], TranscriptReader]
 
 
 def codec(family: Family) -> Codec:
-    """Return the codec of a family. Its module has the family's name and is imported on first use."""
+    """Return the codec of a wire family. Its module, which has the family's name, is imported on first use."""
     made: Codec = import_module(f"actors.adapters.{family}").CODEC
     return made
 
@@ -54,15 +59,17 @@ def decode(
     """Return a decoder for one answer.
 
     Args:
-        binding: The answering binding; by default, a nameless backend of this dialect.
-        stream: Whether the answer is streamed; otherwise it is one JSON document, whose events are in `late` after
+        profile: The dialect of the answer.
+        binding: The binding that answers; by default, an unnamed backend of this dialect.
+        stream: Whether the answer is streamed; otherwise, it is one JSON document, and its events are in `late` after
             `close`.
-        first_call: Number of the first canonical id to mint.
+        first_call: Number of the first canonical id to assign.
+        turn: Number of the turn, recorded in the message.
         names: `Request.names` of the request: tools that the provider knows by another name.
         keys: `Request.keys` of the request: properties that the provider knows by another key.
-        tools: `Request.tools` of the request: the declared tools by their names on the wire, which show whether a
-            name arrives in pieces. None if unknown.
-        max_bytes: Most bytes of the answer on the wire; a larger answer is a fault.
+        tools: `Request.tools` of the request: the declared tools by their wire names, used to recognise a name that
+            arrives in pieces. None if unknown.
+        max_bytes: Largest size of the answer on the wire, in bytes; a larger answer is a fault.
     """
     binding = binding or Binding(profile.name, profile.name)
     made = codec(profile.family).decoder

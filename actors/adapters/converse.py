@@ -1,15 +1,16 @@
-"""AWS Bedrock Converse: encode requests, decode answers, read foreign transcripts.
+"""Encode requests, decode answers and read foreign transcripts for AWS Bedrock Converse.
 
-A block is an object with one key, which names its kind. The path of a request holds the model and whether the answer
-is streamed. Only the fields named here are ever sent (rulebook BED-11).
+A block is an object with one key, which names the block's kind. The path of a request contains the model and says
+whether the answer is streamed. Only the fields listed in this module are ever sent (rulebook BED-11).
 
-A stream is a sequence of events: `messageStart`, then blocks one after the other (deltas, stop, each with the block's
-index; a tool call has a start as well), `messageStop` with the reason, `metadata` with the token figures. An exception
-may come at any time after the 200. The message is complete once `messageStop` was seen; the figures may be lost.
-Reasoning is kept verbatim with its signature. Both may come in pieces, the redacted form in base64.
+A stream is a sequence of events: `messageStart`; the blocks one after another, each as deltas and a stop with the
+block's index (a tool call also has a start); `messageStop` with the reason; `metadata` with the token figures. An
+exception may arrive at any time after the status 200. The message is complete once `messageStop` has arrived; the
+figures may be lost. Reasoning is kept verbatim with its signature. Both may arrive in pieces, and redacted reasoning in
+pieces of base64.
 
-In foreign transcripts, a block with several keys is read as several blocks. Blocks are read in any message: a result in
-an assistant message is still a result.
+In foreign transcripts, a block with several keys is read as several blocks. Blocks are read in messages of any role: a
+result in an assistant message is still a result.
 """
 
 from base64 import b64decode, b64encode
@@ -18,41 +19,41 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 from urllib.parse import quote as percent
 
-from actors.adapters.base import Decoder, Frames
-from actors.adapters.calls import Slot, real_word, slot_of
+from actors.adapters.base import Decoder, StreamParser
+from actors.adapters.calls import Slot, slot_of, without_placeholder
 from actors.adapters.codec import Codec
 from actors.adapters.failure import answer_fault
 from actors.adapters.framing import FrameParser
-from actors.adapters.marks import mark
+from actors.adapters.marks import block_mark
 from actors.adapters.outputs import NAME
-from actors.adapters.partial import Own, Part, PartialCall, PartialText
-from actors.adapters.reading import TranscriptReader, as_text, blob
+from actors.adapters.partial import Part, PartialCall, PartialText, ProviderPart
+from actors.adapters.reading import TranscriptReader, as_base64, as_text
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.request_head import (
     RequestHead,
     Wire,
     WireTable,
+    add_setting_fields,
+    begin_body,
     chosen_tool,
-    open_body,
-    system,
-    with_fields,
+    system_prompt,
 )
 from actors.adapters.schemas.closed import close_schema
-from actors.adapters.thinking import answer_tokens, claude_thinking
-from actors.adapters.wire import Fields, WireObject, fields, items, long_string, string
-from actors.adapters.writing import Writing
+from actors.adapters.thinking import answer_token_limit, claude_thinking
+from actors.adapters.wire import Fields, WireObject, as_array, as_long_string, as_object, as_string
+from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import ConverseDialect
 from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
-_FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # other formats are named as their media type
+_FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # other formats have the name of their media type
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
-class ConverseWriter(Writing):
-    """Writes `messages`, block by block."""
+class ConverseWriter(BaseWriter):
+    """The writer of the `messages` of a request, block by block."""
 
     natives = False
 
@@ -71,10 +72,10 @@ class ConverseWriter(Writing):
         else:
             opening = b'{"reasoningContent":{"reasoningText":{"text":'
             self.write_block(opening, block.json, b',"signature":')
-            self.more(block.seal.data, b"}}}")
+            self.write_more(block.seal.data, b"}}}")
 
     def write_media(self, media: Media, title: str) -> None:
-        self.write_block(_media(media, title))
+        self.write_block(_media_json(media, title))
 
     def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         opening = b'{"toolUse":{"toolUseId":"%b","name":"%b","input":' % (call_id.encode(), name.encode())
@@ -83,23 +84,23 @@ class ConverseWriter(Writing):
     def write_result(
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
     ) -> None:
-        """Write a `toolResult` block: its text and its media. With media, a blank text is omitted."""
+        """Write a `toolResult` block with its text and its media. An empty text is omitted if there are media."""
         self.write_block(b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode())
         self._comma = b""
         if json != b'""' or not media:
             self.write_block(b'{"text":', self._result_text(json), b"}")
         for item, title in media:
-            self.write_block(_media(item, title))
+            self.write_block(_media_json(item, title))
         self._loose.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
         self._comma = b","
 
     def _result_text(self, json: Json) -> Json:
-        """Return a result's text, or the substitute for a blank one (BED-04)."""
+        """Return the text of a result, or its substitute if the text is blank (BED-04)."""
         return self._nothing if self._nothing != b'""' and is_blank(json) else json
 
 
-def _media(media: Media, title: str) -> bytes:
-    """Write an attachment. A document is preceded by a text that gives its name from the transcript (BED-13)."""
+def _media_json(media: Media, title: str) -> bytes:
+    """Return the JSON of an attachment. A document is preceded by a text with its name from the transcript (BED-13)."""
     source = b'"source":{"bytes":%b}' % quote(media.data)
     kind = (_FORMATS.get(media.media_type) or media.media_type.partition("/")[2]).encode()
     form = b'"format":"%b",' % kind
@@ -113,26 +114,25 @@ def _media(media: Media, title: str) -> bytes:
 def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> RequestHead:
     """Return the head of a request; see `actors.adapters.codec.Codec`.
 
-    If the settings declare no tool, the tools called in the transcript are declared (BED-03). Converse cannot forbid
-    calls, so the tool choice `none` becomes `auto` and a loss.
+    If the settings declare no tools, the tools called in the transcript are declared (BED-03). Converse cannot forbid
+    tool calls, so the tool choice `none` becomes `auto` and is a loss.
     """
-    ends, said = mark(settings, dialect), system(settings)
+    ends, said = block_mark(settings, dialect), system_prompt(settings)
     tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]
     forced = _forced_choice(settings)
     told = forced or (settings.tools and settings.tool_choice == "auto") or not tools
     limited = settings.max_tokens is not None or settings.thinking == "manual"
     table: WireTable = {
         "toolConfig": {
-            "tools": [*map(_tool, tools), ends] if tools else None,
+            "tools": [*map(_tool_json, tools), ends] if tools else None,
             "toolChoice": forced,
         },
         "inferenceConfig": {
-            "maxTokens": answer_tokens(settings, _ROOM) if limited else None,
+            "maxTokens": answer_token_limit(settings, _ROOM) if limited else None,
         },
-        "additionalModelRequestFields": {
-            "thinking": claude_thinking(settings, dialect)
-        },  # for the model's vendor
-        "outputConfig": {"effort": settings.effort, "textFormat": _answer(settings)},
+        # Bedrock passes these fields to the model's vendor.
+        "additionalModelRequestFields": {"thinking": claude_thinking(settings, dialect)},
+        "outputConfig": {"effort": settings.effort, "textFormat": _text_format(settings)},
         "system": [{"text": said}, ends] if said else None,
     }
     path = f"/model/{percent(settings.model, safe='')}/{'converse-stream' if settings.stream else 'converse'}"
@@ -140,7 +140,7 @@ def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset
     losses = () if told else ("tool_choice",)
     return RequestHead(
         path,
-        open_body(with_fields(table, settings, dialect), "messages"),
+        begin_body(add_setting_fields(table, settings, dialect), "messages"),
         b"",
         losses=losses,
         assumed=assumed,
@@ -148,16 +148,15 @@ def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset
 
 
 def _forced_choice(settings: Settings) -> Wire:
-    """Return the tool choice that forces a tool; None if no tool is forced."""
+    """Return the tool choice that forces a tool call; None if no call is forced."""
     choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
         return {"tool": {"name": choice.name}}
     return {"any": b"{}"} if choice == "required" else None
 
 
-def _answer(settings: Settings) -> Wire:
-    """Return the text format with the answer's schema, in which every object is closed. The schema is a string of
-    JSON."""
+def _text_format(settings: Settings) -> Wire:
+    """Return the text format with the answer's schema, closed and encoded as a string; None without a schema."""
     schema = None if settings.output is None else close_schema(settings.output)
     if schema is None:
         return None
@@ -165,10 +164,10 @@ def _answer(settings: Settings) -> Wire:
 
 
 _ROOM = 4096
-"""Tokens of an answer after manual thinking, if the settings give no limit."""
+"""Token limit of an answer after manual thinking, if the settings contain no limit."""
 
 
-def _tool(tool: ToolSpec) -> dict[str, Wire]:
+def _tool_json(tool: ToolSpec) -> dict[str, Wire]:
     about = tool.description if tool.description.strip() else None
     return {"toolSpec": {"name": tool.name, "description": about, "inputSchema": {"json": tool.parameters}}}
 
@@ -182,214 +181,230 @@ _FIGURES = {
 
 
 class ConverseDecoder(Decoder):
-    """Reads events, and a complete body as blocks that start and stop at once."""
+    """The decoder of Bedrock Converse. A block of a complete body counts as a block that starts and stops at once."""
 
-    frames: ClassVar[type[Frames]] = FrameParser
+    frames: ClassVar[type[StreamParser]] = FrameParser
     ended: bool
     _stopped = False
 
-    def begin(self) -> None:
-        super().begin()
+    def reset_parts(self) -> None:
+        super().reset_parts()
         self._open: dict[Slot, Part] = {}
         self._seals: dict[tuple[Part, str], list[str]] = {}
 
-    def event(self, name: str, payload: Fields) -> None:
+    def process_event(self, name: str, payload: Fields) -> None:
         match name:
             case "contentBlockDelta":
-                self._delta(slot_of(payload.get("contentBlockIndex")), fields(payload.get("delta")))
+                self._process_delta(
+                    slot_of(payload.get("contentBlockIndex")), as_object(payload.get("delta"))
+                )
             case "contentBlockStart":
-                self._start(slot_of(payload.get("contentBlockIndex")), fields(payload.get("start")))
+                self._start_block(slot_of(payload.get("contentBlockIndex")), as_object(payload.get("start")))
             case "contentBlockStop":
-                self._stop(slot_of(payload.get("contentBlockIndex")))
+                self._stop_block(slot_of(payload.get("contentBlockIndex")))
             case "messageStop":
-                self._message_stop(payload)
+                self._end_message(payload)
             case "metadata":
-                self.count(payload.get("usage"), _FIGURES)
-                self.stream_end()
+                self.update_usage(payload.get("usage"), _FIGURES)
+                self.on_stream_end()
             case "exception":
-                self.report(payload)
+                self.raise_reported_error(payload)
             case _:
-                pass  # `messageStart`, and future events
+                pass  # ignore `messageStart` and unknown events
 
     def on_done(self) -> None:
-        self.stream_end()
+        self.on_stream_end()
 
-    def stream_end(self) -> None:
-        """End the answer if it has a finish reason. Events between the reason and the figures belong to it."""
+    def on_stream_end(self) -> None:
+        """End the answer if a finish reason arrived. Events between the reason and the token figures are still
+        processed.
+        """
         if self._stopped and not self.ended:
-            unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
-            self.end_all(unended)
+            unended = [part for slot in list(self._open) if (part := self._close_block(slot)) is not None]
+            self.end_all_parts(unended)
             self.ended = True
 
-    def body(self, body: Fields) -> None:
-        message = fields(fields(body.get("output")).get("message"))
+    def process_body(self, body: Fields) -> None:
+        message = as_object(as_object(body.get("output")).get("message"))
         if not isinstance(message.get("content"), list):
             if "message" in body:
-                self.report(body)
-            raise answer_fault("the body holds no message")
-        for index, block in enumerate(map(fields, items(message["content"]))):
+                self.raise_reported_error(body)
+            raise answer_fault("the body contains no message")
+        for index, block in enumerate(map(as_object, as_array(message["content"]))):
             if "toolUse" in block or not block:
-                self._start(index, block)
+                self._start_block(index, block)
             else:
-                self._delta(index, block)
-            self._stop(index)
-        self._message_stop(body)
-        self.event("metadata", body)
+                self._process_delta(index, block)
+            self._stop_block(index)
+        self._end_message(body)
+        self.process_event("metadata", body)
 
-    def _message_stop(self, payload: Fields) -> None:
-        if reason := real_word(payload.get("stopReason")):
-            self.finish(reason)
+    def _end_message(self, payload: Fields) -> None:
+        if reason := without_placeholder(payload.get("stopReason")):
+            self.record_finish_reason(reason)
         self._stopped = True
 
-    def _start(self, slot: Slot, block: Fields) -> None:
+    def _start_block(self, slot: Slot, block: Fields) -> None:
         if "toolUse" not in block:
-            return self._add_native(slot, block)
-        told = fields(block["toolUse"])
-        self._open[slot] = call = self.fragment(slot, told.get("toolUseId"), told.get("name"))
-        if given := told.get("input"):  # of a body; streams send `{}` before the arguments
-            self.argue(call, self.arguments(given))
+            return self._begin_native_block(slot, block)
+        told = as_object(block["toolUse"])
+        self._open[slot] = call = self.add_fragment(slot, told.get("toolUseId"), told.get("name"))
+        if given := told.get("input"):  # complete in a body; streams send `{}` before the arguments
+            self.add_arguments(call, self.arguments_text(given))
         return None
 
-    def _add_native(self, slot: Slot, block: Fields) -> None:
-        """Add a block of the provider's own. It is not sent back, since the merging of its deltas is undocumented."""
-        self._open[slot] = self.native(next(iter(block), ""), dict(block), goes_back=False)
+    def _begin_native_block(self, slot: Slot, block: Fields) -> None:
+        """Begin a provider-specific block. It is not sent back, because the merging of its deltas is undocumented."""
+        self._open[slot] = self.add_native(next(iter(block), ""), dict(block), is_resendable=False)
 
-    def _delta(self, slot: Slot, delta: Fields) -> None:
-        """Process a delta of a block, or a complete block with the same keys."""
+    def _process_delta(self, slot: Slot, delta: Fields) -> None:
+        """Process a delta of a block, or a complete block, which has the same keys."""
         part = self._open.get(slot)
         if "text" in delta:
-            self.say(self._text_at(slot, "text"), long_string(delta["text"]))
+            self.add_text(self._text_at(slot, "text"), as_long_string(delta["text"]))
         elif "reasoningContent" in delta:
-            self._reasoning(slot, fields(delta["reasoningContent"]))
+            self._add_reasoning(slot, as_object(delta["reasoningContent"]))
         elif "toolUse" in delta:
-            text = self.arguments(fields(delta["toolUse"]).get("input"))
+            text = self.arguments_text(as_object(delta["toolUse"]).get("input"))
             if isinstance(part, PartialCall):
-                self.argue(part, text)
+                self.add_arguments(part, text)
             else:
-                self.fragment(slot, "", "", text)
+                self.add_fragment(slot, "", "", text)
         elif "citation" in delta:
-            self.mark("citations", [delta["citation"]] if delta["citation"] else None)
+            self.add_mark("citations", [delta["citation"]] if delta["citation"] else None)
         elif "citationsContent" in delta:
-            cited = fields(delta["citationsContent"])
-            pieces = map(fields, items(cited.get("content")))
-            self.say(self._text_at(slot, "text"), "".join(string(piece.get("text")) for piece in pieces))
-            self.mark("citations", cited.get("citations"))
-        elif isinstance(part, Own):
-            self.leave_out(next(iter(delta), ""))
+            cited = as_object(delta["citationsContent"])
+            pieces = map(as_object, as_array(cited.get("content")))
+            self.add_text(
+                self._text_at(slot, "text"), "".join(as_string(piece.get("text")) for piece in pieces)
+            )
+            self.add_mark("citations", cited.get("citations"))
+        elif isinstance(part, ProviderPart):
+            self.count_omission(next(iter(delta), ""))
         elif delta:
-            self._add_native(slot, delta)
+            self._begin_native_block(slot, delta)
 
     def _text_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> PartialText:
-        """Return the block that a delta continues, or begin one if no block of its kind is open at its index."""
+        """Return the text or thinking block at an index; if another kind of block or none is open there, begin one."""
         part = self._open.get(slot)
         if not isinstance(part, PartialText) or part.kind != kind:
-            part = self.words(kind)
+            part = self.begin_text(kind)
             self._open.setdefault(slot, part)
         return part
 
-    def _reasoning(self, slot: Slot, piece: Fields) -> None:
+    def _add_reasoning(self, slot: Slot, piece: Fields) -> None:
         part = self._text_at(slot, "thinking")
-        piece = {**fields(piece.get("reasoningText")), **piece}  # a complete block nests these keys
-        self.say(part, long_string(piece.get("text")))
+        piece = {
+            **as_object(piece.get("reasoningText")),
+            **piece,
+        }  # a complete block nests the keys of a delta
+        self.add_text(part, as_long_string(piece.get("text")))
         for kind in ("signature", "redactedContent"):
-            if data := string(piece.get(kind)):
+            if data := as_string(piece.get(kind)):
                 self._seals.setdefault((part, kind), []).append(data)
 
-    def _stop(self, slot: Slot) -> None:
-        """End a block. A stop without an index ends the only open block."""
+    def _stop_block(self, slot: Slot) -> None:
+        """End the block at an index. A stop without an index ends the only open block."""
         if slot not in self._open and len(self._open) == 1 and slot is None:
             slot = next(iter(self._open))
-        part = self._close(slot)
+        part = self._close_block(slot)
         if part is None:
-            self.words("text")  # no piece arrived: an empty text, which is not sent again
+            self.begin_text("text")  # a block without pieces is an empty text, which is not sent back
             return
         if isinstance(part, PartialCall):
             part.is_closed = True
-        self.end(part)
+        self.end_part(part)
 
-    def _close(self, slot: Slot) -> Part | None:
-        """Remove and return the open block at an index, with its collected seals attached."""
+    def _close_block(self, slot: Slot) -> Part | None:
+        """Remove and return the open block at an index, with its collected seals; None if no block is open there."""
         part = self._open.pop(slot, None)
         if isinstance(part, PartialText) and part.kind == "thinking":
-            self.seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))
-            self.seal(part, "redacted", _join_base64(self._seals.pop((part, "redactedContent"), [])))
+            self.attach_seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))
+            self.attach_seal(part, "redacted", _join_base64(self._seals.pop((part, "redactedContent"), [])))
         return part
 
 
 def _join_base64(pieces: list[str]) -> str:
-    """Return pieces of base64, each encoded separately, as one base64 string."""
+    """Join pieces of base64, each encoded separately, to one base64 string."""
     if len(pieces) < 2:
         return "".join(pieces)
     try:
         return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
     except (NotBase64, ValueError):
-        raise answer_fault("redacted reasoning that is not base64") from None
+        raise answer_fault("the redacted reasoning in the answer is not base64") from None
 
 
 _DOCUMENTS = {"csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown"}
 
 
-class ConverseReading(TranscriptReader):
-    """Reads a Converse transcript."""
+class ConverseReader(TranscriptReader):
+    """The reader of transcripts in the format of Bedrock Converse."""
 
     stray_part: ClassVar[str] = "block of no kind"
 
-    def part(self, part: WireObject) -> None:
+    def read_part(self, part: WireObject) -> None:
         if not part:
-            self.fold(self.stray_part, {})
+            self.add_as_text(self.stray_part, {})
         for kind in part.fields:
-            if kind != "cachePoint":  # a cache mark is not content, and is not imported
-                self._block(part, kind)
+            if kind != "cachePoint":  # a cache mark is not content, so it is not imported
+                self._read_block(part, kind)
 
-    def _block(self, part: WireObject, kind: str) -> None:
-        held = part.inner(kind)
+    def _read_block(self, part: WireObject, kind: str) -> None:
+        held = part.read_object(kind)
         match kind:
             case "text":
-                self.text(as_text(part.take(kind)))
+                self.add_text(as_text(part.read_value(kind)))
             case "reasoningContent":
-                reasoning = held.inner("reasoningText")
-                self.think(reasoning.text("text"), "signature", reasoning.text("signature"))
-                self.think("", "redacted", blob(held.take("redactedContent")))
+                reasoning = held.read_object("reasoningText")
+                self.add_thinking(reasoning.read_text("text"), "signature", reasoning.read_text("signature"))
+                self.add_thinking("", "redacted", as_base64(held.read_value("redactedContent")))
             case "toolUse":
-                self.call(held.native_id("toolUseId"), held.text("name"), held.take("input"))
+                self.add_call(held.read_id("toolUseId"), held.read_text("name"), held.read_value("input"))
             case "toolResult":
-                key, failed = held.native_id("toolUseId"), held.has_value("status", "error")
+                key, failed = held.read_id("toolUseId"), held.has_value("status", "error")
                 held.has_value("status", "success")
-                self.result(key, *self.spread(held, "content"), name=held.text("name"), failed=failed)
-            case "image" | "document" if found := _attachment(part, kind):
-                self.say(found)
-            case "image" | "document" if words := held.inner("source").text("text"):
-                self.text(words)
+                self.add_result(
+                    key,
+                    *self.read_result_content(held, "content"),
+                    name=held.read_text("name"),
+                    failed=failed,
+                )
+            case "image" | "document" if found := _block_media(part, kind):
+                self.add_block(found)
+            case "image" | "document" if words := held.read_object("source").read_text("text"):
+                self.add_text(words)
             case _:
-                self.fold(f"block of type {str(kind)[:40]!r}", part.take(kind))
+                self.add_as_text(f"block of type {str(kind)[:40]!r}", part.read_value(kind))
 
-    def spread(self, holder: WireObject, *keys: str) -> tuple[object, list[Media]]:
-        """Return the content of a result: the value of a single `json` part, otherwise the texts of the parts, one
-        per line."""
+    def read_result_content(self, holder: WireObject, *keys: str) -> tuple[object, list[Media]]:
+        """Return the content of a result and its media.
+
+        The content is the value of a single `json` part, otherwise the texts of the parts, one per line.
+        """
         if not isinstance(holder.fields.get("content"), list | tuple | None):
-            return holder.take("content"), []
-        parts = holder.each("content")
+            return holder.read_value("content"), []
+        parts = holder.read_list("content")
         if len(parts) == 1 and isinstance(only := parts[0], WireObject) and [*only.fields] == ["json"]:
-            return only.take("json"), []
+            return only.read_value("json"), []
         return self.join_parts(parts)
 
-    def words(self, part: WireObject) -> str | None:
-        return as_text(part.take("text")) if [*part.fields] == ["text"] else None
+    def result_text(self, part: WireObject) -> str | None:
+        return as_text(part.read_value("text")) if [*part.fields] == ["text"] else None
 
-    def media(self, part: WireObject) -> Media | None:
-        return _attachment(part, "image") or _attachment(part, "document")
+    def parse_media(self, part: WireObject) -> Media | None:
+        return _block_media(part, "image") or _block_media(part, "document")
 
 
-def _attachment(part: WireObject, kind: str) -> Media | None:
-    """Return the image or document in a block, or None."""
-    held = part.inner(kind)
-    if not (data := blob(held.inner("source").take("bytes"))):
+def _block_media(part: WireObject, kind: str) -> Media | None:
+    """Return the image or document in a block; None if the block contains none."""
+    held = part.read_object(kind)
+    if not (data := as_base64(held.read_object("source").read_value("bytes"))):
         return None
-    form = held.text("format")
+    form = held.read_text("format")
     media_type = f"image/{form}" if kind == "image" else _DOCUMENTS.get(form, f"application/{form}")
     return Media(media_type, data)
 
 
 CODEC = Codec(
-    writer=ConverseWriter, request_head=request_head, decoder=ConverseDecoder, reading=ConverseReading
+    writer=ConverseWriter, request_head=request_head, decoder=ConverseDecoder, reader=ConverseReader
 )

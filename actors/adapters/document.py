@@ -1,14 +1,15 @@
-"""Parse the JSON documents of a provider, and keep long texts out of memory.
+"""Parse the JSON documents of a provider without decoding long texts.
 
 In:  a JSON text, in UTF-8 if it is bytes.
-Out: its value. In a large document, each long string beyond ASCII is a `LongText`.
+Out: its value. In a large document, each long string with non-ASCII characters is a `LongText`.
 
-A document of too many values is rejected before it is parsed: it would block the event loop for seconds.
+A document with too many values is rejected before it is parsed, because parsing would block the event loop for seconds.
 
-An almost correct answer must still be read, so this parser is more tolerant than `actors.core.data.jsonio`: it
-accepts duplicate keys and half surrogate pairs, which some servers split between two deltas. In a Python string,
-every character takes as many bytes as the widest one: a single emoji makes four million bytes of one million. So a
-long text stays in its document, and is decoded slice by slice if the caller can use slices.
+Almost correct answers should still be usable, so this parser is more tolerant than `actors.core.data.jsonio`: it
+accepts duplicate keys and halves of surrogate pairs, which some servers split between two deltas.
+
+A Python string stores every character with the width of its widest one: a single emoji turns one million bytes into
+four million. So a long text stays encoded in its document and is decoded slice by slice, if the caller can use slices.
 """
 
 import json
@@ -21,46 +22,46 @@ import jiter
 
 from actors.core.data.jsonio import quote
 
-_LARGE = 1024 * 1024  # bytes of a document; the strings of a smaller one are decoded normally
-_LONG = 64 * 1024  # bytes of a string
+_LARGE = 1024 * 1024  # bytes; the strings of a smaller document are decoded normally
+_LONG = 64 * 1024  # bytes; a longer string in a large document becomes a `LongText`
 SLICE = 8 * 1024
-"""Most bytes of a slice of a long text."""
+"""Largest slice of a long text, in bytes."""
 MAX_VALUES = 1_000_000
-"""Most values of a document, and most strings, names included. Text and images are few values, however long."""
+"""Most values of a document, and most strings, including keys. A text or an image is a single value of any length."""
 _NO_SEPARATORS = bytes(set(range(256)) - set(b",[{"))
-_ESCAPE = 6  # bytes of the longest
+_ESCAPE = 6  # bytes of the longest escape sequence
 _KEY = re.compile(rb"\s*:")
 
 
 class TooManyValues(ValueError):
-    """A document holds more than `MAX_VALUES` values or strings."""
+    """A document contains more than `MAX_VALUES` values or strings."""
 
 
-def load(text: str | bytes) -> Any:  # Any: JSON
+def load_json(text: str | bytes) -> Any:  # Any: JSON
     """Return the value of a JSON text, in UTF-8 if it is bytes.
 
     Raises:
         TooManyValues: The text would take too long to parse.
-        ValueError: The text is not JSON, or is nested too deep.
+        ValueError: The text is not JSON, or is nested too deeply.
     """
     if len(text) > MAX_VALUES:
-        _check_values(text)
+        _check_value_count(text)
     return _parse(text)
 
 
 def _parse(text: str | bytes) -> "_Node":
     try:
         value: _Node = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
-    except ValueError:  # jiter rejects half pairs and has a lower depth limit, so the slower parser decides
+    except ValueError:  # jiter rejects half surrogate pairs and deep nesting, so the slower parser decides
         try:
             value = json.loads(text if isinstance(text, str) else text.decode("utf-8", "replace"))
         except RecursionError:
-            raise ValueError("nested too deep") from None
+            raise ValueError("the JSON text is nested too deeply") from None
     return value
 
 
 class LongText:
-    """A string in a JSON document, still encoded between its quotes. `str` decodes all of it."""
+    """A string in a JSON document, still encoded between its quotation marks. `str` decodes the complete string."""
 
     __slots__ = ("_begin", "_document", "_end")
 
@@ -68,96 +69,102 @@ class LongText:
         self._document, self._begin, self._end = document, begin, end
 
     def __str__(self) -> str:
-        return self._text(self._begin, self._end)
+        return self._decode_range(self._begin, self._end)
 
     def slices(self) -> Iterator[str]:
-        """Yield the text in pieces, which may be cut inside a surrogate pair.
+        """Yield the text in slices, which may be cut inside a surrogate pair.
 
         Raises:
-            ValueError: It is not a JSON string.
+            ValueError: The text is not a JSON string.
         """
         at = self._begin
         while at < self._end:
             end = self._cut_position(at, at + SLICE)
-            yield self._text(at, end)
+            yield self._decode_range(at, end)
             at = end
 
-    def _text(self, begin: int, end: int) -> str:
+    def _decode_range(self, begin: int, end: int) -> str:
         return str(_parse(b'"%b"' % self._document[begin:end]))
 
     def _cut_position(self, begin: int, end: int) -> int:
-        """Return the last position up to `end` that is neither inside a character nor inside an escape."""
+        """Return the last position up to `end` that lies neither inside a character nor inside an escape sequence."""
         if end >= self._end:
             return self._end
         for _ in range(3):
             end -= self._document[end] & 0xC0 == 0x80
         slash = self._document.rfind(b"\\", end - _ESCAPE + 1, end)
-        if slash < 0 or _backslashes(self._document, begin, slash + 1) % 2 == 0:
+        if slash < 0 or _count_backslashes(self._document, begin, slash + 1) % 2 == 0:
             return end
         is_long = self._document[slash + 1 : slash + 2] == b"u"
         return slash if slash + (_ESCAPE if is_long else 2) > end else end
 
 
-def load_document(data: bytes) -> Any:  # Any: as above
-    """Return the value of a JSON document in UTF-8; if it is large, with its long texts as `LongText`.
+def load_document(data: bytes) -> Any:  # Any: JSON
+    """Return the value of a JSON document in UTF-8. In a large document, long texts are `LongText`.
 
     Raises:
         TooManyValues: The document would take too long to parse.
-        ValueError: The document is not JSON, or is nested too deep.
+        ValueError: The document is not JSON, or is nested too deeply.
     """
     if len(data) > MAX_VALUES:
-        _check_values(data)
-    if len(data) < _LARGE or _is_narrow(data):
+        _check_value_count(data)
+    if len(data) < _LARGE or _is_ascii_only(data):
         return _parse(data)
     texts: dict[str, LongText] = {}
     kept, at = list[memoryview | bytes](), 0
-    mark = blake2b(data, digest_size=16).hexdigest()  # cannot occur in the document
+    mark = blake2b(data, digest_size=16).hexdigest()  # a digest of the document cannot occur in the document
     for begin, end in _long_strings(data):
         name = f"{mark} {len(texts)}"
         text = texts[name] = LongText(data, begin, end)
         for _ in text.slices():
-            pass  # check each escape now, so that invalid JSON is reported here
+            pass  # decode each slice once, so that invalid JSON raises here
         kept += [memoryview(data)[at : begin - 1], quote(name)]
         at = end + 1
     if not texts:
         return _parse(data)
-    return _with_texts(_parse(b"".join((*kept, memoryview(data)[at:]))), texts)
+    return _insert_texts(_parse(b"".join((*kept, memoryview(data)[at:]))), texts)
 
 
-def _check_values(text: str | bytes) -> None:
-    """Raise if a long document has too many values. Separators inside strings are excluded only if the total is too
-    high."""
+def _check_value_count(text: str | bytes) -> None:
+    """Raise `TooManyValues` if a long document has too many values.
+
+    A fast count includes the separators inside strings. An exact count follows only if the fast count is too high.
+    """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    if sum(_separators(data[at : at + SLICE]) for at in range(0, len(data), SLICE)) <= MAX_VALUES:
+    if sum(_count_separators(data[at : at + SLICE]) for at in range(0, len(data), SLICE)) <= MAX_VALUES:
         return
     separators = quotes = 0
-    for _, part in _without_escaped_quotes(data):
+    for _, part in _mask_escaped_quotes(data):
         pieces = part.split(b'"')
-        separators += _separators(b"".join(pieces[quotes % 2 :: 2]))  # every other piece is in a string
+        # Every other piece is inside a string.
+        separators += _count_separators(b"".join(pieces[quotes % 2 :: 2]))
         quotes += len(pieces) - 1
         if separators > MAX_VALUES or quotes > 2 * MAX_VALUES:
             raise TooManyValues
 
 
-def _separators(data: bytes) -> int:
-    """Return the number of characters that each precede at most one value."""
+def _count_separators(data: bytes) -> int:
+    """Return the number of `,`, `[` and `{` in `data`. Each of these precedes at most one value."""
     return len(data.translate(None, _NO_SEPARATORS))
 
 
-def _without_escaped_quotes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield a document in pieces with their positions. Every remaining quote begins or ends a string."""
+def _mask_escaped_quotes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the document in pieces, each with its position, with escaped quotation marks masked.
+
+    So each remaining quotation mark begins or ends a string.
+    """
     begin = 0
     while begin < len(data):
         end = min(begin + SLICE, len(data))
-        end += _backslashes(data, begin, end) % 2
+        end += _count_backslashes(data, begin, end) % 2
         yield begin, data[begin:end].replace(b"\\\\", b"__").replace(b'\\"', b"__")
         begin = end
 
 
-def _quotes(data: bytes) -> Iterator[int]:
-    """Yield the positions of the quotes around strings."""
+def _quote_positions(data: bytes) -> Iterator[int]:
+    """Yield the positions of the quotation marks that begin or end strings."""
     count = 0
-    for begin, part in _without_escaped_quotes(data):
+    for begin, part in _mask_escaped_quotes(data):
         count += part.count(b'"')
         if count > 2 * MAX_VALUES:
             raise TooManyValues
@@ -168,16 +175,16 @@ def _quotes(data: bytes) -> Iterator[int]:
 
 
 def _long_strings(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of long strings beyond ASCII. Keys of objects are excluded."""
-    quotes = _quotes(data)
+    """Yield the start and end of each long string with non-ASCII characters. Object keys are excluded."""
+    quotes = _quote_positions(data)
     for before, end in zip(quotes, quotes, strict=False):
         begin = before + 1
-        if end - begin >= _LONG and not (_is_narrow(data[begin:end]) or _KEY.match(data, end + 1)):
+        if end - begin >= _LONG and not (_is_ascii_only(data[begin:end]) or _KEY.match(data, end + 1)):
             yield begin, end
 
 
-def _backslashes(data: bytes, begin: int, end: int) -> int:
-    """Return the number of backslashes directly before `end`, counting no further back than `begin`."""
+def _count_backslashes(data: bytes, begin: int, end: int) -> int:
+    """Return the number of backslashes directly before `end`, not counting any before `begin`."""
     size = 16
     while True:
         before = data[max(begin, end - size) : end]
@@ -187,16 +194,16 @@ def _backslashes(data: bytes, begin: int, end: int) -> int:
         size *= 2
 
 
-def _is_narrow(text: bytes) -> bool:
-    """Return True if each character of a text takes one byte."""
+def _is_ascii_only(text: bytes) -> bool:
+    """Return True if every character of a JSON text takes one byte when it is decoded."""
     return text.isascii() and b"\\u" not in text
 
 
 _Node: TypeAlias = "dict[str, _Node] | list[_Node] | str | LongText | float | bool | None"
 
 
-def _with_texts(value: _Node, texts: Mapping[str, LongText]) -> object:
-    """Return a value, changed in place, with each placeholder name replaced by its text."""
+def _insert_texts(value: _Node, texts: Mapping[str, LongText]) -> object:
+    """Replace each placeholder in a value, in place, by its text from `texts`. Return the value."""
     whole = [value]
     left: list[_Node] = [whole]
     while left:

@@ -1,12 +1,13 @@
-"""List how providers word their failures, in one table.
+"""List the wordings of provider failures in one table, for `actors.adapters.classify`.
 
-`actors.adapters.classify` uses it. The first matching row decides: its pattern is searched in `type code message`,
-and its statuses, if it has any, must include the status. The order matters: failures that look like a rate limit but
-never pass come before rate limits, and rate limits come before context overflows, which use the same words. Gateways
-put one provider's words into another's shape, so one table serves all.
+The first matching row decides: its pattern is searched in the text `type code message`, and its statuses, if it lists
+any, must include the status. The order matters: failures that look like a rate limit but never pass come before rate
+limits, and rate limits come before context overflows, which use the same words. Gateways forward one provider's wording
+in another provider's format, so all providers share one table.
 
-A rule of the rulebook contains the wording of its own rejection (`Rule.words`), and its fault class determines the
-kind. This table has the remaining cases: failures that break no rule, and other wordings.
+Each rule of the rulebook contains the wording of its own rejection (`Rule.words`), and the rule's fault class
+determines the kind of failure. This table lists the remaining cases: failures that violate no rule, and additional
+wordings.
 """
 
 import re
@@ -20,10 +21,10 @@ from actors.core.rulebook import RULES, FaultClass
 from actors.core.values.stream import Cut
 
 
-class Row(Struct, frozen=True):
-    """One wording of a failure: its kind, and the statuses that may accompany it (any if empty).
+class ErrorPattern(Struct, frozen=True):
+    """One wording of a failure, its kind, and the statuses that may accompany it (any status if empty).
 
-    `rule` is the rule whose own text the row is; `case` distinguishes rules of one family (`cited`).
+    `rule` is the rule that the wording reports, if any; `case` distinguishes rules of one family (`cited`).
     """
 
     kind: Kind
@@ -32,17 +33,19 @@ class Row(Struct, frozen=True):
     rule: str | None = None
     case: str = ""
 
-    def may_have(self, status: int | None) -> bool:
+    def applies_to(self, status: int | None) -> bool:
         return not self.statuses or status in self.statuses
 
 
-def _row(kind: Kind, pattern: str, *statuses: int) -> Row:
-    return Row(kind, re.compile(pattern, re.IGNORECASE), statuses)
+def _make_row(kind: Kind, pattern: str, *statuses: int) -> ErrorPattern:
+    return ErrorPattern(kind, re.compile(pattern, re.IGNORECASE), statuses)
 
 
-def _rule(rule: str, pattern: str, *statuses: int, kind: Kind | None = None, case: str = "") -> Row:
-    """Return a row for a rule's wording. Its kind follows from the rule's fault class, unless `kind` overrides it."""
-    row = _row(kind or _MEANS[RULES[rule].fault_class], pattern, *statuses)
+def _make_rule_row(
+    rule: str, pattern: str, *statuses: int, kind: Kind | None = None, case: str = ""
+) -> ErrorPattern:
+    """Return a row for the wording of a rule. Its kind follows from the rule's fault class, unless `kind` is passed."""
+    row = _make_row(kind or _MEANS[RULES[rule].fault_class], pattern, *statuses)
     return replace(row, rule=rule, case=case)
 
 
@@ -54,19 +57,19 @@ _MEANS: dict[FaultClass, Kind] = {
     "config": "config",
 }
 _OF_MEDIA = frozenset(
-    "ALL-10 ALL-15 ANT-30 ANT-54 ANT-58 ANT-59 ANT-61 BED-16 BED-17 MIS-18 OAC-08".split()  # noqa: SIM905  as a list it is a page
+    "ALL-10 ALL-15 ANT-30 ANT-54 ANT-58 ANT-59 ANT-61 BED-16 BED-17 MIS-18 OAC-08".split()  # noqa: SIM905  a list would fill a page
 )
-"""Rules about attachments: their type, size, number and place. A rejected attachment can be omitted from a lane."""
+"""Rules about the type, size, number or position of attachments. A rejected attachment can be omitted from a lane."""
 _PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 ANT-50 ANT-56 BED-08 BED-10 BED-11
     DSK-08 GEM-10 KIM-09 KIM-10 MIS-19 MIS-32 OAC-12 OAC-17 OAC-18 OAC-20"""
 PARAMETER_RULES = frozenset(_PARAMETERS.split())
-"""Rules whose wording may name an optional parameter, which can be omitted."""
+"""Rules whose wording may name an optional parameter, which a new attempt can omit."""
 SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
 """Rules about sampling whose wording is also used for other parameters."""
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
-"""Rules whose wording may require another form of tool schemas; None stands for wordings without a rule."""
+"""Rules whose wording may mean that tool schemas must be rewritten; None stands for wordings without a rule."""
 _TOLD = [
-    _rule(rule.id, rule.words, kind="media" if rule.id in _OF_MEDIA else None)
+    _make_rule_row(rule.id, rule.words, kind="media" if rule.id in _OF_MEDIA else None)
     for rule in RULES.values()
     if rule.words
 ]
@@ -86,134 +89,153 @@ _UNUSABLE = (
     r"be|password|protected|encrypted|in an? \w+ state|no pages)"
 )
 _NO_TOOL = r"^(?!.*(?:\btools?\b[.\[]|signature|encrypted_content))"
-"""Excludes words about a tool's declaration and about reasoning."""
+"""Excludes messages about a tool's declaration or about reasoning."""
 
 BEFORE_OVERFLOW = (
-    # Gemini words an empty bucket of a minute as it does one of a day, and as OpenAI does an empty account.
-    _rule("GEM-15", r"RESOURCE_EXHAUSTED.*PerDay", 429, kind="quota"),
-    _rule("GEM-15", r"RESOURCE_EXHAUSTED.*exceeded your current quota", 429, kind="rate_limit"),
-    # Out of money. Some of it comes as 429 or 400; no waiting helps.
-    _row("quota", r"insufficient_quota|exceeded_current_quota|exceeded your current quota"),
-    _row("quota", r"billing_error|credit balance is too low|insufficient (?:balance|credits)"),
-    _row("quota", r"_spend_limit_reached|ServiceQuotaExceededException|too many tokens per day"),
-    _row("quota", r"GenerateRequestsPerDay|requests per day \(RPD\)", 429),
-    _row("quota", r"", 402),
-    # Larger than the bucket ever holds. Looks like a rate limit.
-    _row("too_big_for_bucket", r"request too large for", 413, 429),
-    _row("too_big_for_bucket", r"tokens per min", 413),
-    _row(
+    # Gemini reports a used-up quota per minute in the same words as one per day, and as OpenAI's empty account.
+    _make_rule_row("GEM-15", r"RESOURCE_EXHAUSTED.*PerDay", 429, kind="quota"),
+    _make_rule_row("GEM-15", r"RESOURCE_EXHAUSTED.*exceeded your current quota", 429, kind="rate_limit"),
+    # The account has no money left. The status may be 429 or 400; waiting does not help.
+    _make_row("quota", r"insufficient_quota|exceeded_current_quota|exceeded your current quota"),
+    _make_row("quota", r"billing_error|credit balance is too low|insufficient (?:balance|credits)"),
+    _make_row("quota", r"_spend_limit_reached|ServiceQuotaExceededException|too many tokens per day"),
+    _make_row("quota", r"GenerateRequestsPerDay|requests per day \(RPD\)", 429),
+    _make_row("quota", r"", 402),
+    # The request exceeds the complete rate limit, so waiting does not help. The wording resembles a rate limit.
+    _make_row("too_big_for_bucket", r"request too large for", 413, 429),
+    _make_row("too_big_for_bucket", r"tokens per min", 413),
+    _make_row(
         "transient", r"engine_overloaded|overloaded_error|server_error\b.*\boverloaded|ModelNotReadyException"
     ),
-    _row("rate_limit", r"", 429),
-    _row("rate_limit", r"rate_limit|rate limit (?:exceeded|reached)|tokens per min"),
-    # The provider will not say it.
-    _row(
+    _make_row("rate_limit", r"", 429),
+    _make_row("rate_limit", r"rate_limit|rate limit (?:exceeded|reached)|tokens per min"),
+    # The provider refuses to answer because of the content.
+    _make_row(
         "refusal", r"content_(?:filter|policy)|PROHIBITED_CONTENT|invalid_prompt|(?:bio|misalignment)_policy"
     ),
-    _row("refusal", r"requires moderation|flagged by (?:our|the) |(?:input|prompt) was flagged", 400, 403),
-    # The model wrote what its own server could not read.
-    _row("model_fault", r"tool_use_failed|MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|malformed_tool_use"),
-    _row("model_fault", r"model did not call a tool"),
+    _make_row(
+        "refusal", r"requires moderation|flagged by (?:our|the) |(?:input|prompt) was flagged", 400, 403
+    ),
+    # The provider's server could not parse the model's output.
+    _make_row(
+        "model_fault", r"tool_use_failed|MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|malformed_tool_use"
+    ),
+    _make_row("model_fault", r"model did not call a tool"),
     # The prompt fits, but the prompt plus `max_tokens` exceeds the context window.
-    _rule("ANT-37", r"input length and .max_tokens. exceed context limit"),
+    _make_rule_row("ANT-37", r"input length and .max_tokens. exceed context limit"),
 )
-"""Searched before the dialect's overflow patterns."""
+"""Rows that are searched before the dialect's overflow patterns."""
 
 AFTER_OVERFLOW = (
-    _row("overflow", r"token count of \d+ exceeds the limit of|request_too_large"),
-    _row("media", rf"{_ATTACHMENT}.{{0,40}}\b(?:too large|exceed)", 413),
-    _row("overflow", r"", 413),
-    _rule("OAC-01", r"tool_call_ids did not have response messages", case="named"),
-    _rule("OAC-03", r"tool_calls\[\d+\]\.id': string too long|tool_call_id': string too long"),
-    _rule("ANT-34", r"thinking\.cache_control: Extra inputs|must not come after a ttl='5m'"),
-    _rule("BED-17", r"following errors: too many images and documents", 400, kind="media"),
-    _rule("BED-09", r"doesn't support the (?:image|document) content block", 400, kind="media"),
-    _rule("GEM-09", r"Unknown name \W*id\W+at '[\w.\[\]]*function_"),
-    _rule("ANT-38", r"not_found_error.* model: ", 404),
-    _rule("MIS-13", r"(?<!a )conversation must (?:start with a user|have at least one) message"),
-    # The longest words first: what one vendor says may hold what another does.
+    _make_row("overflow", r"token count of \d+ exceeds the limit of|request_too_large"),
+    _make_row("media", rf"{_ATTACHMENT}.{{0,40}}\b(?:too large|exceed)", 413),
+    _make_row("overflow", r"", 413),
+    _make_rule_row("OAC-01", r"tool_call_ids did not have response messages", case="named"),
+    _make_rule_row("OAC-03", r"tool_calls\[\d+\]\.id': string too long|tool_call_id': string too long"),
+    _make_rule_row("ANT-34", r"thinking\.cache_control: Extra inputs|must not come after a ttl='5m'"),
+    _make_rule_row("BED-17", r"following errors: too many images and documents", 400, kind="media"),
+    _make_rule_row("BED-09", r"doesn't support the (?:image|document) content block", 400, kind="media"),
+    _make_rule_row("GEM-09", r"Unknown name \W*id\W+at '[\w.\[\]]*function_"),
+    _make_rule_row("ANT-38", r"not_found_error.* model: ", 404),
+    _make_rule_row("MIS-13", r"(?<!a )conversation must (?:start with a user|have at least one) message"),
+    # The longest pattern comes first, because one vendor's wording may contain another vendor's.
     *sorted(_TOLD, key=lambda row: -len(row.pattern.pattern)),
-    # The rest is more than one wording of a rule, a code, or of no rule at all.
-    _rule("OAR-09", r"invalid_encrypted_content|encrypted content .*could not be verified"),
-    _rule("OAR-03", r"Missing required parameter: 'input\[\d+\]\.id'"),
-    # Mistral, its copies on other hosts included; and llama.cpp with its models.
-    _rule("MIS-01", r"Tool call id was .* but must be a-z|must be a non-empty string other than 'null'"),
-    _rule("MIS-01", r"Tool call IDs should be alphanumeric strings with length 9"),
-    _rule("MIS-32", r"extra_forbidden|\"body\", ?\"tools\"\]"),
-    _row("transcript", r"invalid_function_call|invalid_request_message_order"),
-    # An attachment that it cannot use, by code or in words: another try meets the same attachment.
-    _row("media", r"\binvalid_(?:base64_)?image(?:_format|_url|_mode)?\b|image_file_not_found"),
-    _row("media", r"\bimage_(?:file_)?too_(?:large|small)\b|image_parse_error|failed_to_download_image"),
-    _row("media", r"unsupported_image_media_type|empty_image_file"),
-    _row(
+    # The remaining rows are additional wordings of rules, error codes, and failures without a rule.
+    _make_rule_row("OAR-09", r"invalid_encrypted_content|encrypted content .*could not be verified"),
+    _make_rule_row("OAR-03", r"Missing required parameter: 'input\[\d+\]\.id'"),
+    # Mistral, also when hosted elsewhere, and llama.cpp with Mistral's models.
+    _make_rule_row(
+        "MIS-01", r"Tool call id was .* but must be a-z|must be a non-empty string other than 'null'"
+    ),
+    _make_rule_row("MIS-01", r"Tool call IDs should be alphanumeric strings with length 9"),
+    _make_rule_row("MIS-32", r"extra_forbidden|\"body\", ?\"tools\"\]"),
+    _make_row("transcript", r"invalid_function_call|invalid_request_message_order"),
+    # The provider cannot use an attachment, so the same request would fail again.
+    _make_row("media", r"\binvalid_(?:base64_)?image(?:_format|_url|_mode)?\b|image_file_not_found"),
+    _make_row("media", r"\bimage_(?:file_)?too_(?:large|small)\b|image_parse_error|failed_to_download_image"),
+    _make_row("media", r"unsupported_image_media_type|empty_image_file"),
+    _make_row(
         "media",
         r"(?:image|audio|video) input is not supported|endpoints found that support (?:image|file) input",
     ),
-    # Servers that copy OpenAI Chat, in words of their own: Qwen, GLM, MiniMax, llama.cpp, Ollama, OpenRouter.
-    _rule("OAC-02", r"tool result's tool id\(.*\) not found|must be a response to a prece+ding message with"),
-    _rule("OAC-06", r"is not one of \['system', 'assistant', 'user'"),
-    _rule("OAC-10", r"Tool names are not allowed to be"),
-    _rule("ALL-06", r"parameter of the code model must be in JSON format|invalid tool call arguments"),
-    _rule("ALL-06", r"Failed to parse tool call arguments as JSON"),
-    _rule("OAC-04", r"输入不能为空"),  # the input must not be empty
-    _rule("ALL-11", r"messages 参数非法"),  # messages is not valid
-    _rule("OAC-05", r"All non-assistant messages must contain 'content'|invalid message content type"),
-    _rule("ALL-11", r"(?:must contain either|Failed to parse messages: Expected) 'content' or 'tool_calls'"),
-    _rule("ALL-02", r"Missing tool call (?:type|function|name)|input_schema does not support \w+"),
-    _rule("ALL-05", r"Cannot have 2 or more assistant messages at the end"),
-    _rule("OAC-01", r"Cannot continue an assistant message that contains tool calls"),
-    _rule("OAC-05", r"Expected 'content' to be a string or an array"),
-    _rule("ALL-10", r"invalid image input", kind="media"),
-    _row("model_fault", r"model produced output that does not match the expected"),
-    _rule("OAC-11", r"invalid_function_parameters|Invalid schema for function"),
-    _rule("OAC-13", r"messages\[\d+\]\.role' does not support", kind="config"),
-    # Attachments in other words: a noun and a complaint near each other, and not about a tool's declaration.
-    _row("media", rf"{_NO_TOOL}.*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
-    _row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_UNACCEPTED),
-    _row("media", rf"\b(?:messages|input|contents)[.\[][\w.\[\]]*\.{_BLOCK}\b", *_UNACCEPTED),
-    _row("media", r"\b(?:download|fetch|retriev)\w*\b.{0,40}\b(?:file|content|url|https?:)", *_UNACCEPTED),
-    _row("media", r"\b(?:file|url|link)\b.{0,60}\b(?:expired|no longer (?:valid|available))", *_UNACCEPTED),
-    _rule("OAC-17", r"'prompt_cache_key': string too long"),
-    _rule("OAC-16", r"model_not_found|does not exist or you do not have access"),
-    _rule("OAC-18", r"unsupported_value|unsupported_parameter"),
-    _rule("OAC-19", r"must provide a model parameter", kind="config"),
-    _rule("ANT-07", r"tool_use(?:\.|_)id: String should match pattern"),
-    _rule("ANT-08", r"\.name: String should (?:match pattern|have at most)"),
-    _rule("ANT-29", r"tool_result\.content: List should have at least 1 item"),
-    _rule("ANT-48", r"tool_choice: type .* not supported for this model", kind="config"),
-    _rule("ANT-48", r"Thinking may not be enabled when tool_choice forces", kind="config"),
-    _rule("GEM-05", r"Corrupted thought signature|Thought signature is not valid"),
-    _rule("GEM-13", r"is not found for API version", 404),
-    _rule("GEM-14", r"The model is overloaded", kind="transient"),
-    _rule("BED-08", r"Member must (?:satisfy|have length)"),
-    _rule("BED-10", r"The model returned the following errors", 400),
-    _rule("KIM-09", r"only [\d.]+ is allowed for this model", 400),
-    _rule("KIM-10", r"is incompatible with thinking enabled", 400, kind="config"),
-    _rule("ALL-14", r"not support this tool_choice", 400, kind="config", case="forced"),
-    _rule("ALL-14", r"tool_choice\b.*(?:unsupported|not supported)", 400, kind="config", case="forced"),
-    # Attachments in words that other refusals use too, asked when those were not found.
-    _row("media", r"unknown variant \W*(?:image_url|input_audio|video_url|file)\b", *_UNACCEPTED),
-    _row("media", rf"{_NO_TOOL}.*(?:{_FILE}|\burls?\b).{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
-    _row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}(?:{_FILE}|\burls?\b)", *_UNACCEPTED),
-    _row("media", rf"{_NO_TOOL}.*\burls?\b.{{0,60}}\b(?:disallowed|timed out|must start)", *_UNACCEPTED),
-    _row("media", r"\bonly https urls\b|\bpermission to access the file\b", 403, *_UNACCEPTED),
-    _row("media", rf"{_NO_TOOL}.*\b(?:base64|incorrect padding|data[- ]ur[il])\b", *_UNACCEPTED),
-    _row(
-        "media", r"\bheight\b.{0,20}\bwidth\b|图片|图像|视频|音频", *_UNACCEPTED
-    ),  # image, image, video, audio
-    _row(
+    # Hosts compatible with OpenAI Chat have their own wordings: Qwen, GLM, MiniMax, llama.cpp, Ollama, OpenRouter.
+    _make_rule_row(
+        "OAC-02", r"tool result's tool id\(.*\) not found|must be a response to a prece+ding message with"
+    ),
+    _make_rule_row("OAC-06", r"is not one of \['system', 'assistant', 'user'"),
+    _make_rule_row("OAC-10", r"Tool names are not allowed to be"),
+    _make_rule_row(
+        "ALL-06", r"parameter of the code model must be in JSON format|invalid tool call arguments"
+    ),
+    _make_rule_row("ALL-06", r"Failed to parse tool call arguments as JSON"),
+    _make_rule_row("OAC-04", r"输入不能为空"),  # in English: "the input must not be empty"
+    _make_rule_row("ALL-11", r"messages 参数非法"),  # in English: "messages is not valid"
+    _make_rule_row(
+        "OAC-05", r"All non-assistant messages must contain 'content'|invalid message content type"
+    ),
+    _make_rule_row(
+        "ALL-11", r"(?:must contain either|Failed to parse messages: Expected) 'content' or 'tool_calls'"
+    ),
+    _make_rule_row("ALL-02", r"Missing tool call (?:type|function|name)|input_schema does not support \w+"),
+    _make_rule_row("ALL-05", r"Cannot have 2 or more assistant messages at the end"),
+    _make_rule_row("OAC-01", r"Cannot continue an assistant message that contains tool calls"),
+    _make_rule_row("OAC-05", r"Expected 'content' to be a string or an array"),
+    _make_rule_row("ALL-10", r"invalid image input", kind="media"),
+    _make_row("model_fault", r"model produced output that does not match the expected"),
+    _make_rule_row("OAC-11", r"invalid_function_parameters|Invalid schema for function"),
+    _make_rule_row("OAC-13", r"messages\[\d+\]\.role' does not support", kind="config"),
+    # Other messages about attachments: an attachment's name near a complaint, unless a tool's declaration is meant.
+    _make_row("media", rf"{_NO_TOOL}.*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
+    _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_UNACCEPTED),
+    _make_row("media", rf"\b(?:messages|input|contents)[.\[][\w.\[\]]*\.{_BLOCK}\b", *_UNACCEPTED),
+    _make_row(
+        "media", r"\b(?:download|fetch|retriev)\w*\b.{0,40}\b(?:file|content|url|https?:)", *_UNACCEPTED
+    ),
+    _make_row(
+        "media", r"\b(?:file|url|link)\b.{0,60}\b(?:expired|no longer (?:valid|available))", *_UNACCEPTED
+    ),
+    _make_rule_row("OAC-17", r"'prompt_cache_key': string too long"),
+    _make_rule_row("OAC-16", r"model_not_found|does not exist or you do not have access"),
+    _make_rule_row("OAC-18", r"unsupported_value|unsupported_parameter"),
+    _make_rule_row("OAC-19", r"must provide a model parameter", kind="config"),
+    _make_rule_row("ANT-07", r"tool_use(?:\.|_)id: String should match pattern"),
+    _make_rule_row("ANT-08", r"\.name: String should (?:match pattern|have at most)"),
+    _make_rule_row("ANT-29", r"tool_result\.content: List should have at least 1 item"),
+    _make_rule_row("ANT-48", r"tool_choice: type .* not supported for this model", kind="config"),
+    _make_rule_row("ANT-48", r"Thinking may not be enabled when tool_choice forces", kind="config"),
+    _make_rule_row("GEM-05", r"Corrupted thought signature|Thought signature is not valid"),
+    _make_rule_row("GEM-13", r"is not found for API version", 404),
+    _make_rule_row("GEM-14", r"The model is overloaded", kind="transient"),
+    _make_rule_row("BED-08", r"Member must (?:satisfy|have length)"),
+    _make_rule_row("BED-10", r"The model returned the following errors", 400),
+    _make_rule_row("KIM-09", r"only [\d.]+ is allowed for this model", 400),
+    _make_rule_row("KIM-10", r"is incompatible with thinking enabled", 400, kind="config"),
+    _make_rule_row("ALL-14", r"not support this tool_choice", 400, kind="config", case="forced"),
+    _make_rule_row(
+        "ALL-14", r"tool_choice\b.*(?:unsupported|not supported)", 400, kind="config", case="forced"
+    ),
+    # Wordings about attachments that other rejections use too, so these rows come after those rejections.
+    _make_row("media", r"unknown variant \W*(?:image_url|input_audio|video_url|file)\b", *_UNACCEPTED),
+    _make_row("media", rf"{_NO_TOOL}.*(?:{_FILE}|\burls?\b).{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
+    _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}(?:{_FILE}|\burls?\b)", *_UNACCEPTED),
+    _make_row("media", rf"{_NO_TOOL}.*\burls?\b.{{0,60}}\b(?:disallowed|timed out|must start)", *_UNACCEPTED),
+    _make_row("media", r"\bonly https urls\b|\bpermission to access the file\b", 403, *_UNACCEPTED),
+    _make_row("media", rf"{_NO_TOOL}.*\b(?:base64|incorrect padding|data[- ]ur[il])\b", *_UNACCEPTED),
+    # The Chinese words mean image, image, video and audio.
+    _make_row("media", r"\bheight\b.{0,20}\bwidth\b|图片|图像|视频|音频", *_UNACCEPTED),
+    _make_row(
         "media",
         r"failed to (?:process|decode|load) (?:image|audio)|image: unknown format|invalid image index",
         500,
     ),
-    # What was set, bought or granted does not fit the request.
-    _row("config", r"\binvalid_model\b|data_residency_mismatch|tools param requires --jinja"),
-    _row("config", r"No endpoints found that support tool use"),
-    _row("config", r"compatible only with \w+ extended prompt caching"),
-    _row("config", r"API key not valid|API_KEY_INVALID|FAILED_PRECONDITION|PERMISSION_DENIED"),
-    _row("config", r"invalid_api_key|authentication_error|permission_error"),
+    # The configuration, the plan or the permissions do not allow the request.
+    _make_row("config", r"\binvalid_model\b|data_residency_mismatch|tools param requires --jinja"),
+    _make_row("config", r"No endpoints found that support tool use"),
+    _make_row("config", r"compatible only with \w+ extended prompt caching"),
+    _make_row("config", r"API key not valid|API_KEY_INVALID|FAILED_PRECONDITION|PERMISSION_DENIED"),
+    _make_row("config", r"invalid_api_key|authentication_error|permission_error"),
 )
-"""Searched after the dialect's overflow patterns. A failure that matches no row is classified by its status."""
+"""Rows that are searched after the dialect's overflow patterns. Without a match, the status decides."""
 
 _TYPES = {
     400: "invalid_request_error INVALID_ARGUMENT validationException",
@@ -230,24 +252,24 @@ _TYPES = {
     529: "overloaded_error",
 }
 STATUS_OF_TYPE = {name: status for status, names in _TYPES.items() for name in names.split()}
-"""The status that the type of an error inside a 200 stands for."""
+"""The HTTP status that corresponds to the type of an error inside a response with status 200."""
 
 KIND_OF_STATUS: dict[int, Kind] = {
-    400: "transcript",  # an unrecognised structural 400 is treated as our own bug
+    400: "transcript",  # a 400 with an unknown wording is treated as our own bug
     422: "transcript",
     408: "transient",
     409: "transient",
     424: "transient",
     425: "transient",
 }
-"""Kinds of failures without a known wording. Other 3xx and 4xx are `config`; 5xx, and no status, are `transient`."""
+"""The kind of a failure without a known wording. Other 3xx and 4xx are `config`; 5xx or no status is `transient`."""
 
 _REASONS: dict[Kind, str] = {
     "overflow": "model_length model_context_window_exceeded",
     "refusal": "content_filter refusal content_filtered guardrail_intervened SAFETY RECITATION LANGUAGE BLOCKLIST"
     " PROHIBITED_CONTENT SPII MODEL_ARMOR ESCALATION PUP_LIMITED_DISABLED"
     " IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION JAILBREAK"
-    " sensitive",  # the last is GLM's
+    " sensitive",  # GLM sends `sensitive`
     "model_fault": "malformed_tool_use malformed_model_output MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL"
     " TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE",
     "transcript": "MISSING_THOUGHT_SIGNATURE",
@@ -255,15 +277,15 @@ _REASONS: dict[Kind, str] = {
 }
 
 
-def finish_word(reason: str) -> str:
-    """Return a finish reason in the form common to all relays: `TOOL_CALLS`, `tool-calls` and `toolCalls` are equal."""
+def normal_finish_reason(reason: str) -> str:
+    """Return a finish reason in a common form: relays also spell `TOOL_CALLS` as `tool-calls` or `toolCalls`."""
     return reason.casefold().replace("_", "").replace("-", "").replace(" ", "")
 
 
 KIND_OF_FINISH: Mapping[str, Kind] = {
-    finish_word(reason): kind for kind, reasons in _REASONS.items() for reason in reasons.split()
+    normal_finish_reason(reason): kind for kind, reasons in _REASONS.items() for reason in reasons.split()
 }
-"""Finish reasons that are failures, by the provider's word as `finish_word` returns it."""
+"""Finish reasons that report a failure. The keys are in the form that `normal_finish_reason` returns."""
 
 _CUTS: dict[Cut, str] = {
     "length": "length max_tokens max_output_tokens max_length token_limit incomplete",
@@ -271,13 +293,13 @@ _CUTS: dict[Cut, str] = {
     "fault": "abort aborted cancelled IMAGE_OTHER NO_IMAGE",
 }
 CUT_OF_FINISH: Mapping[str, Cut] = {
-    finish_word(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()
+    normal_finish_reason(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()
 }
-"""Finish reasons in the middle of an answer, in addition to the failures."""
+"""Finish reasons of incomplete answers, in addition to those that report a failure."""
 
 _PLAIN = (
     "stop end_turn stop_sequence tool_calls tool_call tool_use tool function_call function_calls completed complete"
     " eos eos_token eos_found end_of_text end_of_turn im_end stop_token stop_word end finish finished done normal"
 )
-WHOLE = frozenset(map(finish_word, _PLAIN.split()))
-"""Finish reasons of complete answers. A reason in none of these tables is unknown."""
+WHOLE = frozenset(map(normal_finish_reason, _PLAIN.split()))
+"""Finish reasons of complete answers. A reason that is in none of the three tables is unknown."""

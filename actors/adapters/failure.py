@@ -1,7 +1,7 @@
-"""Describe a failed request as one value, the same for a status, a body and an error inside a stream.
+"""Describe a failed request as one `Failure`, whether a status, a body or an error inside a stream reported it.
 
-The provider actor and the session act on it. The kind names the cause, and the action follows from the kind by the
-table below. Nothing here waits, retries or counts.
+The provider actor and the session react to it. `Failure.kind` is the cause, and `ACTIONS` lists the reaction to each
+kind. This module does not wait, retry or count.
 """
 
 from typing import Literal, TypeAlias
@@ -32,33 +32,33 @@ ACTIONS: dict[Kind, Action] = {
     "transient": "retry",
     "rate_limit": "retry",
     "quota": "next_backend",
-    "too_big_for_bucket": "compact",  # waiting never helps, a smaller request does
+    "too_big_for_bucket": "compact",  # waiting does not help, but a smaller request does
     "overflow": "compact",
-    "transcript": "our_bug",  # never sent again unchanged, and never hidden by a failover
+    "transcript": "our_bug",  # the request is not sent again unchanged, and a failover does not hide the bug
     "media": "leave_out",
     "parameter": "leave_out",
-    "model_fault": "retry",  # the model wrote something its server could not read; it may do better
-    "too_long": "next_backend",  # the same server would most likely answer at the same length again
+    "model_fault": "retry",  # the server could not parse the model's output; a new attempt may succeed
+    "too_long": "next_backend",  # the same backend would probably send an answer of the same length again
     "config": "next_backend",
     "refusal": "give_up",
-    "overloaded": "next_backend",  # these two are ours: nothing was sent
+    "overloaded": "next_backend",  # `overloaded` and `circuit_open` are our own failures: nothing was sent
     "circuit_open": "next_backend",
 }
 
 TOO_LONG: frozenset[str] = frozenset(kind for kind, action in ACTIONS.items() if action == "compact")
-"""Kinds that a shorter request would avoid."""
+"""Kinds of failures that a shorter request would avoid."""
 
 BACKEND_KINDS: frozenset[Kind] = frozenset(("transient", "rate_limit", "quota", "config"))
-"""Kinds that concern the backend, not a single request."""
+"""Kinds of failures that concern all requests to the backend, not a single request."""
 
 
 class RefusedParameter(Struct, frozen=True):
     """An optional parameter that a provider rejected.
 
     Args:
-        settings: The settings behind it, by their names in `Settings.omitted`.
-        is_value: Whether the value is rejected; otherwise the provider does not support the parameter at all.
-        otherwise: The kind of the failure if the request does not have the parameter.
+        settings: The settings that the parameter expresses, by their names in `Settings.omitted`.
+        is_value: True if only this value is rejected; False if the provider does not support the parameter.
+        otherwise: The kind of failure if the request does not contain the parameter.
     """
 
     settings: tuple[str, ...]
@@ -67,19 +67,20 @@ class RefusedParameter(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """A provider's failure, classified.
+    """A classified failure of a provider.
 
     Args:
-        action: What to do: `retry` here, try the `next_backend`, `compact` and try once more, treat it as
-            `our_bug`, `leave_out` the part that was refused and try once more, or `give_up`.
-        message: The provider's words on one line, shortened, credentials removed.
-        status: HTTP status, or the one an error inside a 200 stands for; None where neither is known.
-        code: The provider's own code, or its type where it has no code.
-        retry_after: Seconds the provider asked to wait, 0 to a day; None if it did not say.
-        rule: Rulebook id of the provider's rule, if the words are known.
-        place: The part of the request that the provider names in a field of its own (`param`, `loc`), if it does.
-        error: The class of the error.
-        parameter: The optional parameter that was refused; only of kind `parameter`.
+        kind: The cause.
+        action: The reaction: `retry` on the same backend, try the `next_backend`, `compact` the history and try once
+            more, treat the failure as `our_bug`, `leave_out` the rejected part and try once more, or `give_up`.
+        message: The provider's message on one line, shortened, without credentials.
+        status: The HTTP status, or the equivalent of an error inside a response with status 200; None if unknown.
+        code: The provider's error code, or its error type if it sends no code.
+        retry_after: Seconds that the provider asks its clients to wait, 0 to a day; None if it does not say.
+        rule: Rulebook id of the violated rule, if the wording is known.
+        place: The part of the request that the provider names in a separate field (`param`, `loc`), if any.
+        error: Name of the exception class.
+        parameter: The rejected optional parameter; only for the kind `parameter`.
     """
 
     kind: Kind
@@ -95,12 +96,12 @@ class Failure(Struct, frozen=True):
 
     @property
     def error_type(self) -> str:
-        """The HTTP status, or the class of the error where there is none: `error.type` in OpenTelemetry."""
+        """The HTTP status, or the name of the exception class if there is no status: `error.type` in OpenTelemetry."""
         return self.error if self.status is None else str(self.status)
 
 
 class AnswerFault(StreamFault):
-    """The only error that a decoder raises: the answer reported an error, broke off, or is unreadable."""
+    """The only error that a decoder raises: the answer reported an error, broke off, or cannot be decoded."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message, status=failure.status, retry_after=failure.retry_after)
@@ -108,5 +109,5 @@ class AnswerFault(StreamFault):
 
 
 def answer_fault(message: str, kind: Kind = "transient", code: str | None = None) -> AnswerFault:
-    """Return the fault for an unusable answer. It may be retried, unless `kind` says otherwise."""
+    """Return the exception for an unusable answer. By default, the request may be retried; `kind` can change that."""
     return AnswerFault(Failure(kind, ACTIONS[kind], message, code=code))

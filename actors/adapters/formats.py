@@ -1,51 +1,51 @@
-"""Shapes of transcripts: whether each message of one has the shape that a family's wire format gives it.
+"""Check whether each message of a transcript has the structure that a wire family gives its messages.
 
-`actors.adapters.importing` uses this module for files without a named dialect. There, a message without a role, or with
-a part of an unknown kind, fits no family: a reader would have to guess its role.
+`actors.adapters.importing` uses this module for transcripts without a named dialect. There, a message without a role,
+or with a part of an unknown kind, fits no family, because a reader would have to guess the message's role.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from actors.adapters.wire import Fields, fields, items, plain, string
+from actors.adapters.wire import Fields, as_array, as_object, as_plain_data, as_string
 from actors.core.data.jsonio import is_array
 from actors.core.models.rules import Family
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_CHAT_ROLES = _words("system developer user assistant tool function")
-_CHAT_KEYS = _words(
+_CHAT_ROLES = _word_set("system developer user assistant tool function")
+_CHAT_KEYS = _word_set(
     "role content name refusal annotations audio function_call tool_calls reasoning_content reasoning"
 )
-_CHAT_PARTS = _words(
+_CHAT_PARTS = _word_set(
     "text image_url input_audio video_url file refusal thinking document_url reference audio_url"
 )
-_ANTHROPIC_ROLES = _words("system user assistant")
-_ANTHROPIC_BLOCKS = _words(
+_ANTHROPIC_ROLES = _word_set("system user assistant")
+_ANTHROPIC_BLOCKS = _word_set(
     "text image document tool_use tool_result thinking redacted_thinking container_upload "
     "search_result tool_reference compaction server_tool_use mcp_tool_use"
 )
-_CONVERSE_BLOCKS = _words(
+_CONVERSE_BLOCKS = _word_set(
     "text image document video audio toolUse toolResult reasoningContent cachePoint guardContent "
     "citationsContent searchResult"
 )
-_GEMINI_ROLES = _words("user model function")
-_GEMINI_PARTS = _words(
+_GEMINI_ROLES = _word_set("user model function")
+_GEMINI_PARTS = _word_set(
     "text inlineData inline_data fileData file_data functionCall function_call functionResponse "
     "function_response executableCode executable_code codeExecutionResult code_execution_result "
     "toolCall tool_call toolResponse tool_response thoughtSignature thought_signature"
 )
-_GEMINI_EXTRAS = _words(
+_GEMINI_EXTRAS = _word_set(
     "thought videoMetadata video_metadata mediaResolution media_resolution partMetadata part_metadata"
 )
-_RESPONSES_PARTS = _words(
+_RESPONSES_PARTS = _word_set(
     "text input_text output_text input_image input_file input_audio refusal summary_text"
 )
-_RESPONSES_ROLES = _words("system developer user assistant")
-_ITEMS = _words(
+_RESPONSES_ROLES = _word_set("system developer user assistant")
+_ITEMS = _word_set(
     "reasoning item_reference function_call function_call_output custom_tool_call "
     "custom_tool_call_output computer_call computer_call_output local_shell_call "
     "local_shell_call_output shell_call shell_call_output apply_patch_call apply_patch_call_output "
@@ -57,41 +57,43 @@ _ITEMS = _words(
 
 
 def first_misfit(family: Family, messages: Sequence[object]) -> int | None:
-    """Return the position of the first message that does not have the shape of a family; None if all have it."""
+    """Return the position of the first message without the structure of `family`; None if all messages have it."""
     is_fit = FITS[family]
-    return next((at for at, message in enumerate(messages) if not is_fit(fields(plain(message)))), None)
+    return next(
+        (at for at, message in enumerate(messages) if not is_fit(as_object(as_plain_data(message)))), None
+    )
 
 
-def is_words_alone(message: Fields) -> bool:
-    """Return True if a message has a role and text, and no field that another format would read differently."""
+def has_only_text(message: Fields) -> bool:
+    """Return True if a message contains only a role and text, which every format reads in the same way."""
     if not message.keys() <= _CHAT_KEYS or "role" not in message:
         return False
     content = message.get("content")
-    return isinstance(content, str) or (_are_typed(content, frozenset({"text"})) and bool(content))
+    return isinstance(content, str) or (_have_types(content, frozenset({"text"})) and bool(content))
 
 
-def _is_chat(message: Fields) -> bool:
+def _is_chat_message(message: Fields) -> bool:
     calls, content = message.get("tool_calls"), message.get("content")
-    if string(message.get("role")) not in _CHAT_ROLES or "parts" in message:
+    if as_string(message.get("role")) not in _CHAT_ROLES or "parts" in message:
         return False
     if calls is not None and not (is_array(calls) and all(map(_is_chat_call, calls))):
         return False
-    if message.get("role") == "tool":  # a host may send any value as the result of a tool
-        return "content" in message and all(_is_typed(part, _CHAT_PARTS | {""}) for part in items(content))
-    has_content = isinstance(content, str) or _are_typed(content, _CHAT_PARTS)
+    if message.get("role") == "tool":  # hosts send results of any type
+        return "content" in message and all(_has_type(part, _CHAT_PARTS | {""}) for part in as_array(content))
+    has_content = isinstance(content, str) or _have_types(content, _CHAT_PARTS)
     return has_content or (content is None and message.get("role") == "assistant" and len(message) > 1)
 
 
 def _is_chat_call(value: object) -> bool:
-    call = fields(plain(value))
+    call = as_object(as_plain_data(value))
     if isinstance(call.get("function"), dict) or isinstance(call.get("custom"), dict):
         return True
-    return bool(string(call.get("name"))) and ("arguments" in call or "input" in call)
+    return bool(as_string(call.get("name"))) and ("arguments" in call or "input" in call)
 
 
-def _is_anthropic(message: Fields) -> bool:
+def _is_anthropic_message(message: Fields) -> bool:
     content = message.get("content")
-    if string(message.get("role")) not in _ANTHROPIC_ROLES or message.keys() & {
+    if as_string(message.get("role")) not in _ANTHROPIC_ROLES or message.keys() & {
         "tool_calls",
         "tool_call_id",
         "parts",
@@ -103,53 +105,53 @@ def _is_anthropic(message: Fields) -> bool:
 
 
 def _is_anthropic_block(value: object) -> bool:
-    kind = string(fields(plain(value)).get("type"))
+    kind = as_string(as_object(as_plain_data(value)).get("type"))
     return kind in _ANTHROPIC_BLOCKS or kind.endswith("_tool_result")
 
 
-def _is_converse(message: Fields) -> bool:
+def _is_converse_message(message: Fields) -> bool:
     content = message.get("content")
     if message.get("role") not in ("user", "assistant") or not is_array(content):
         return False
     return all(_has_keys(block, _CONVERSE_BLOCKS) for block in content)
 
 
-def _is_gemini(message: Fields) -> bool:
+def _is_gemini_message(message: Fields) -> bool:
     parts = message.get("parts")
-    if string(message.get("role")) not in _GEMINI_ROLES or "content" in message or not is_array(parts):
+    if as_string(message.get("role")) not in _GEMINI_ROLES or "content" in message or not is_array(parts):
         return False
     return all(_has_keys(part, _GEMINI_PARTS, _GEMINI_EXTRAS) for part in parts)
 
 
 def _has_keys(value: object, kinds: frozenset[str], extras: frozenset[str] = frozenset()) -> bool:
-    part = fields(plain(value))
+    part = as_object(as_plain_data(value))
     return bool(part.keys() & kinds) and part.keys() <= kinds | extras
 
 
-def _is_item(item: Fields) -> bool:
+def _is_responses_item(item: Fields) -> bool:
     kind, content = item.get("type", "message"), item.get("content")
-    if string(kind) in _ITEMS:
+    if as_string(kind) in _ITEMS:
         return "role" not in item
-    if kind != "message" or string(item.get("role")) not in _RESPONSES_ROLES or "tool_calls" in item:
+    if kind != "message" or as_string(item.get("role")) not in _RESPONSES_ROLES or "tool_calls" in item:
         return False
-    return isinstance(content, str) or _are_typed(content, _RESPONSES_PARTS)
+    return isinstance(content, str) or _have_types(content, _RESPONSES_PARTS)
 
 
-def _are_typed(content: object, kinds: frozenset[str]) -> bool:
-    return is_array(content) and all(_is_typed(part, kinds) for part in content)
+def _have_types(content: object, kinds: frozenset[str]) -> bool:
+    return is_array(content) and all(_has_type(part, kinds) for part in content)
 
 
-def _is_typed(value: object, kinds: frozenset[str]) -> bool:
-    part = plain(value)
+def _has_type(value: object, kinds: frozenset[str]) -> bool:
+    part = as_plain_data(value)
     if isinstance(part, str):
         return True
-    return string(fields(part).get("type")) in kinds
+    return as_string(as_object(part).get("type")) in kinds
 
 
 FITS: Final[Mapping[Family, Callable[[Fields], bool]]] = {
-    "openai_chat": _is_chat,
-    "anthropic": _is_anthropic,
-    "responses": _is_item,
-    "gemini": _is_gemini,
-    "converse": _is_converse,
+    "openai_chat": _is_chat_message,
+    "anthropic": _is_anthropic_message,
+    "responses": _is_responses_item,
+    "gemini": _is_gemini_message,
+    "converse": _is_converse_message,
 }

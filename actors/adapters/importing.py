@@ -1,22 +1,30 @@
 """Import a provider's wire transcript, complete or broken, as messages.
 
-`actors.transcripts.from_wire` uses it. With a named dialect, only unambiguous marks of another dialect lead to a
-rejection. Without a name, a wrong guess could turn the model's text into the user's. So each message must have the
-shape of the guessed family, and a transcript that fits no family, or several, is rejected. A plain mark rejects a
-transcript that is named as another family's; a hint only counts without a named dialect. The reader of the family
-(`Codec.reading`) does the rest.
+`actors.transcripts.from_wire` calls `read_transcript`. If the caller names a dialect, the transcript is rejected only
+for a plain mark of another dialect: a feature that no other family can have. Without a name, a wrong guess could turn
+the model's text into the user's. So each message must have the structure of the guessed family, and a transcript that
+fits no family, or several, is rejected. Weaker hints count only without a named dialect. The transcript reader of the
+family (`Codec.reader`) does the rest.
 
-`read_declarations` reads the other fields of a request body: tools, limits, the model. It reads only fields that
-`actors.encode` can write again. The remaining fields are counted by path, and so are a provider's own tools, which
-never become functions of the client.
+`read_declarations` reads the other fields of a request body, such as the tools, the token limit and the model. It reads
+only fields that `actors.encode` can write again. The remaining fields are counted by path, and so are a provider's own
+tools, which never become functions of the client.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from actors.adapters.formats import first_misfit, is_words_alone
+from actors.adapters.formats import first_misfit, has_only_text
 from actors.adapters.request import TEXT, ToolSpec
-from actors.adapters.wire import Fields, WireObject, fields, items, number, plain, string
+from actors.adapters.wire import (
+    Fields,
+    WireObject,
+    as_array,
+    as_object,
+    as_plain_data,
+    as_string,
+    whole_number,
+)
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, is_array
 from actors.core.dialects.dialect import Dialect
@@ -36,11 +44,16 @@ from actors.core.values.identity import Binding
 from actors.core.values.intake import NameTally, ReportBuilder
 from actors.errors import TranscriptError
 
-HOLDERS = ("messages", "input", "contents")  # keys of a request body that may hold its transcript
+HOLDERS = ("messages", "input", "contents")  # keys of a request body that may contain the transcript
 
 
 class _Mark(NamedTuple):
-    """A feature of one family, its place, and whether no other family can have it."""
+    """A feature of a transcript that suggests one wire family.
+
+    Args:
+        place: The location of the feature, for messages.
+        is_plain: Whether no other family can have the feature.
+    """
 
     family: Family
     place: str
@@ -52,7 +65,7 @@ _NAMES: Mapping[Family, Dialect] = {
 }
 _BLOCKS: Mapping[str, tuple[Family, bool]] = {
     **dict.fromkeys(("tool_use", "redacted_thinking", "server_tool_use"), ("anthropic", True)),
-    "tool_result": ("anthropic", False),  # without its call, it may come from another host
+    "tool_result": ("anthropic", False),  # without its call, a result may come from another host
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), ("responses", False)),
     **dict.fromkeys(("image_url", "input_audio"), ("openai_chat", False)),
 }
@@ -77,18 +90,20 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("llxprt", (frozenset({"role", "blocks"}),)),
     ("the Responses API's list of items", (frozenset({"object", "data"}),)),
 )
-"""Formats of other tools, by keys of the document or of each message. The error names them; they are not imported."""
+"""Formats of other tools, recognised by keys of the document or of each message. The error names the tool."""
 
 
-def recognise(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
-    """Return the named dialect, or else the only dialect that the transcript fits, with the evidence.
+def recognise_dialect(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
+    """Return the named dialect, or else the only dialect that the transcript fits, with the evidence ("" if it was
+    named).
 
     Raises:
-        TranscriptError: The transcript has plain marks of several dialects, or of another dialect and none of the
-            named one; it is named as Gemini's but has no parts; or no dialect is named, and it fits none or several.
+        TranscriptError: The transcript has plain marks of several dialects, or plain marks of another dialect and none
+            of the named one; it is named as Gemini's but has no parts; or no dialect is named, and it fits none or
+            several.
     """
     marks, plain_marks = list[_Mark](), dict[Family, _Mark]()
-    for mark in _marks(transcript):
+    for mark in _find_marks(transcript):
         if named is not None and mark.is_plain and mark.family == named.family:
             return named, ""  # other marks cannot change the result
         marks.append(mark)
@@ -97,26 +112,28 @@ def recognise(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
     looks = [f"{_NAMES[mark.family].name} ({mark.place})" for mark in plain_marks.values()]
     if named is not None:
         if plain_marks:
-            raise TranscriptError(f"The transcript looks like {looks[0]}, not {named.name}")
-        if named.family == "gemini" and (place := _said_in_content(transcript)):
             raise TranscriptError(
-                f"The transcript is not {named.name}: {place} has 'content', and no 'parts'"
+                f"The transcript looks like {looks[0]}, not like {named.name}; correct the named dialect"
+            )
+        if named.family == "gemini" and (place := _location_of_content(transcript)):
+            raise TranscriptError(
+                f"The transcript is not in the dialect {named.name}: {place} has 'content' instead of 'parts'"
             )
         return named, ""
     if len(looks) > 1:
         raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_IT}")
-    return _guess(transcript, list(plain_marks.values()) or marks)
+    return _guess_dialect(transcript, list(plain_marks.values()) or marks)
 
 
-def refuse_foreign(transcript: object, named: Dialect | None) -> None:
-    """Reject a document in the own format of another tool. With a named dialect, messages with roles are accepted.
+def reject_foreign_format(transcript: object, named: Dialect | None) -> None:
+    """Reject a document in the own format of another tool. If a dialect is named, messages with roles are accepted.
 
     Raises:
-        TranscriptError: The document has such a format.
+        TranscriptError: The document has the format of another tool, which the message names.
     """
-    if named is not None and any("role" in message for _, message in _messages_by_place(transcript)):
+    if named is not None and any("role" in message for _, message in _located_messages(transcript)):
         return
-    document, messages = fields(transcript), [message for _, message in _messages_by_place(transcript)]
+    document, messages = as_object(transcript), [message for _, message in _located_messages(transcript)]
     for tool, shapes in _FOREIGN:
         for keys in shapes:
             in_all = bool(messages) and all(keys <= message.keys() for message in messages)
@@ -126,13 +143,17 @@ def refuse_foreign(transcript: object, named: Dialect | None) -> None:
                 )
 
 
-GIVE_ONE = f"give messages in a dialect (--from): {', '.join(PROFILES)}"
-_NAME_IT = f"name its dialect (--from): {', '.join(PROFILES)}"
+GIVE_ONE = f"pass messages in one of these dialects (--from): {', '.join(PROFILES)}"
+_NAME_IT = f"name its dialect (--from), one of: {', '.join(PROFILES)}"
 
 
-def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
-    """Return the one family that a transcript fits, with the evidence."""
-    placed = list(_messages_by_place(transcript))
+def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
+    """Return the only dialect that a transcript fits, with the evidence.
+
+    Raises:
+        TranscriptError: The transcript fits no dialect, or several.
+    """
+    placed = list(_located_messages(transcript))
     messages = [message for _, message in placed]
     families: dict[Family, _Mark] = {mark.family: mark for mark in reversed(marks)}
     fits: list[_Mark] = []
@@ -145,42 +166,42 @@ def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
             raise TranscriptError(f"{mark.place}, but {place} is not a message of {name}; {_NAME_IT}")
     if len(fits) == 1:
         return _NAMES[fits[0].family], fits[0].place
-    if not fits and all(map(is_words_alone, messages)) and first_misfit("openai_chat", messages) is None:
+    if not fits and all(map(has_only_text, messages)) and first_misfit("openai_chat", messages) is None:
         return OPENAI_CHAT, "roles and words alone"
     several = " and ".join(_NAMES[mark.family].name for mark in fits)
-    found = f"marks of {several}" if several else _describe(placed)
-    raise TranscriptError(f"The format of the transcript is not certain: it has {found}; {_NAME_IT}")
+    found = f"marks of {several}" if several else _describe_ambiguity(placed)
+    raise TranscriptError(f"The format of the transcript is ambiguous: it has {found}; {_NAME_IT}")
 
 
-def _describe(placed: Sequence[tuple[str, Fields]]) -> str:
-    """Return a description of an ambiguous transcript, by its first message with more than a role and text."""
-    odd = (each for each in placed if not is_words_alone(each[1]))
+def _describe_ambiguity(located: Sequence[tuple[str, Fields]]) -> str:
+    """Describe why a transcript is ambiguous, by its first message that contains more than a role and text."""
+    odd = (each for each in located if not has_only_text(each[1]))
     if (place := next(odd, None)) is None:
-        at = first_misfit("openai_chat", [message for _, message in placed]) or 0
-        return f"the role {str(placed[at][1].get('role'))[:40]!r} in {placed[at][0]}"
+        at = first_misfit("openai_chat", [message for _, message in located]) or 0
+        return f"the role {str(located[at][1].get('role'))[:40]!r} in {located[at][0]}"
     keys = ", ".join(repr(str(key)[:40]) for key in list(place[1])[:8])
     return f"{keys or 'no keys'} in {place[0]}"
 
 
-def _marks(transcript: object) -> Iterator[_Mark]:
-    yield from _of_body(fields(transcript))
-    for place, message in _messages_by_place(transcript):
-        yield from _of_message(message, place)
+def _find_marks(transcript: object) -> Iterator[_Mark]:
+    yield from _body_marks(as_object(transcript))
+    for place, message in _located_messages(transcript):
+        yield from _message_marks(message, place)
 
 
-def _messages_by_place(transcript: object) -> Iterator[tuple[str, Fields]]:
-    body = fields(transcript)
+def _located_messages(transcript: object) -> Iterator[tuple[str, Fields]]:
+    body = as_object(transcript)
     container = next((key for key in reversed(HOLDERS) if key in body), "messages")
-    for at, value in enumerate(items(body.get(container, transcript))):
-        yield f"{container}[{at}]", fields(plain(value))
+    for at, value in enumerate(as_array(body.get(container, transcript))):
+        yield f"{container}[{at}]", as_object(as_plain_data(value))
 
 
-def _said_in_content(transcript: object) -> str | None:
-    """Return the first message with `content`. Messages with `parts` would be a plain mark."""
-    return next((place for place, message in _messages_by_place(transcript) if message.get("content")), None)
+def _location_of_content(transcript: object) -> str | None:
+    """Return the location of the first message with `content`, or None. Called if no message has `parts`."""
+    return next((place for place, message in _located_messages(transcript) if message.get("content")), None)
 
 
-def _of_body(body: Fields) -> Iterator[_Mark]:
+def _body_marks(body: Fields) -> Iterator[_Mark]:
     if "contents" in body:
         yield _Mark("gemini", "it has 'contents'")
     elif "input" in body and "messages" not in body:
@@ -189,11 +210,11 @@ def _of_body(body: Fields) -> Iterator[_Mark]:
         if key in body and "messages" in body:
             yield _Mark("converse", f"it has '{key}'")
     if "system" in body:
-        yield _Mark("anthropic", "it has 'system' beside its messages", is_plain=False)
+        yield _Mark("anthropic", "it has 'system' next to its messages", is_plain=False)
 
 
-def _of_message(message: Fields, place: str) -> Iterator[_Mark]:
-    role, kind = string(message.get("role")), string(message.get("type"))
+def _message_marks(message: Fields, place: str) -> Iterator[_Mark]:
+    role, kind = as_string(message.get("role")), as_string(message.get("type"))
     if isinstance(message.get("parts"), list | tuple):
         yield _Mark("gemini", f"{place} has 'parts'")
     if not role and (kind in _ITEMS or kind.endswith("_call")):
@@ -202,18 +223,18 @@ def _of_message(message: Fields, place: str) -> Iterator[_Mark]:
         yield _Mark("openai_chat", f"{place} has the role '{role}'", is_plain="tool_call_id" in message)
     elif role and message.get("tool_calls"):
         yield _Mark("openai_chat", f"{place} has 'tool_calls'")
-    for at, value in enumerate(items(message.get("content"))):
-        yield from _of_block(fields(plain(value)), f"{place}.content[{at}]")
+    for at, value in enumerate(as_array(message.get("content"))):
+        yield from _block_marks(as_object(as_plain_data(value)), f"{place}.content[{at}]")
 
 
-def _of_block(block: Fields, place: str) -> Iterator[_Mark]:
-    kind = string(block.get("type"))
+def _block_marks(block: Fields, place: str) -> Iterator[_Mark]:
+    kind = as_string(block.get("type"))
     if kind in _BLOCKS:
         family, is_plain = _BLOCKS[kind]
         yield _Mark(family, f"{place} is a {kind} block", is_plain)
     elif kind == "thinking" and block.get("signature"):
         yield _Mark("anthropic", f"{place} is signed thinking")
-    elif kind in ("image", "document") and fields(block.get("source")).get("type"):
+    elif kind in ("image", "document") and as_object(block.get("source")).get("type"):
         yield _Mark("anthropic", f"{place} is an {kind} with a source")
     elif not kind and (key := next((key for key in _CONVERSE if key in block), None)):
         yield _Mark("converse", f"{place} is a {key} block")
@@ -228,55 +249,62 @@ INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instructi
 def read_transcript(
     transcript: object, name: str | None
 ) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
-    """Read a wire transcript in its own shape. Return its messages, the import report, and the system prompt.
+    """Read a wire transcript. Return its messages with their locations, the report, and the system prompt or None.
 
     Args:
-        transcript: The parsed `messages` list (`input`, `contents`), or a complete request body with one.
-        name: The dialect of the transcript; by default, the only one that it fits, named in the report.
+        transcript: The parsed list of messages (`messages`, `input` or `contents`), or a complete request body.
+        name: The dialect of the transcript; by default, the only dialect that it fits, which the report then names.
 
-    Messages of the model have the origin `imported`, so their seals are never sent to a provider as its own.
+    Messages of the model have the origin `imported`, so their seals are never sent to a provider.
 
     Raises:
-        TranscriptError: It is not a transcript, plainly belongs to another dialect, or fits none or several.
+        TranscriptError: The value is not a transcript, plainly belongs to another dialect, or fits no dialect or
+            several.
         UnknownTarget: The dialect is unknown.
     """
     from actors.adapters.codec import codec
 
     named, body = None if name is None else dialect(name), WireObject(transcript)
-    refuse_foreign(transcript, named)
-    messages = _messages(transcript, body)
-    profile, mark = recognise(transcript, named)
-    reading = codec(profile.family).reading(Binding("imported", profile.name))
+    reject_foreign_format(transcript, named)
+    messages = _message_list(transcript, body)
+    profile, mark = recognise_dialect(transcript, named)
+    reading = codec(profile.family).reader(Binding("imported", profile.name))
     if mark:
-        reading.note("read as %s: %s", profile.name, mark)
-    reading.instruct(body, *INSTRUCTIONS)
+        reading.note_oddity("read as %s: %s", profile.name, mark)
+    reading.add_instructions(body, *INSTRUCTIONS)
     reading.read(messages)
     for path in body.unread_paths():
         reading.remarks.left_out.add(path.removeprefix("."))
     return reading.finish()
 
 
-def _messages(transcript: object, body: WireObject) -> Sequence[object]:
-    """Return the messages of a transcript, or of the body around it."""
+def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
+    """Return the messages of a transcript or request body. `body` is the same value, and records the keys that were
+    read.
+    """
     if isinstance(transcript, Mapping):
         held = next((key for key in HOLDERS if key in transcript), None)
         if held is None:
-            raise TranscriptError(f"Not a transcript: an object without 'messages'; {GIVE_ONE}")
-        transcript = body.take(held)
+            raise TranscriptError(f"The object is not a transcript, because it has no 'messages'; {GIVE_ONE}")
+        transcript = body.read_value(held)
         if held == "input" and isinstance(transcript, str):
             transcript = [{"role": "user", "content": transcript}]
     if not is_array(transcript):
-        raise TranscriptError(f"Not a transcript: {type(transcript).__name__}; give a list of messages")
-    if transcript and not any(isinstance(plain(message), dict) for message in transcript):
+        raise TranscriptError(
+            f"A transcript must be a list of messages, not {type(transcript).__name__}; pass the list of messages"
+        )
+    if transcript and not any(isinstance(as_plain_data(message), dict) for message in transcript):
         count = len(transcript)
-        raise TranscriptError(f"Not a transcript: none of its {count} items is an object; {GIVE_ONE}")
+        raise TranscriptError(
+            f"The list is not a transcript: none of its {count} items is an object; {GIVE_ONE}"
+        )
     return transcript
 
 
 class RequestFields(NamedTuple):
-    """The fields of a body besides its transcript: the client's tools, and the model (empty if missing).
+    """The fields of a request body other than its transcript. The model is "" if missing.
 
-    `left_out` counts the fields that are not imported, by path.
+    `tools` are the client's tools. `left_out` counts the fields that are not imported, by path.
     """
 
     model: str
@@ -289,74 +317,74 @@ class RequestFields(NamedTuple):
 def read_declarations(body: object) -> RequestFields:
     """Return the declarations of a request body; empty ones for a list of messages."""
     read, left = WireObject(body), NameTally()
-    for key in (*HOLDERS, *INSTRUCTIONS):  # read by `from_wire`
-        read.take(key)
+    for key in (*HOLDERS, *INSTRUCTIONS):  # `read_transcript` reads these keys
+        read.read_value(key)
     tools: list[ToolSpec] = []
-    for holder in (read, read.inner("toolConfig")):
-        for tool in holder.each("tools"):
-            tools += _tools(tool, left)
-    model, limit, stream = read.text("model"), _limit(read), read.has_value("stream", True)
-    read.has_value("store", False)  # requests are never stored
+    for holder in (read, read.read_object("toolConfig")):
+        for tool in holder.read_list("tools"):
+            tools += _client_tools(tool, left)
+    model, limit, stream = read.read_text("model"), _token_limit(read), read.has_value("stream", True)
+    read.has_value("store", False)  # our requests are never stored, so this value loses nothing
     for path in read.unread_paths():
         left.add(path.removeprefix("."))
     return RequestFields(model, tuple(tools), limit, stream, left.counts())
 
 
-def _limit(body: WireObject) -> int | None:
-    """Return the first positive limit on the tokens of the answer."""
-    inference, generation = body.inner("inferenceConfig"), body.inner("generationConfig")
+def _token_limit(body: WireObject) -> int | None:
+    """Return the first positive token limit of the answer, in any family's field; None without a limit."""
+    inference, generation = body.read_object("inferenceConfig"), body.read_object("generationConfig")
     named = [(body, key) for key in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
     for holder, key in (*named, (inference, "maxTokens"), (generation, "maxOutputTokens")):
-        if most := number(holder.fields.get(key)):
-            holder.take(key)
+        if most := whole_number(holder.fields.get(key)):
+            holder.read_value(key)
             return most
     return None
 
 
-def _tools(tool: object, left: NameTally, namespace: str = "") -> Iterator[ToolSpec]:
-    """Yield the client's tools of one entry; count entries of other kinds."""
+def _client_tools(tool: object, skipped: NameTally, namespace: str = "") -> Iterator[ToolSpec]:
+    """Yield the client's tools in one entry of a tool list. Entries of other kinds are counted in `skipped`."""
     if not isinstance(tool, WireObject):
-        left.add("tools[]")
+        skipped.add("tools[]")
         return
-    kind = tool.text("type")
-    functions = [*tool.each(*_LISTS), *filter(None, [tool.inner("toolSpec")])]
+    kind = tool.read_text("type")
+    functions = [*tool.read_list(*_LISTS), *filter(None, [tool.read_object("toolSpec")])]
     if kind == "namespace":
-        for inner in tool.each("tools"):
-            yield from _tools(inner, left, tool.text("name"))
+        for inner in tool.read_list("tools"):
+            yield from _client_tools(inner, skipped, tool.read_text("name"))
     elif functions or not (kind or "name" in tool.fields):
-        for key in tool.fields:  # a server's tool is a key, often with an empty value
+        for key in tool.fields:  # Google's own tools are keys, often with an empty value
             if key not in (*_LISTS, "toolSpec"):
-                tool.take(key)
-                left.add(f"tools[].{key}")
-        yield from (_function(each, "", namespace) for each in functions if isinstance(each, WireObject))
+                tool.read_value(key)
+                skipped.add(f"tools[].{key}")
+        yield from (_function_tool(each, "", namespace) for each in functions if isinstance(each, WireObject))
     elif kind in ("", "function", "custom"):
-        told = tool.inner("function") or tool.inner("custom") or tool
+        told = tool.read_object("function") or tool.read_object("custom") or tool
         if isinstance(told.fields.get("name"), str):
-            yield _function(told, kind, namespace)
+            yield _function_tool(told, kind, namespace)
     else:
-        tool.whole()
-        left.add(f"tools[] of type {kind[:40]!r}")
+        tool.read_all()
+        skipped.add(f"tools[] of type {kind[:40]!r}")
 
 
 _LISTS = ("functionDeclarations", "function_declarations")
 
 
-def _function(told: WireObject, kind: str, namespace: str) -> ToolSpec:
-    name, about = flat_name(namespace, told.text("name")), told.text("description")
-    schema = told.inner(*_SCHEMAS)
+def _function_tool(declaration: WireObject, kind: str, namespace: str) -> ToolSpec:
+    name, about = flat_name(namespace, declaration.read_text("name")), declaration.read_text("description")
+    schema = declaration.read_object(*_SCHEMAS)
     if not schema and kind == "custom":
-        return ToolSpec.free_form(name, about, _form(told.inner("format")), namespace)
-    whole = (schema.inner("json") or schema).whole() or {"type": "object", "properties": {}}
+        return ToolSpec.free_form(name, about, _text_format(declaration.read_object("format")), namespace)
+    whole = (schema.read_object("json") or schema).read_all() or {"type": "object", "properties": {}}
     return ToolSpec(name, about, ingest(whole).json, namespace=namespace)
 
 
 _SCHEMAS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema")
 
 
-def _form(told: WireObject) -> Json:
-    """Return the format of a free text. Chat Completions nests the grammar in an object of its own."""
-    if not told:
+def _text_format(declared: WireObject) -> Json:
+    """Return the format of a tool's free text. Chat Completions nests the grammar in an object, which is flattened."""
+    if not declared:
         return TEXT
-    grammar = told.inner("grammar")
-    said = {key: value for key, value in told.whole().items() if key != "grammar"}
-    return ingest({**said, **grammar.whole()}).json
+    grammar = declared.read_object("grammar")
+    said = {key: value for key, value in declared.read_all().items() if key != "grammar"}
+    return ingest({**said, **grammar.read_all()}).json

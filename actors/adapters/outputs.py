@@ -4,7 +4,7 @@
 accepts them. They are appended to the user's message (`actors.core.turn.output`), so the cached prefix does not change.
 A schema in the request is better where it is supported. An answer tool changes the tool list; some dialects bind
 reasoning to that list, so the tool is used only in the other dialects. The answer is always validated against the
-complete schema, also if the provider supports only a subset of it.
+complete schema, even if the provider supports only a subset of it.
 """
 
 from functools import lru_cache
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.schemas.rooted import root_schema
+from actors.adapters.schemas.rooted import flatten_root
 from actors.adapters.thinking import will_think
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.dialects.dialect import Dialect
@@ -24,23 +24,19 @@ from actors.core.settings.values import ToolChoice
 from actors.core.turn.output import OUTPUT_TOOL
 
 if TYPE_CHECKING:
-    from actors.adapters.schemas.closed import Measures
+    from actors.adapters.schemas.closed import SchemaSize
 
 NAME = "answer"
-"""The name of a schema in the request."""
+"""The name of the answer's schema in a request."""
 
-_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # ANT-S20
-_MAX_LEVELS = 20  # of those that Gemini's subset is projected to
-_MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = (
-    10,
-    5_000,
-    250,
-    15_000,
-)  # OAC-S13: strict schemas
+_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits for optional properties and unions (ANT-S20)
+_MAX_LEVELS = 20  # levels of nesting; below the depth at which `schemas.gemini` cuts a schema
+# The limits of OpenAI's strict schemas (OAC-S13).
+_MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = 10, 5_000, 250, 15_000
 
 
 def output_means(settings: Settings, dialect: Dialect) -> OutputMeans:
-    """Return the means by which a model learns the form of its answer. The settings must have an output schema."""
+    """Return the means by which a request asks for a structured answer. The settings must have an output schema."""
     rules = dialect.request
     dialect = for_model(dialect, settings.model)
     facts = dialect.model
@@ -53,26 +49,28 @@ def output_means(settings: Settings, dialect: Dialect) -> OutputMeans:
         return "tool" if is_free and not taken and dialect.reasoning.binding != "prefix" else "prompt"
     if not facts.schema_output or (settings.tools and not rules.output_beside_tools):
         return "prompt"
-    return "schema" if _is_sayable(settings.output or Json(b"{}"), rules.output_schema) else "prompt"
+    return "schema" if _is_expressible(settings.output or Json(b"{}"), rules.output_schema) else "prompt"
 
 
-def _is_sayable(schema: Json, subset: Literal["any", "closed", "filled"]) -> bool:
-    """Return True if a subset of JSON Schema can express a schema. It cannot if the schema refers to a root outside
-    itself."""
+def _is_expressible(schema: Json, subset: Literal["any", "closed", "filled"]) -> bool:
+    """Return True if a subset of JSON Schema can express `schema`, whose root must be a plain object."""
     if subset == "any":
         return True
-    from actors.adapters.schemas.closed import close_schema, measure  # few answers have a schema
+    from actors.adapters.schemas.closed import close_schema, measure_schema  # lazily, as it is rarely needed
 
-    made = close_schema(schema) if root_schema(schema)[0] == schema else None
-    if made is None or (size := measure(made)).is_recursive:
+    made = close_schema(schema) if flatten_root(schema)[0] == schema else None
+    if made is None or (size := measure_schema(made)).is_recursive:
         return False
     if subset == "filled":
         return size.hollow == 0 and size.depth <= _MAX_LEVELS
     return size.optional <= _MAX_OPTIONAL and size.unions <= _MAX_UNIONS
 
 
-def asked_form(settings: Settings, dialect: Dialect) -> Settings:
-    """Return settings with the form of the answer as the request expresses it; without a schema if instructions do."""
+def request_output(settings: Settings, dialect: Dialect) -> Settings:
+    """Return settings that request the structured answer: with the schema, with an answer tool, or without both.
+
+    If instructions describe the answer, the settings contain no schema, and the session adds the instructions.
+    """
     match output_means(settings, dialect):
         case "schema":
             return settings
@@ -87,25 +85,25 @@ def asked_form(settings: Settings, dialect: Dialect) -> Settings:
 
 
 def named_schema(schema: Json) -> dict[str, str | bool | Json]:
-    """Return the answer's schema as OpenAI's APIs expect it: strict if that has the same meaning."""
-    from actors.adapters.schemas.closed import close_schema, measure  # as above
+    """Return the answer's schema in the format of OpenAI's APIs, with `strict` if that does not change its meaning."""
+    from actors.adapters.schemas.closed import close_schema, measure_schema  # lazily, as it is rarely needed
 
-    made = close_schema(schema, demands=True)
-    if made is None or not _is_strict(measure(made)):
+    made = close_schema(schema, require_all=True)
+    if made is None or not _is_strict(measure_schema(made)):
         return {"name": NAME, "schema": _without_open_patterns(schema), "strict": False}
     return {"name": NAME, "schema": made, "strict": True}
 
 
-def _is_strict(size: "Measures") -> bool:
-    """Return True if strict decoding accepts a closed schema of this size."""
-    is_small = size.objects <= _MAX_OBJECTS and size.properties <= _MAX_PROPERTIES
-    is_short = size.values <= _MAX_VALUES and size.characters <= _MAX_CHARACTERS
-    return is_small and is_short and size.alike == 0 and size.untyped == 0
+def _is_strict(measures: "SchemaSize") -> bool:
+    """Return True if OpenAI's strict decoding accepts a closed schema of this size."""
+    is_small = measures.objects <= _MAX_OBJECTS and measures.properties <= _MAX_PROPERTIES
+    is_short = measures.values <= _MAX_VALUES and measures.characters <= _MAX_CHARACTERS
+    return is_small and is_short and measures.alike == 0 and measures.untyped == 0
 
 
 @lru_cache(maxsize=256)
 def _without_open_patterns(schema: Json) -> Json:
-    """Return a schema without unanchored patterns, for which no grammar can be compiled."""
+    """Return a schema without patterns that lack `^` or `$`, because no grammar can be compiled for them."""
 
     def strip_patterns(value: JsonValue) -> JsonValue:
         if type(value) is not dict:

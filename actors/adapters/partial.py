@@ -1,12 +1,13 @@
-"""Collect a part of an answer while it arrives, and build its block: text, thinking, a tool call, or a provider
-block.
+"""Collect a part of an answer while it arrives, and build its block: text, thinking, a tool call, or a provider block.
 
-The decoders fill these parts through `actors.adapters.assembly`.
+The decoders fill these parts through `actors.adapters.assembly`. All parts have these members:
 
-- done: the provider reported the part as complete, which a later delta may revoke.
-- is_keepable: the part may be kept if the answer broke off.
-- block: the block, or None if it would be empty; `maker` is the binding with the upstream that served it.
-- is_said_again: the block repeats exactly what the model sent; nothing was dropped, trimmed or renamed.
+- done: whether the provider reported the part as complete, which a later delta may revoke.
+- is_keepable: whether the part can be kept if the answer breaks off.
+- block: returns the block, or None if the block would be empty. `maker` is the binding with the upstream that served
+  the answer.
+- is_said_again: returns True if the block repeats exactly what the model sent, so nothing was dropped, trimmed or
+  renamed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,14 +34,15 @@ from actors.core.values.content import (
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.stream import ArgumentsDelta, StreamEvent, TextDelta, ThinkingDelta
 
-_LARGE = 64 * 1024  # characters; a longer text is written in slices
+_LARGE = 64 * 1024  # characters; longer text is written in slices
 
 
 @dataclass(slots=True, eq=False)
 class Pieces:
-    """Text that arrives in pieces, which may be cut inside a surrogate pair. `size` is in characters.
+    """A text that arrives in pieces, which may be cut inside a surrogate pair. `size` is in characters.
 
-    A piece beyond ASCII is stored as UTF-8: in a Python string, each character takes as much as the widest.
+    Pieces with non-ASCII characters are stored as UTF-8, because a Python string stores every character with the width
+    of its widest one.
     """
 
     size: int = 0
@@ -48,12 +50,14 @@ class Pieces:
     _half: str = ""
 
     @classmethod
-    def of(cls, text: str) -> "Pieces":
-        """Return a well-formed text as a single piece."""
+    def from_text(cls, text: str) -> "Pieces":
+        """Return a well-formed text as `Pieces` with a single piece."""
         return cls(len(text), [text])
 
     def add(self, piece: str) -> str:
-        """Add a piece and return its well-formed text. A trailing half pair is held back for the next piece."""
+        """Add a piece and return its well-formed text. A trailing half of a surrogate pair is held back for the next
+        piece.
+        """
         piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             piece, self._half = piece[:-1], piece[-1]
@@ -66,17 +70,17 @@ class Pieces:
         self.size += len(piece)
         return piece
 
-    def take(self, text: str | Long) -> None:
-        """Add a text; a long one in slices."""
+    def add_long(self, text: str | Long) -> None:
+        """Add a text as one piece, or a long text in slices."""
         for piece in (text,) if isinstance(text, str) else text.slices():
             self.add(piece)
 
     def texts(self) -> Iterator[str]:
-        """Yield the pieces."""
-        return map(_text, self.kept)
+        """Yield the pieces as strings."""
+        return map(_piece_text, self.kept)
 
     def join(self) -> str:
-        """Return the complete text. A half pair without its other half becomes U+FFFD."""
+        """Return the complete text. Half of a surrogate pair without its other half becomes U+FFFD."""
         whole = "".join(self.texts())
         return whole + sanitise(self._half) if self._half else whole
 
@@ -86,17 +90,18 @@ class Pieces:
             for at in range(0, len(piece), SLICE):
                 yield piece[at : at + SLICE]
 
-    def literal(self, form: bytes = b"%b") -> Json:
-        """Return the text as a JSON string literal, inserted into `form`.
+    def literal(self, template: bytes = b"%b") -> Json:
+        """Return the text as a JSON string literal, inserted into `template`.
 
-        A large text is written piece by piece: in one string, each character takes as much as the widest.
+        A large text is written piece by piece, because one string would store every character with the width of its
+        widest one.
         """
         if self.size < _LARGE:
-            return Json(form % quote(self.join()))
-        before, after = (form % b'""').split(b'""')
+            return Json(template % quote(self.join()))
+        before, after = (template % b'""').split(b'""')
         written = BytesIO()
         written.seek(len(before) + 1 + sum(map(len, self._escaped_pieces())))
-        written.write(b'"' + after)  # reserve the final size at once, without spare capacity
+        written.write(b'"' + after)  # writes the end first, which allocates exactly the final size
         written.seek(0)
         written.write(before + b'"')
         for piece in self._escaped_pieces():
@@ -104,7 +109,7 @@ class Pieces:
         return Json(written.getvalue())
 
     def _escaped_pieces(self) -> Iterator[bytes]:
-        """Yield the escaped text, without quotes, in pieces of a bounded size."""
+        """Yield the escaped text, without quotation marks, in pieces of a bounded size."""
         begun: list[str] = []
         size = 0
         for piece in self.slices():
@@ -115,24 +120,24 @@ class Pieces:
                 begun, size = [], 0
         yield quote("".join(begun))[1:-1]
 
-    def strip(self, most: int) -> str | None:
-        """Return the text without surrounding whitespace; None if that is longer than `most` characters."""
-        if self.size <= most:
+    def stripped(self, max_length: int) -> str | None:
+        """Return the text without surrounding whitespace; None if the result is longer than `max_length` characters."""
+        if self.size <= max_length:
             return self.join().strip()
         begun: list[str] = []
         size = 0
         for piece in self.slices():
             piece = piece if begun else piece.lstrip()
             size += len(piece)
-            if size <= most + SLICE:
+            if size <= max_length + SLICE:
                 begun.append(piece)
             elif not piece.isspace():
                 return None
         text = "".join(begun).strip()
-        return text if len(text) <= most else None
+        return text if len(text) <= max_length else None
 
-    def rest_of(self, texts: Iterable[str | Long]) -> Iterator[str] | None:
-        """Return the remainder of `texts` after this text; None if they do not begin with it."""
+    def remainder_of(self, texts: Iterable[str | Long]) -> Iterator[str] | None:
+        """Return the remainder of the joined `texts` after this text; None if `texts` do not begin with this text."""
         given = _well_formed(texts)
         held, at = "", 0
         for piece in self.slices():
@@ -154,19 +159,19 @@ class Pieces:
 
     @property
     def is_blank(self) -> bool:
-        return not self._half and all(_text(piece).isspace() for piece in self.kept)
+        return not self._half and all(_piece_text(piece).isspace() for piece in self.kept)
 
     def ends_with(self, end: str) -> bool:
-        """Return True if the text ends with `end`, whitespace aside. Only the last piece is examined."""
-        return bool(self.kept) and _text(self.kept[-1]).rstrip().endswith(end)
+        """Return True if the text ends with `end`, ignoring whitespace. Only the last piece is examined."""
+        return bool(self.kept) and _piece_text(self.kept[-1]).rstrip().endswith(end)
 
 
-def _text(piece: str | bytes) -> str:
+def _piece_text(piece: str | bytes) -> str:
     return piece if isinstance(piece, str) else piece.decode()
 
 
 def _well_formed(texts: Iterable[str | Long]) -> Iterator[str]:
-    """Yield the joined texts, well-formed, as `Pieces` stores them."""
+    """Yield the joined texts in well-formed pieces, as `Pieces` stores them."""
     pieces = Pieces()
     for text in texts:
         for piece in (text,) if isinstance(text, str) else text.slices():
@@ -179,34 +184,34 @@ def _well_formed(texts: Iterable[str | Long]) -> Iterator[str]:
 
 @dataclass(slots=True, eq=False)
 class PartialText:
-    """A text or thinking block that is arriving."""
+    """A text or thinking block that is still arriving."""
 
     kind: Literal["text", "thinking"]
     pieces: Pieces = field(default_factory=Pieces)
     seal: ProviderState | None = None
     done: bool = False
 
-    def delta(self, text: str) -> TextDelta | ThinkingDelta:
-        """Return the event for a piece."""
+    def delta_event(self, text: str) -> TextDelta | ThinkingDelta:
+        """Return the event that announces a piece of this block."""
         return TextDelta(text) if self.kind == "text" else ThinkingDelta(text)
 
     @property
     def is_keepable(self) -> bool:
         return self.kind == "text" or (self.done and self.seal is not None)
 
-    def block(self, binding: Binding, maker: Binding) -> Block | None:
+    def block(self, binding: Binding, seal_origin: Binding) -> Block | None:
         has_text = bool(self.pieces.size) or not self.pieces.is_empty
         if self.kind == "text":
             return Text(json=self.pieces.literal()) if has_text else None
         return Thinking(seal=self.seal, json=self.pieces.literal()) if has_text or self.seal else None
 
-    def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
+    def is_unchanged(self, block: Block | None, dialect: Dialect) -> bool:
         return self.done if block is not None else self.kind == "thinking" and self.pieces.size == 0
 
 
 @dataclass(slots=True, eq=False)
 class LongTextDeltas:
-    """The deltas of a long text, created from the pieces of its block during iteration."""
+    """The delta events of a long text, created from the pieces of its block during iteration."""
 
     delta: Callable[[str], StreamEvent]
     kept: Sequence[str | bytes]
@@ -215,12 +220,12 @@ class LongTextDeltas:
 
     def __iter__(self) -> Iterator[StreamEvent]:
         for at in range(self.first, self.last):
-            yield self.delta(_text(self.kept[at]))
+            yield self.delta(_piece_text(self.kept[at]))
 
 
 @dataclass(slots=True, eq=False)
-class Events:
-    """The events of a complete answer, in order."""
+class AnswerEvents:
+    """The events of a complete answer, in order. The deltas of long texts are created during iteration."""
 
     known: Sequence[StreamEvent | LongTextDeltas]
 
@@ -234,21 +239,22 @@ class Events:
 
 @dataclass(slots=True, eq=False)
 class PartialCall:
-    """A tool call that is arriving. A call without a name holds arguments whose call is not known yet.
+    """A tool call that is still arriving. A call without a name collects arguments until their real call is known.
 
     Attributes:
-        slot: The index of its first fragment.
-        name: The tool's own name; `wire_name` is the name that the provider sent.
+        slot: The index of the call's first fragment.
+        name: The tool's own name.
+        wire_name: The tool name that the provider sent.
         free: Whether the tool takes free text instead of arguments.
-        ended: Whether its end was announced as an event; `done` may still be revoked.
-        dropped: Whether the call is excluded from the message: cut, a copy, or a part of another call.
-        told: Whether the wire format itself marks the call as complete. Free text cannot show its own end.
-        is_closed: Whether the provider marked its end, after which another call may use the same index.
+        ended: Whether the call's end was announced as an event; `done` may still be revoked.
+        dropped: Whether the message omits the call, because it was cut, is a copy, or is a piece of another call.
+        is_marked_complete: Whether the wire format marks the call as complete, since free text cannot show its own end.
+        is_closed: Whether the provider marked the call's end, after which another call may use the same index.
         is_guessed: Whether fragments were assigned by position alone, so that they may belong to another call.
-        signature: The thinking block directly before the call, which is useless without it.
-        keys: Renamed properties of its tool: the key on the wire to the tool's own key.
-        renamed: Whether the call is sent back under a name other than the model's, because the provider rejects the
-            model's.
+        signature: The thinking block directly before the call, which is useless without the call.
+        keys: The tool's renamed properties, as a mapping from the wire key to the tool's own key.
+        renamed: Whether the call is sent back under another name, because the provider rejects the name that the model
+            used.
     """
 
     id: CallId
@@ -262,53 +268,57 @@ class PartialCall:
     announced: bool = False
     ended: bool = False
     dropped: bool = False
-    told: bool = False
+    is_marked_complete: bool = False
     is_closed: bool = False
     is_guessed: bool = False
     signature: PartialText | None = None
     renamed: bool = False
     keys: Mapping[str, str] = field(default_factory=dict[str, str])
     done: bool = False
-    _checked: tuple[str, bool] = ("", True)  # the last text that was checked, and whether it is an object
+    _checked: tuple[str, bool] = ("", True)  # the last text checked by `_is_object`, and the result
 
-    def delta(self, text: str) -> ArgumentsDelta:
-        """Return the event for a piece."""
+    def delta_event(self, text: str) -> ArgumentsDelta:
+        """Return the event that announces a piece of the arguments."""
         return ArgumentsDelta(self.id, text)
 
     def early_deltas(self) -> Sequence[StreamEvent | LongTextDeltas]:
         """Return the events of the arguments that arrived before the call was announced."""
         if self.pieces.size >= _LARGE:
-            return [LongTextDeltas(self.delta, self.pieces.kept, 0, len(self.pieces.kept))]
-        return [self.delta(early)] if (early := self.pieces.join()) else []
+            return [LongTextDeltas(self.delta_event, self.pieces.kept, 0, len(self.pieces.kept))]
+        return [self.delta_event(early)] if (early := self.pieces.join()) else []
 
     @property
     def is_whole(self) -> bool:
-        """True if the arguments are present and complete: by the wire format, or as a complete JSON object."""
+        """True if arguments are present and complete, either by the wire format or as a complete JSON object."""
         if self.pieces.is_blank:
             return False
-        return self.told or (
+        return self.is_marked_complete or (
             self.pieces.size <= MAX_ARGUMENTS and self._is_object(self.pieces.join().strip())
         )
 
     def _is_object(self, text: str) -> bool:
-        """Return True if the arguments `text` are a JSON object. The end of the call and its block ask for the same."""
+        """Return True if `text` is a JSON object. The result is cached, since `is_whole` and `block` check the same
+        text.
+        """
         if text != self._checked[0]:
             self._checked = text, parse_object(text) is not None
         return self._checked[1]
 
     @property
     def is_keepable(self) -> bool:
-        return self.done and bool(self.wire_name) and (self.ended or self.told or self.is_whole)
+        return self.done and bool(self.wire_name) and (self.ended or self.is_marked_complete or self.is_whole)
 
-    def block(self, binding: Binding, maker: Binding) -> Block | None:
-        """Return the call. Its arguments are the model's own bytes; if they are not an object, `{}` with `raw`."""
+    def block(self, binding: Binding, seal_origin: Binding) -> Block | None:
+        """Return the tool call with the model's own argument bytes. If they are not an object, they become `{}` and
+        `raw`.
+        """
         if self.dropped:
             return None
         native = ToolCall.sealed_id(self.native_id, {}, binding)
         if self.free:
             json = self.pieces.literal(FREE)
             return ToolCall.free_form(self.id, self.name, "", native, self.namespace, json=json)
-        text = self.pieces.strip(MAX_ARGUMENTS)
+        text = self.pieces.stripped(MAX_ARGUMENTS)
         is_object = text is not None and self._is_object(text)
         json = Json((is_object and text and text.encode()) or b"{}")
         if self.keys and (own := self._with_own_keys(json)) != json:
@@ -320,11 +330,11 @@ class PartialCall:
         )
 
     def _with_own_keys(self, json: Json) -> Json:
-        """Return the arguments with the tool's own keys; unchanged if a key would occur twice."""
+        """Return the arguments with the tool's own keys; unchanged if a key would then occur twice."""
         own = with_keys(json, self.keys)
         return json if own != json and parse_object(own.decode()) is None else own
 
-    def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
+    def is_unchanged(self, block: Block | None, dialect: Dialect) -> bool:
         if not isinstance(block, ToolCall) or self.renamed:
             return False
         takes_objects = dialect.turns.arguments == "object"
@@ -336,38 +346,38 @@ class PartialCall:
         return takes_objects or said == block.json.decode()
 
 
-def take_long(part: PartialText | PartialCall, text: Long) -> LongTextDeltas:
-    """Add a long text to a part and return its events."""
+def add_long_text(part: PartialText | PartialCall, text: Long) -> LongTextDeltas:
+    """Add a long text to a part and return its delta events."""
     kept = part.pieces.kept
     first = len(kept)
-    part.pieces.take(text)
-    return LongTextDeltas(part.delta, kept, first, len(kept))
+    part.pieces.add_long(text)
+    return LongTextDeltas(part.delta_event, kept, first, len(kept))
 
 
 @dataclass(slots=True, eq=False)
-class Own:
-    """A provider's own block as on the wire, as far as it arrived, or media that the model generated."""
+class ProviderPart:
+    """A provider-specific block as received so far, or media that the model generated."""
 
     name: str
     value: object
-    kind: Literal["part", "unknown", "mark"]  # as in `ProviderBlock`
+    kind: Literal["part", "unknown", "mark"]  # the same values as in `ProviderBlock`
     done: bool = False
 
     @property
-    def is_keepable(self) -> bool:  # the provider rejects a call of its own tool without the result (ANT-10)
+    def is_keepable(self) -> bool:  # a provider rejects a call of its own tool without the result (ANT-10)
         return self.done and isinstance(self.value, Media)
 
-    def block(self, binding: Binding, maker: Binding) -> Block | None:
+    def block(self, binding: Binding, seal_origin: Binding) -> Block | None:
         if isinstance(self.value, Media):
             return self.value
         return (
-            ProviderBlock(self.name, ProviderState(self.kind, quote(json_text(self.value)), maker))
+            ProviderBlock(self.name, ProviderState(self.kind, quote(json_text(self.value)), seal_origin))
             if self.value
             else None
         )
 
-    def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
+    def is_unchanged(self, block: Block | None, dialect: Dialect) -> bool:
         return block is not None and self.kind == "part"
 
 
-Part: TypeAlias = PartialText | PartialCall | Own
+Part: TypeAlias = PartialText | PartialCall | ProviderPart

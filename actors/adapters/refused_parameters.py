@@ -1,12 +1,13 @@
 """Recognise the optional parameter that a provider rejects, by the wording of its error.
 
 In:  the message of a rejection, and the field in which the provider names a part of the request (`param`, `loc`).
-Out: the settings behind that parameter, and whether it is unsupported or its value is rejected.
+Out: the settings that the parameter expresses, and whether the parameter is unsupported or its value is rejected.
 
-Hosts copy each other's wordings, and each names parameters as on its own wire, so one table of names and one of
-wordings serve all. Names are compared without case, underscores and indices: `reasoning_effort`, `topP` and
-`generationConfig.thinkingConfig.thinkingLevel` are found by their last parts. A place inside the messages or the
-tools is not a parameter, except for cache marks, which stand there. Errors about a tool's schema have other wordings.
+Hosts copy each other's wordings, and each host names parameters as in its own wire format, so one table of names and
+one list of wordings serve all hosts. Names are compared without case, underscores and indices: `reasoning_effort`,
+`topP` and `generationConfig.thinkingConfig.thinkingLevel` are found by their last keys. A path inside the messages or
+the tools is not a parameter, except for cache marks, which stand there. Errors about a tool's schema have their own
+wordings.
 """
 
 import re
@@ -35,11 +36,11 @@ _EXTRA_NAMES: Mapping[tuple[str, ...], str] = {
     ("include",): "include",
     ("upstream",): "provider",
 }
-"""The settings behind parameters, in addition to the wire names of the table of settings."""
+"""The settings that a parameter expresses, in addition to the wire names in the table of settings."""
 
 
 def _table_names() -> Mapping[str, tuple[str, ...]]:
-    """Return the settings of the table by their wire names. `user` is excluded, since errors quote it as a role."""
+    """Return the settings of the table by their wire names. `user` is excluded, since errors mention it as a role."""
     found: dict[str, tuple[str, ...]] = {}
     for name, setting in SETTINGS.items():
         paths = [*setting.wire.values(), *(path for each in setting.constants.values() for path in each)]
@@ -48,7 +49,7 @@ def _table_names() -> Mapping[str, tuple[str, ...]]:
 
 
 def _last_keys(path: str) -> str:
-    """Return the last key of a path, with its parent if the key alone is ambiguous."""
+    """Return the last key of a path, or its last two keys if the last key alone is ambiguous."""
     parts = path.replace("_", "").lower().split(".")
     return ".".join(parts[-2 if parts[-1] in ("type", "summary") else -1 :])
 
@@ -57,10 +58,10 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     **_table_names(),
     **{name: settings for settings, names in _EXTRA_NAMES.items() for name in names.split()},
 }
-"""The settings behind each parameter, by its name on a wire without case and underscores."""
+"""The settings that each parameter expresses, by the parameter's wire name without case and underscores."""
 
 _INSIDE = frozenset(("messages", "contents", "input", "tools", "system", "systeminstruction"))
-"""First keys of places that are not parameters."""
+"""First keys of paths that lead to content and not to a parameter."""
 _CACHE = frozenset(("cachecontrol", "cachepoint"))
 _PREFIXES = frozenset(
     ("body", "request", "generatecontentrequest", "generationconfig", "inferenceconfig", "toolconfig")
@@ -70,14 +71,14 @@ _PATHS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"(?P<name>tool_choice) forces",
-        r"unknown name \W*(?P<name>\w+)\W+at '(?P<at>[\w.\[\]]*)'",  # Google
-        r"#/?(?P<at>[\w/]*): extraneous key \[(?P<name>\w+)\]",  # Bedrock
+        r"unknown name \W*(?P<name>\w+)\W+at '(?P<at>[\w.\[\]]*)'",  # Google's message
+        r"#/?(?P<at>[\w/]*): extraneous key \[(?P<name>\w+)\]",  # Bedrock's message
         r"extraneous key \[(?P<name>\w+)\]",
-        r"loc\W+body\W+(?P<name>\w+)",  # pydantic's own words, quoted by vLLM
+        r"loc\W+body\W+(?P<name>\w+)",  # pydantic's message, quoted by vLLM
         r"(?:unsupported|unknown|unrecognized|unexpected|invalid) (?:request )?(?:parameter|param|argument|value|field|"
         r"keyword argument)s?(?: supplied)?:? *[\"'`]?(?P<name>[a-z_][\w.\[\]]*)",
-        r"^(?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic
-        r"errors: (?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic behind Bedrock
+        r"^(?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic's message
+        r"errors: (?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic's message in an answer of Bedrock
         r"\b(?:parameter|param|field|argument)s?(?: not supported on this model)?:? [\"'`]?(?P<name>[a-z_][\w.]*)",
         r"\bthe (?P<name>[\w.]+) (?:parameter|param|field|argument|setting)\b",
         r"[\"'`](?P<name>[a-z_][\w.]*)[\"'`]",
@@ -86,7 +87,7 @@ _PATHS = tuple(
         r"response (?:format|schema|mime type)|stop sequences?|thinking)\b",
     )
 )
-"""Patterns that name a parameter, the most specific first."""
+"""Patterns that find a parameter's name in a message, the most specific pattern first."""
 
 _VALUE = re.compile(
     r"unsupported[ _]value|invalid[ _]value|supported (?:values|levels|types)|is invalid|one of|\bboth\b|"
@@ -118,11 +119,11 @@ _SCHEMAS = (
         r"(?:unsupported|invalid) (?:regex|regular expression|pattern)|json schema conversion failed",
     ),
 )
-"""Wordings about a tool's schema that a rewrite of the schema fixes."""
+"""Wordings about a tool's schema, each with the rewrite of the schema that avoids the error."""
 
 
 def refused_schema(message: str) -> RefusedParameter | None:
-    """Return the schema rewrite that an error calls for; None if its wording is unknown."""
+    """Return the rewrite of tool schemas that avoids an error; None if the error's wording is unknown."""
     for name, pattern in _SCHEMAS:
         if re.search(pattern, message, re.IGNORECASE):
             return RefusedParameter((name,), is_value=False)
@@ -130,32 +131,32 @@ def refused_schema(message: str) -> RefusedParameter | None:
 
 
 def refused_parameter(message: str, place: str, code: str = "") -> RefusedParameter | None:
-    """Return the parameter that an error names; None if it names no known one.
+    """Return the parameter that an error names; None if it names no known parameter.
 
     Args:
         message: The provider's message.
-        place: The part of the request that the provider names in a field of its own; empty if missing.
+        place: The part of the request that the provider names in a separate field; "" if missing.
         code: The provider's type and code of the error.
     """
     words = f"{code} {message}"
     is_value = _VALUE.search(words) is not None or _UNSUPPORTED.search(words) is None
-    for parts in map(_parts, (place, *_paths(message))):
+    for parts in map(_path_keys, (place, *_named_paths(message))):
         if len(parts) > 1 and parts[0] in _INSIDE:
             return RefusedParameter(("cache",), is_value) if _CACHE.intersection(parts) else None
-        if settings := _settings(parts):
+        if settings := _settings_of_path(parts):
             return RefusedParameter(settings, is_value)
     return None
 
 
-def _paths(words: str) -> Iterator[str]:
+def _named_paths(message: str) -> Iterator[str]:
     for pattern in _PATHS:
-        for match in pattern.finditer(words):
+        for match in pattern.finditer(message):
             named = match.groupdict()
             yield f"{named.get('at') or ''}.{named['name']}"
 
 
-def _parts(path: str) -> list[str]:
-    """Return the keys of a path, such as `body.generation_config.thinkingConfig[0]`, in the form of the table."""
+def _path_keys(path: str) -> list[str]:
+    """Return the keys of a path such as `body.generation_config.thinkingConfig[0]`, written as in `PARAMETERS`."""
     plain = re.sub(r"[_ -]", "", path.lower())
     parts = [part for part in re.split(r"[./\[\]#]+", plain) if part and not part.isdecimal()]
     while len(parts) > 1 and parts[0] in _PREFIXES:
@@ -163,10 +164,10 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _settings(parts: list[str]) -> tuple[str, ...]:
-    """Return the settings behind a path: by its last keys, or by their parents."""
-    for end in range(len(parts), 0, -1):
+def _settings_of_path(keys: list[str]) -> tuple[str, ...]:
+    """Return the settings that a path expresses, by its last keys or else by their parents; empty if unknown."""
+    for end in range(len(keys), 0, -1):
         for start in range(max(0, end - 2), end):
-            if found := PARAMETERS.get(".".join(parts[start:end])):
+            if found := PARAMETERS.get(".".join(keys[start:end])):
                 return found
     return ()

@@ -1,12 +1,13 @@
 """Find the part of a request that its provider rejected: a tool's schema, or attachments.
 
 In:  the provider's message, and the request.
-Out: the message with the tool and the keys named; or the names of the attachments (`actors.core.render.media_name`).
+Out: the message with the names of the tool and its keys, or the names of the attachments
+     (`actors.core.render.media_name`).
 
 Providers identify a tool by its position (`tools.0.custom.input_schema`); providers that compile all tools into one
-grammar identify none. They identify an attachment by its position (`messages.3.content.1.image.source`,
+grammar do not identify it. Providers identify an attachment by its position (`messages.3.content.1.image.source`,
 `input[2].content[0].image_url`, `contents[0].parts[1].inline_data`) or by its URL, and often not at all. Positions
-count the parts that were sent, so the body is parsed. These errors are rare, so speed does not matter.
+count the parts that were sent, so the request body is parsed. These errors are rare, so speed does not matter.
 """
 
 import re
@@ -24,12 +25,12 @@ _IS_SCHEMA = re.compile(r"schema|propert|grammar|function_?declaration|parameter
 _IS_GRAMMAR = re.compile(r"grammar|regex|regular expression|look-?(?:around|ahead|behind)", re.IGNORECASE)
 _MOST = 1 << 28
 _DEPTH = 96
-_NAMED = 3  # keys
-_LONGEST = 80  # characters of a name
+_NAMED = 3  # most keys that a message names
+_LONGEST = 80  # most characters of a name in a message
 
 
-def _parse(body: bytes) -> dict[str, JsonValue]:
-    """Return a request body; an empty object if it is not JSON."""
+def _parse_body(body: bytes) -> dict[str, JsonValue]:
+    """Return a request body as JSON; an empty object if the body is not a JSON object."""
     try:
         request = parse(body, max_bytes=_MOST, max_depth=_DEPTH)
     except JsonRefused:
@@ -37,16 +38,16 @@ def _parse(body: bytes) -> dict[str, JsonValue]:
     return request if isinstance(request, dict) else {}
 
 
-class _Tool(NamedTuple):
+class _DeclaredTool(NamedTuple):
     name: str
     schema: JsonValue
 
 
-def refused_tool(message: str, request: Request) -> str:
-    """Return a message about a tool's schema with the tool and the keys named; return other messages unchanged."""
+def name_refused_tool(message: str, request: Request) -> str:
+    """Add the names of the rejected tool and keys to a message about a tool's schema. Other messages do not change."""
     if not _IS_SCHEMA.search(message):
         return message
-    tools = [tool for tool in _tools(request.body) if tool.name]
+    tools = [tool for tool in _declared_tools(request.body) if tool.name]
     if (place := _TOOL_PLACE.search(message)) is not None:
         tools = tools[int(place[1]) : int(place[1]) + 1]
     elif named := [tool for tool in tools if f"'{tool.name}'" in message or f'"{tool.name}"' in message]:
@@ -63,22 +64,22 @@ def refused_tool(message: str, request: Request) -> str:
     return message
 
 
-def _rejected_schema_keys(message: str, tool: _Tool) -> list[str]:
-    """Return the keys of a tool's schema that the message is about."""
+def _rejected_schema_keys(message: str, tool: _DeclaredTool) -> list[str]:
+    """Return the keys of a tool's schema to which the message refers."""
     members = tool.schema.get("properties") if isinstance(tool.schema, dict) else None
     if (demanded := _PATTERN.search(message)) is not None and isinstance(members, dict):
         return [key for key in members if not re.fullmatch(demanded[1], key)]
     if _IS_GRAMMAR.search(message):
-        return [key for key, held in _members(tool.schema) if _has_pattern(held)]
+        return [key for key, held in _schema_properties(tool.schema) if _has_pattern(held)]
     return [
         key
-        for key, _ in _members(tool.schema)
+        for key, _ in _schema_properties(tool.schema)
         if re.search(rf"['\".]{re.escape(key)}(?:['\"\].:\s]|$)", message)
     ]
 
 
-def _members(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the properties of a schema, outer ones before inner ones."""
+def _schema_properties(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the properties of a schema and of all schemas inside it, outer properties first."""
     if not isinstance(schema, dict):
         return
     members = schema.get("properties")
@@ -86,7 +87,7 @@ def _members(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
         yield from members.items()
     for keyword, value in schema.items():
         for _, inner in entries(keyword, value):
-            yield from _members(inner)
+            yield from _schema_properties(inner)
 
 
 def _has_pattern(schema: JsonValue) -> bool:
@@ -97,16 +98,16 @@ def _has_pattern(schema: JsonValue) -> bool:
     return "pattern" in schema or any(map(_has_pattern, inner))
 
 
-def _tools(body: bytes) -> Iterator[_Tool]:
+def _declared_tools(body: bytes) -> Iterator[_DeclaredTool]:
     """Yield the tools of a request body of any family, in order."""
-    request = _parse(body)
+    request = _parse_body(body)
     for holder in (request, request.get("toolConfig")):
         tools = holder.get("tools") if isinstance(holder, dict) else None
         for tool in tools if isinstance(tools, list) else ():
             yield from _tools_of_entry(tool)
 
 
-def _tools_of_entry(tool: JsonValue) -> Iterator[_Tool]:
+def _tools_of_entry(tool: JsonValue) -> Iterator[_DeclaredTool]:
     if not isinstance(tool, dict):
         return
     declarations = tool.get("functionDeclarations")
@@ -123,19 +124,27 @@ def _tools_of_entry(tool: JsonValue) -> Iterator[_Tool]:
         schema = next((found for found in schemas if isinstance(found, dict)), dict[str, JsonValue]())
         inner = schema.get("json")
         name = told.get("name")
-        yield _Tool(name if isinstance(name, str) else "", inner if isinstance(inner, dict) else schema)
+        yield _DeclaredTool(
+            name if isinstance(name, str) else "", inner if isinstance(inner, dict) else schema
+        )
 
 
 _LISTS = ("messages", "input", "contents")
-"""The keys of a body that hold its messages, by family."""
+"""The keys of a request body that may contain the messages."""
 _CALLS = frozenset(("input", "arguments", "args", "toolUse", "functionCall"))
-"""Keys that hold the model's own arguments, which contain no attachments."""
+"""Keys of the model's own arguments, which contain no attachments."""
 _MEDIA_PLACE = re.compile(r"\b(?:messages|input|contents)((?:[.\[]+\w+\]?)+)")
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 
 
 class MediaPart(NamedTuple):
-    """An attachment of a request: the indices that lead to it, its name, and its URL if it has one."""
+    """An attachment in a request.
+
+    Args:
+        place: The list indices that lead to the attachment.
+        name: The name of the attachment's content.
+        url: The URL, or "" if the attachment is data.
+    """
 
     place: tuple[int, ...]
     name: str
@@ -143,47 +152,48 @@ class MediaPart(NamedTuple):
 
 
 def media_parts(body: bytes) -> tuple[MediaPart, ...]:
-    """Return the attachments of a request body of any family, in order; none if it is not JSON."""
-    request = _parse(body)
-    return tuple(found for key in _LISTS for found in _media_within(request.get(key), ()))
+    """Return the attachments of a request body of any family, in order; none if the body is not JSON."""
+    request = _parse_body(body)
+    return tuple(found for key in _LISTS for found in _find_media(request.get(key), ()))
 
 
-def named_media(words: str, parts: Iterable[MediaPart]) -> tuple[str, ...]:
-    """Return the names of the attachments that a provider's message identifies, by position or by URL."""
+def named_media(message: str, parts: Iterable[MediaPart]) -> tuple[str, ...]:
+    """Return the names of the attachments that a provider's message identifies by position or by URL."""
     places = [
         tuple(map(int, re.findall(r"(?<=[.\[])\d+(?=[.\]:]|$)", found)))
-        for found in _MEDIA_PLACE.findall(words)
+        for found in _MEDIA_PLACE.findall(message)
     ]
     pointed = [
         item.name
         for item in parts
-        if (item.url and item.url in words) or any(_is_at(item.place, place) for place in places if place)
+        if (item.url and item.url in message)
+        or any(_is_same_position(item.place, place) for place in places if place)
     ]
     return tuple(dict.fromkeys(pointed))
 
 
-def _is_at(part: tuple[int, ...], place: tuple[int, ...]) -> bool:
-    """Return True if one place is a prefix of the other: a message may name a message, or a page of a document."""
-    least = min(len(part), len(place))
-    return part[:least] == place[:least]
+def _is_same_position(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    """Return True if one position is a prefix of the other. A message may name a message, or a page of a document."""
+    least = min(len(first), len(second))
+    return first[:least] == second[:least]
 
 
-def _media_within(value: JsonValue, place: tuple[int, ...]) -> Iterator[MediaPart]:
+def _find_media(value: JsonValue, place: tuple[int, ...]) -> Iterator[MediaPart]:
     if isinstance(value, list):
         for at, item in enumerate(value):
-            yield from _media_within(item, (*place, at))
+            yield from _find_media(item, (*place, at))
     elif isinstance(value, dict):
-        if content := _content(value):
+        if content := _attachment_content(value):
             bare = _DATA_URL.sub("", content, count=1)
             yield MediaPart(place, content_name(bare), content if bare == content and "://" in bare else "")
             return
         for key, item in value.items():
             if key not in _CALLS:
-                yield from _media_within(item, place)
+                yield from _find_media(item, place)
 
 
-def _content(block: dict[str, JsonValue]) -> str:
-    """Return the data or the URL of an attachment block of any family; otherwise an empty string."""
+def _attachment_content(block: dict[str, JsonValue]) -> str:
+    """Return the data or the URL of an attachment block of any family; "" for other blocks."""
     source = block.get("source") or block.get("image_url") or block.get("inlineData")
     if block.get("type") in ("input_image", "input_file"):
         source = block.get("image_url") or block.get("file_data") or block.get("file_url")

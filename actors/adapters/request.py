@@ -1,7 +1,7 @@
-"""Define the settings of a request besides its transcript, and the request built from them.
+"""Define the settings of a request in addition to its transcript, and the request that is built from both.
 
-`Settings` are resolved from a binding when a turn begins and stay frozen during it. A `Request` consists of segments,
-which go to the transport without being joined.
+`Settings` are resolved from a binding when a turn begins, and do not change during the turn. A `Request` consists of
+segments, which the transport sends without joining them.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,11 @@ class ToolSpec(Struct, frozen=True):
 
     Args:
         name: The name of the tool, prefixed by its namespace if it has one (`crm__lookup`).
-        parameters: JSON Schema of its arguments, encoded.
-        form: For a tool that takes free text: the format of the text in the form of Responses (`{"type":"text"}`, or
-            a grammar). Hosts with functions only receive the text as an argument, which `parameters` describe.
-        namespace: The group of tools that it belongs to, if any.
+        description: The description for the model.
+        parameters: JSON Schema of the arguments, encoded.
+        form: For a tool that takes free text, the format of the text in OpenAI Responses (`{"type":"text"}`, or a
+            grammar). Hosts that support only functions receive the text as an argument, which `parameters` describe.
+        namespace: The group of tools that the tool belongs to, if any.
     """
 
     name: str
@@ -42,32 +43,33 @@ class ToolSpec(Struct, frozen=True):
 
     @staticmethod
     def free_form(name: str, description: str, form: Json = TEXT, namespace: str = "") -> "ToolSpec":
-        """Return a tool that takes free text."""
+        """Return a tool that takes free text instead of arguments."""
         return ToolSpec(name, description, _FREE, form, namespace)
 
 
 class Settings(RequestSettings, frozen=True, kw_only=True):
-    """Everything that a request holds in addition to the transcript. The base is described by the table of settings.
+    """The settings of a request. The table of settings (`actors.core.settings.table`) describes the inherited fields.
 
     Args:
         model: The provider's name of the model.
         system: System prompt, or None.
-        tools: Tools to declare, in a fixed order: it is part of the prefix.
-        tool_choice: `none` declares the tools and forbids their use, so that the prefix stands; `required` forces any,
-            and `ToolChoice` one of them.
-        thinking: `adaptive` asks for reasoning and `off` for none, where the dialect has a switch for it;
-            `manual` asks for a budget of tokens, where the model is of the kind that wants one (ANT-45, ANT-46).
-        budgeted: Whether the transcript was rendered for a model with a thinking budget (ANT-40). Without it, a model
-            that thinks by budgets alone is not asked to think.
-        thinking_tokens: The budget of `manual`, at least 1; None leaves it to the dialect.
-        upstream: The one upstream of a gateway that may serve, in the gateway's word; empty leaves the choice to it.
-        cache: What is asked of the host's prompt cache: `off` nothing, `long` the longest life it has.
-        output: JSON Schema of the answer, an object; None where any will do.
-        stream: Whether the answer comes as events.
-        omitted: Parameters to leave out because the provider refused them, by name (`actors.adapters.settings`).
+        tools: Tools to declare, in a fixed order, since they are part of the cached prefix.
+        tool_choice: `none` declares the tools but forbids calls, so that the cached prefix does not change. `required`
+            forces a call of any tool, and a `ToolChoice` forces a call of one tool.
+        thinking: `adaptive` requests reasoning and `off` requests none, if the dialect has a switch for it. `manual`
+            requests a budget of tokens, if the model has such budgets (ANT-45, ANT-46).
+        budgeted: Whether the transcript was rendered for a model with a thinking budget (ANT-40). If not, a model that
+            supports only budgets is not asked to think.
+        thinking_tokens: The budget of `manual`, at least 1; None uses the dialect's default.
+        upstream: The only upstream of a gateway that may serve the request, by the gateway's name for it; empty lets
+            the gateway choose.
+        cache: The use of the host's prompt cache: `off` requests none, `long` requests the longest lifetime.
+        output: JSON Schema of the answer, which is an object; None allows any answer.
+        stream: Whether the answer is streamed.
+        omitted: Parameters to omit because the provider rejected them, by name (`actors.adapters.settings`).
 
     Raises:
-        ConfigError: A value that no provider takes, or a budget without `manual`.
+        ConfigError: No provider accepts a value, or a budget is set without `manual`.
     """
 
     model: str
@@ -93,7 +95,7 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
                 raise ConfigError(f"{name} is {value!r}; it takes {takes}")
         if budget is not None and self.thinking != "manual":
             raise ConfigError(
-                f"thinking_tokens is {budget} and thinking {self.thinking!r}; only 'manual' has a budget"
+                f"thinking_tokens is {budget}, but thinking is {self.thinking!r}; set thinking='manual' to use a budget"
             )
 
 
@@ -108,14 +110,15 @@ class Request(Struct, frozen=True):
     """A request body as segments, with its path and headers.
 
     Args:
-        path: Path below the endpoint.
+        path: Path relative to the endpoint.
         headers: Headers of the dialect, without credentials.
-        losses: Requested settings that the dialect does not accept, by name.
-        names: Tools that the provider knows by another name: that name to the tool's own.
-        keys: Properties that the provider knows by another key: by each tool's own name, that key to the tool's own.
+        losses: Names of requested settings that the dialect does not accept.
+        names: Tools that the provider knows by another name, as a mapping from that name to the tool's own name.
+        keys: Properties that the provider knows by another key. Maps each tool's own name to a mapping from that key to
+            the tool's own key.
         assumed: Values that the dialect requires and the settings lack, as text (`max_tokens 8192`).
-        tools: The declared tools by the names that the provider knows.
-        omitted: The losses that are omitted because the provider rejected them.
+        tools: The names by which the provider knows the declared tools.
+        omitted: The losses that are omitted because the provider rejected them earlier.
     """
 
     path: str
@@ -128,12 +131,12 @@ class Request(Struct, frozen=True):
     tools: frozenset[str] = frozenset()
     omitted: tuple[str, ...] = ()
 
-    def continued(self, token: str) -> Segments:
-        """Return the body that continues an answer that generateContent paused: the same body with its token."""
+    def continuation_body(self, token: str) -> Segments:
+        """Return the body that requests the rest of an answer that generateContent paused: this body with the token."""
         first, *others = self.segments
         return Segments.of(b'{"continuationToken":%b,' % quote(token) + first[1:], *others)
 
     @property
     def body(self) -> bytes:
-        """The complete body, joined. Not for the hot path."""
+        """The complete body, joined. This copies the body, so the transport uses `segments` instead."""
         return b"".join(self.segments)

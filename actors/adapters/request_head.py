@@ -1,8 +1,8 @@
-"""Write the head of a request: all fields that its settings decide, up to the first message.
+"""Write the head of a request: all fields that the settings determine, up to the first message.
 
-The encoders of all families use it. They collect the fields in a table of wire keys. The table of settings
-(`actors.core.settings.table`) names the wire field of each setting, so an encoder needs no code of its own for most
-of them.
+The encoders of all wire families use this module. They collect the fields in a table of wire keys. The table of
+settings (`actors.core.settings.table`) names the wire field of each setting, so most settings need no code in an
+encoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, Setting
 from actors.core.settings.values import ToolChoice
 
 Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wire] | None"
-"""A value in a request. Bytes are already JSON."""
+"""A value in a request body. Bytes are already encoded as JSON."""
 
 
 class RequestHead(NamedTuple):
-    """The part of a request that its settings decide. Cache routing keys go between `before` and `after`."""
+    """The part of a request that its settings determine. Keys that route to a cache go between `before` and `after`."""
 
     path: str
     before: bytes
@@ -31,7 +31,7 @@ class RequestHead(NamedTuple):
 
 
 def write_json(value: Wire) -> bytes:
-    """Return a value as JSON, without empty members; empty bytes for None, and for a container without members."""
+    """Return a value as JSON without its empty members. None, and containers without members, become empty bytes."""
     if value is None or isinstance(value, bytes):
         return value or b""
     if isinstance(value, str):
@@ -47,13 +47,13 @@ def write_json(value: Wire) -> bytes:
     return b"[%b]" % items if items else b""
 
 
-def open_body(table: Mapping[str, Wire], messages: str) -> bytes:
-    """Return the beginning of a body: the keys of a table, and the key of the messages up to the first message."""
-    return write_json({**table, messages: b"["})[:-1]
+def begin_body(table: Mapping[str, Wire], messages_key: str) -> bytes:
+    """Return the beginning of a request body: the keys of `table`, and the key `messages_key` with an open list."""
+    return write_json({**table, messages_key: b"["})[:-1]
 
 
 def chosen_tool(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
-    """Return the tool choice, or the declaration of the forced tool; None if the choice is the default."""
+    """Return the tool choice, or the declaration of the forced tool; None for the default choice."""
     choice = settings.tool_choice
     if choice == "auto" or not settings.tools:
         return None
@@ -62,16 +62,16 @@ def chosen_tool(settings: Settings) -> Literal["none", "required"] | ToolSpec | 
     return choice
 
 
-def system(settings: Settings) -> str | None:
-    """Return the system prompt; None if it is blank."""
+def system_prompt(settings: Settings) -> str | None:
+    """Return the system prompt; None if it is missing or blank."""
     return settings.system if settings.system and settings.system.strip() else None
 
 
-WireTable = dict[str, Any]  # Any: values of a request (`actors.adapters.request_head.Wire`)
+WireTable = dict[str, Any]  # Any: values of the type `Wire`, which a mutable dict cannot express
 
 
-def is_lacking(name: str, dialect: Dialect) -> bool:
-    """Return True if the host or the model has no field for a setting, whatever its value."""
+def is_unsupported_setting(name: str, dialect: Dialect) -> bool:
+    """Return True if the host or the model has no field for a setting, whatever the setting's value."""
     setting, request = SETTINGS[name], dialect.request
     field = field_name(name, dialect)
     if not field or name in request.lacks:
@@ -82,7 +82,7 @@ def is_lacking(name: str, dialect: Dialect) -> bool:
 
 
 def field_name(name: str, dialect: Dialect) -> str:
-    """Return the field of a request that holds a setting, keys joined by dots; empty if there is none."""
+    """Return the path of the request field for a setting, with keys joined by dots; "" if there is none."""
     if isinstance(dialect, ChatDialect):
         if name == "max_tokens":
             return dialect.request.max_tokens_field
@@ -91,8 +91,8 @@ def field_name(name: str, dialect: Dialect) -> str:
     return SETTINGS[name].wire.get(dialect.family, "")
 
 
-def with_fields(table: WireTable, settings: Settings, dialect: Dialect) -> WireTable:
-    """Return an encoder's part of a request with the fields of the settings that need no code of their own."""
+def add_setting_fields(table: WireTable, settings: Settings, dialect: Dialect) -> WireTable:
+    """Add to `table` the fields of all settings that need no code in an encoder, and return it."""
     for name, setting in _PLAIN[dialect.family].items():
         if (value := getattr(settings, name)) in (None, ()):
             continue
@@ -103,7 +103,7 @@ def with_fields(table: WireTable, settings: Settings, dialect: Dialect) -> WireT
 
 
 def _set_field(table: WireTable, path: str, value: object) -> None:
-    """Set a field, creating the objects around it."""
+    """Set the value at a path of keys joined by dots, and create the missing objects around it."""
     *parents, key = path.split(".")
     for parent in parents:
         if not isinstance(table.get(parent), dict):
@@ -112,7 +112,7 @@ def _set_field(table: WireTable, path: str, value: object) -> None:
     table[key] = value
 
 
-def _plain(family: str) -> Mapping[str, Setting]:
+def _plain_settings(family: str) -> Mapping[str, Setting]:
     return {
         name: setting
         for name, setting in SETTINGS.items()
@@ -120,5 +120,5 @@ def _plain(family: str) -> Mapping[str, Setting]:
     }
 
 
-_PLAIN = {family: _plain(family) for family in get_args(Family)}
-"""The settings that need no code of their own, by wire family."""
+_PLAIN = {family: _plain_settings(family) for family in get_args(Family)}
+"""The settings that an encoder copies to the request without further code, by wire family."""

@@ -1,13 +1,13 @@
 """Fit the settings of a request to a dialect.
 
-In:  the settings that a caller and a backend ask for, tools under their own names.
-Out: the settings that the dialect accepts, the names of tools and keys on the wire, and the losses.
+In:  the settings that the caller and the backend request, with the tools' own names.
+Out: the settings that the dialect accepts, the wire names of tools and property keys, and the losses.
 
 A setting that the dialect does not accept is omitted and reported as a loss, so that a preview shows it. A tool whose
-name the dialect refuses gets another name (`actors.core.transcript.projection.tool_name`), the same as in the
+name the dialect rejects gets another name (`actors.core.transcript.projection.tool_name`), the same as in the
 transcript, and its schema is rewritten (`actors.adapters.schemas.host`).
 
-A parameter that the provider refused (`Settings.omitted`) has one of these names:
+A parameter that the provider rejected (`Settings.omitted`) has one of these names:
 
     a setting of `actors.core.settings.table`, upstream         the setting is omitted
     thinking                                                    the thinking switch and its budget are omitted
@@ -27,11 +27,11 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from actors.adapters.outputs import asked_form
+from actors.adapters.outputs import request_output
 from actors.adapters.request import TEXT, Settings, ToolSpec
-from actors.adapters.request_head import is_lacking
+from actors.adapters.request_head import is_unsupported_setting
 from actors.adapters.schemas.host import HostSchema, host_schema
-from actors.adapters.thinking import can_switch_off, fit_thinking, has_display, will_think
+from actors.adapters.thinking import can_set_display, can_switch_off, fit_thinking, will_think
 from actors.core.data.jsonio import Json
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import Permission
@@ -56,15 +56,17 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own t
     "schema_keys": {},
     "schema_patterns": {},
 }
-"""The settings of each parameter that can be omitted, with their neutral values."""
+"""The settings to reset when a parameter is omitted, with their default values."""
 
 
-def leave_out(settings: Settings, dialect: Dialect) -> tuple[Settings, tuple[str, ...]]:
-    """Return settings without the parameters in `settings.omitted`, and the names of those that had a value, in
-    order."""
+def omit_refused(settings: Settings, dialect: Dialect) -> tuple[Settings, tuple[str, ...]]:
+    """Reset the parameters in `settings.omitted` to their defaults.
+
+    Return the changed settings, and the names of the parameters that had another value, in order.
+    """
     lost: list[str] = []
     for name in settings.omitted:
-        defaults = _defaults(name, settings, dialect)
+        defaults = _default_values(name, settings, dialect)
         changes = {key: value for key, value in defaults.items() if getattr(settings, key) != value}
         if changes:
             lost.append(name)
@@ -72,34 +74,33 @@ def leave_out(settings: Settings, dialect: Dialect) -> tuple[Settings, tuple[str
     return settings, tuple(lost)
 
 
-def _defaults(name: str, settings: Settings, dialect: Dialect) -> dict[str, Any]:  # Any: as above
+def _default_values(name: str, settings: Settings, dialect: Dialect) -> dict[str, Any]:  # Any: types differ
     defaults = dict(DEFAULTS[name])
     if name == "cache_life" and settings.cache == "off":
         return {}
-    if name == "effort" and settings.thinking == "off" and _is_off_an_effort(dialect):
+    if name == "effort" and settings.thinking == "off" and _is_switched_by_effort(dialect):
         defaults["thinking"] = "default"
     return defaults
 
 
-def _is_off_an_effort(dialect: Dialect) -> bool:
-    """Return True if a host switches thinking off by an effort."""
+def _is_switched_by_effort(dialect: Dialect) -> bool:
+    """Return True if the host switches thinking off through an effort value."""
     return dialect.family == "responses" or dialect.reasoning.switch in ("effort", "gemini")
 
 
 def setting_value(settings: Settings, name: str) -> str:
-    """Return the value of a parameter as a short text, to distinguish a rejected value from others."""
+    """Return the value of a parameter as a short string, which distinguishes a rejected value from other values."""
     if name == "tool_choice":
         choice = settings.tool_choice
         return choice if isinstance(choice, str) else "named"
-    keys = (
-        (*DEFAULTS[name], "thinking") if name == "effort" else DEFAULTS[name]
-    )  # some hosts express both by an effort
+    # Some hosts switch thinking through the effort, so the rejected value may come from `thinking`.
+    keys = (*DEFAULTS[name], "thinking") if name == "effort" else DEFAULTS[name]
     value = ", ".join([repr(getattr(settings, key)) for key in keys])
     return value if len(value) <= 64 else content_name(value)
 
 
 class FittedSettings(NamedTuple):
-    """Settings that a dialect accepts, with `Request.names`, `Request.keys`, and the losses."""
+    """Settings that a dialect accepts, with the losses and the values of `Request.names` and `Request.keys`."""
 
     settings: Settings
     names: Mapping[str, str]
@@ -108,15 +109,15 @@ class FittedSettings(NamedTuple):
 
 
 def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
-    """Return settings that a dialect accepts, to be sent as they are.
+    """Return the settings in the form that a dialect accepts, ready to be encoded.
 
-    The losses are: the names of settings (`actors.core.settings.table`); `thinking_tokens`; `cache` if no longer life
-    can be requested; `schema.KEYWORD` for a keyword of a tool's schema that the host rejects, and `output.KEYWORD` for
-    one of the answer's.
+    The losses are: the names of settings (`actors.core.settings.table`); `thinking_tokens`; `cache` if a longer
+    lifetime cannot be requested; `schema.KEYWORD` for a keyword of a tool's schema that the host rejects, and
+    `output.KEYWORD` for a keyword of the answer's schema.
 
     Args:
-        settings: The settings as they were asked for.
-        dialect: The profile of the host, narrowed to the model of the settings.
+        settings: The requested settings.
+        dialect: The profile of the host, narrowed to the model in the settings.
 
     Raises:
         ConfigError: The model accepts no function tools on this API.
@@ -124,8 +125,8 @@ def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
     losses: dict[str, None] = {}
     if settings.output is not None:
         losses |= {"output": None} if "output" in settings.omitted else {}
-        settings = asked_form(settings, dialect)
-    form = _form(settings, dialect, losses)
+        settings = request_output(settings, dialect)
+    form = _fit_output(settings, dialect, losses)
     fitted = fit_thinking(settings, dialect, losses)
     fitted = _fit_choice(fitted, dialect, losses)
     fitted = _fit_chat_tools(fitted, settings, dialect, losses)
@@ -140,22 +141,22 @@ def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
     keys = {own.name: renamed for own, (_, renamed) in pairs if renamed}
     choice = _wire_choice(fitted.tool_choice, names)
     sent = replace(fitted, tools=tools, cache=cache, output=form, tool_choice=choice)
-    sent, omitted = leave_out(sent, dialect)
+    sent, omitted = omit_refused(sent, dialect)
     losses |= dict.fromkeys(omitted)
     return FittedSettings(sent, names, keys, (*losses,))
 
 
-def _form(settings: Settings, dialect: Dialect, lost: dict[str, None]) -> Json | None:
-    """Return the answer's schema as the dialect accepts it, and record its losses."""
+def _fit_output(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Json | None:
+    """Return the answer's schema as the dialect accepts it, or None without a schema. Add its losses to `losses`."""
     if settings.output is None:
         return None
-    form = _fit_schema(settings.output, settings, dialect, lost, keyed=False)
-    lost.update(dict.fromkeys(f"output.{keyword}" for keyword in form.losses))
+    form = _fit_schema(settings.output, settings, dialect, losses, renames_keys=False)
+    losses.update(dict.fromkeys(f"output.{keyword}" for keyword in form.losses))
     return form.schema
 
 
-def can_force(settings: Settings, dialect: Dialect) -> bool:
-    """Return True if a request with these settings can force a tool, with thinking switched off if need be."""
+def can_force_tool(settings: Settings, dialect: Dialect) -> bool:
+    """Return True if a request with these settings can force a tool call, if necessary by switching thinking off."""
     match _forcing_support(dialect):
         case "never":
             return False
@@ -166,7 +167,7 @@ def can_force(settings: Settings, dialect: Dialect) -> bool:
 
 
 def _forcing_support(dialect: Dialect) -> Permission:
-    """Return when the host and the model allow forcing a tool."""
+    """Return the condition under which both the host and the model allow a forced tool call."""
     both: tuple[Permission, Permission] = _HOSTS[dialect.request.forced_choice], dialect.model.forced_choice
     return max(both, key=_STRICTNESS.index)
 
@@ -180,16 +181,16 @@ _STRICTNESS: Sequence[Permission] = get_args(Permission)
 
 
 def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings with a tool choice that can be sent: a tool by name, otherwise any tool, otherwise `auto`.
+    """Return settings with a tool choice that can be sent: the named tool, else any tool, else `auto`.
 
-    If a forced tool excludes thinking, thinking is switched off for this request (ANT-48, DSK-08): a model that
-    thinks by default would reject the request even if it does not mention thinking.
+    If the model cannot think when a tool is forced, thinking is switched off for this request (ANT-48, DSK-08): a model
+    that thinks by default would reject the request even if it does not mention thinking.
     """
     choice = settings.tool_choice
     if choice in ("auto", "none"):
         return settings
-    named = _choice(choice, settings, dialect)
-    if named == "auto" or not can_force(settings, dialect):
+    named = _accepted_choice(choice, settings, dialect)
+    if named == "auto" or not can_force_tool(settings, dialect):
         losses["tool_choice"] = None
         return replace(settings, tool_choice="auto")
     if named != choice:
@@ -201,8 +202,8 @@ def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
     return replace(settings, tool_choice=named, thinking="off", thinking_tokens=None)
 
 
-def _choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dialect) -> ToolChoiceSetting:
-    """Return a forced choice as the model and the host accept it: by the tool's name, or as any tool."""
+def _accepted_choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dialect) -> ToolChoiceSetting:
+    """Return a forced choice as the model and the host accept it: the named tool, or any tool ("required")."""
     if not isinstance(choice, ToolChoice):
         return choice
     tool = next((tool for tool in settings.tools if tool.name == choice.tool), None)
@@ -213,15 +214,15 @@ def _choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dialect) -> 
 
 
 def _wire_choice(choice: ToolChoiceSetting, names: Mapping[str, str]) -> ToolChoiceSetting:
-    """Return a choice with the tool's name on the wire."""
+    """Return the tool choice with the tool's wire name. `names` maps wire names to the tools' own names."""
     if not isinstance(choice, ToolChoice):
         return choice
     return next((ToolChoice(made) for made, own in names.items() if own == choice.tool), choice)
 
 
-def why_no_tools(model: str, dialect: Dialect) -> str:
-    """Return why requests to a model must not declare tools, with the fix; empty if they may (OAC-21)."""
-    if not _has_chat_rule(dialect) or dialect.model.chat_tools != "never":
+def tools_rejection_reason(model: str, dialect: Dialect) -> str:
+    """Return the reason why requests to a model must not declare tools, with the fix; "" if they may (OAC-21)."""
+    if not _restricts_chat_tools(dialect) or dialect.model.chat_tools != "never":
         return ""
     return (
         f"Model {model!r} accepts no tools on Chat Completions; use openai_responses:{model}, or open the session "
@@ -229,42 +230,42 @@ def why_no_tools(model: str, dialect: Dialect) -> str:
     )
 
 
-def _has_chat_rule(dialect: Dialect) -> bool:
-    """Return True if tools and effort exclude each other: on hosts with OpenAI's effort."""
+def _restricts_chat_tools(dialect: Dialect) -> bool:
+    """Return True if tools and effort may exclude each other, as on Chat Completions hosts with OpenAI's effort."""
     return dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
 
 
 def _fit_chat_tools(
-    settings: Settings, asked: Settings, dialect: Dialect, losses: dict[str, None]
+    settings: Settings, requested: Settings, dialect: Dialect, losses: dict[str, None]
 ) -> Settings:
     """Return settings with the effort that Chat Completions accepts together with function tools (OAC-20)."""
     rule = dialect.model.chat_tools
-    if not _has_chat_rule(dialect) or not settings.tools:
+    if not _restricts_chat_tools(dialect) or not settings.tools:
         return settings
-    if why := why_no_tools(settings.model, dialect):
+    if why := tools_rejection_reason(settings.model, dialect):
         raise ConfigError(why)
     if rule == "always" or (settings.thinking == "off" and rule == "without_effort"):
         return settings
-    if asked.effort not in (None, "none"):
+    if requested.effort not in (None, "none"):
         losses["effort"] = None
-    if asked.thinking in ("adaptive", "manual"):
+    if requested.thinking in ("adaptive", "manual"):
         losses["thinking"] = None
     if rule == "without_effort":
         return replace(settings, effort=None, thinking="default", thinking_tokens=None)
-    thinking: Mode = "off" if asked.thinking == "off" else "default"
+    thinking: Mode = "off" if requested.thinking == "off" else "default"
     return replace(settings, effort="none", thinking=thinking, thinking_tokens=None)
 
 
 def _fit_fields(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings without those that the host or the model lacks, or does not accept in this request."""
+    """Return settings without the fields that the host or the model does not accept in this request."""
     no_sampling = not _accepts_sampling(settings, dialect)
     changes: dict[str, Any] = {}  # Any: each setting has its own type
     for name in _FITTED:
         setting = SETTINGS[name]
         if getattr(settings, name) == setting.default:
             continue
-        is_unread = name == "display" and not has_display(settings, dialect)
-        if is_unread or is_lacking(name, dialect) or (setting.is_sampling and no_sampling):
+        is_unread = name == "display" and not can_set_display(settings, dialect)
+        if is_unread or is_unsupported_setting(name, dialect) or (setting.is_sampling and no_sampling):
             changes[name] = setting.default
     losses |= dict.fromkeys(changes)
     return _fit_values(replace(settings, **changes), dialect, losses)
@@ -275,7 +276,7 @@ _FITTED = [
     for name in REQUEST_SETTINGS
     if name not in ("max_tokens", "tool_choice", "thinking", "effort", "stop")
 ]
-"""The settings that are omitted completely. The others have functions of their own, which keep a part of them."""
+"""Settings that are omitted completely if unsupported. The other settings may be kept in part, by other functions."""
 
 
 def _accepts_sampling(settings: Settings, dialect: Dialect) -> bool:
@@ -301,38 +302,41 @@ def _fit_values(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
         changes["stop"] = settings.stop[:most]
     losses |= dict.fromkeys(changes)
     if settings.parallel_tool_calls is not None and (not settings.tools or settings.tool_choice == "none"):
-        # no loss: without calls the setting has no effect, and hosts reject it there
+        # not a loss: the setting has no effect without tool calls, and hosts reject it in such requests
         changes["parallel_tool_calls"] = None
     return replace(settings, **changes)
 
 
 def _fit_schema(
-    schema: Json, settings: Settings, dialect: Dialect, lost: dict[str, None], *, keyed: bool
+    schema: Json, settings: Settings, dialect: Dialect, losses: dict[str, None], *, renames_keys: bool
 ) -> HostSchema:
-    """Return a schema as the host accepts it, without rejected features; record which rejections change it."""
-    patterns, pattern = dialect.request.patterns, dialect.model.property_keys if keyed else None
+    """Return a schema as the host accepts it, without the schema features that the host rejected earlier.
+
+    `renames_keys` permits new property keys. Add to `losses` the earlier rejections that changed the schema.
+    """
+    patterns, pattern = dialect.request.patterns, dialect.model.property_keys if renames_keys else None
     fitted = host_schema(schema, patterns, pattern)
     refused = {name for name in ("schema_keys", "schema_patterns") if name in settings.omitted}
     if "schema_patterns" in refused and (without := host_schema(schema, "none", pattern)) != fitted:
-        lost["schema_patterns"] = None
+        losses["schema_patterns"] = None
         patterns, fitted = "none", without
-    if "schema_keys" in refused and keyed:
+    if "schema_keys" in refused and renames_keys:
         renamed = host_schema(schema, patterns, pattern or PLAIN_KEYS)
-        lost |= {} if renamed == fitted else {"schema_keys": None}
+        losses |= {} if renamed == fitted else {"schema_keys": None}
         fitted = renamed
     return fitted
 
 
 def _fit_tool(
-    tool: ToolSpec, settings: Settings, dialect: Dialect, lost: dict[str, None]
+    tool: ToolSpec, settings: Settings, dialect: Dialect, losses: dict[str, None]
 ) -> tuple[ToolSpec, Mapping[str, str]]:
-    """Return a tool with an accepted name and schema, and its renamed keys; record the losses of the schema."""
-    taken = _fit_schema(tool.parameters, settings, dialect, lost, keyed=True)
-    lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in taken.losses))
+    """Return a tool with an accepted name and schema, and its renamed keys. Add the schema's losses to `losses`."""
+    taken = _fit_schema(tool.parameters, settings, dialect, losses, renames_keys=True)
+    losses.update(dict.fromkeys(f"schema.{keyword}" for keyword in taken.losses))
     pattern = dialect.ids.tool_name_pattern
     name = tool_name(tool.name, pattern)
     if tool.namespace and dialect.request.namespaces:
         name = flat_name(tool.namespace, tool_name(local_name(tool.name, tool.namespace), pattern))
     if tool.form is not None and not dialect.request.custom_tools and tool.form != TEXT:
-        lost["tools.format"] = None
+        losses["tools.format"] = None
     return replace(tool, name=name, parameters=taken.schema), taken.keys

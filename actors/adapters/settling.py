@@ -1,11 +1,12 @@
-"""Settle the tool calls of an answer after all of it has arrived.
+"""Settle the tool calls of an answer after the complete answer has arrived.
 
-In:  the calls in order of appearance, with the fragments that `actors.adapters.calls` assigned to them.
-Out: the same calls, some with other arguments, some dropped; the dropped content; and whether something was lost.
+In:  the calls in order of arrival, with the fragments that `actors.adapters.calls` assigned to them.
+Out: the same calls, some with other arguments, some dropped; the kinds of dropped content; and whether content was
+     lost.
 
-Only the complete answer shows whether arguments or a call were sent twice, and whether fragments remain that belong
-to no call. A regular answer is unchanged: every call has a name, an object as arguments and an id of its own. A call
-never gets `{}` in place of lost arguments.
+Only the complete answer shows whether arguments or calls were sent twice, and whether fragments remain that belong to
+no call. In a regular answer, every call has a name, an object as arguments and its own id; such an answer is unchanged.
+A call never gets `{}` in place of lost arguments.
 """
 
 import json
@@ -22,55 +23,58 @@ from msgspec.json import Decoder
 from actors.adapters.partial import PartialCall, Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
-_SENT = 8 * MAX_ARGUMENTS  # most characters of arguments that were sent repeatedly
-_TRIES = 64  # most calls of one answer whose missing fragments are searched for
+_SENT = 8 * MAX_ARGUMENTS  # most characters of a call's arguments, including repetitions
+_TRIES = 64  # most calls of one answer for which missing fragments are searched
 _EMPTY_IN_FRONT, _EMPTY_BEHIND = re.compile(r"\A(?:\{\s*\}\s*)+"), re.compile(r"(?:\s*\{\s*\})+\Z")
 _EMPTY = re.compile(rb"(?:\{\s*\}\s*)+")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
-_WINDOW = (
-    MAX_ARGUMENTS + 1024
-)  # bytes of a text that show what its first object is, and empty ones in front of it
+# Bytes of a text that are examined for its first object and the empty objects before it.
+_WINDOW = MAX_ARGUMENTS + 1024
 _read, _skip = json.JSONDecoder().raw_decode, Decoder(Raw).decode
 
 
 class AnswerCalls:
-    """The calls of one answer while they are settled.
+    """The tool calls of one answer while they are settled.
 
     Attributes:
         left_out: The kinds of dropped content: `repeated_call`, `repeated_arguments`, `stray_arguments`, `cut_call`.
-        is_lost: Whether something is missing, or may be: arguments without a call, or a call without its arguments.
+        is_lost: Whether content is or may be missing: arguments without a call, or a call without its arguments.
     """
 
     def __init__(
-        self, calls: Sequence[PartialCall], tools: Collection[str] | None, *, makes_ids: bool
+        self, calls: Sequence[PartialCall], tools: Collection[str] | None, *, has_changing_ids: bool
     ) -> None:
         self._calls = [call for call in calls if not call.dropped]
         self._tools = tools
-        self._makes_ids = makes_ids
+        self._makes_ids = has_changing_ids
         self.left_out: list[str] = []
         self.is_lost: bool = False
 
-    def settle(self, *, is_proper: bool) -> None:
-        """Settle the calls. `is_proper`: the answer ended regularly, so that a call may have no arguments."""
+    def settle_calls(self, *, has_regular_end: bool) -> None:
+        """Join, repair or drop the calls. Calls may have no arguments only if the answer `has_regular_end`."""
         if any(call.native_id for call in self._calls) and not all(call.native_id for call in self._calls):
-            self._join_without_ids()
-        if not all(call.wire_name and (call.told or call.free or call.is_whole) for call in self._calls):
+            self._join_calls_without_ids()
+        if not all(
+            call.wire_name and (call.is_marked_complete or call.free or call.is_whole) for call in self._calls
+        ):
             self._drop_echoes()
-            self._place_strays()
+            self._assign_strays()
             self._join_fragments()
             for call in self._calls:
-                self._repair(call)
-            self._join_empty()
+                self._repair_arguments(call)
+            self._join_calls_without_arguments()
             if self._has_odd_arguments() and any(
                 call.pieces.is_blank and not call.is_closed for call in self._calls
             ):
-                self.is_lost = True  # the arguments may belong to another call
-            if self.is_lost or not is_proper:
+                self.is_lost = True  # the odd arguments may belong to a call that has none
+            if self.is_lost or not has_regular_end:
                 self._drop_doubtful()
         self._drop_copies()
 
     def _drop_echoes(self) -> None:
-        """Drop a call without arguments whose id and name an earlier call has: it is an empty fragment of that call."""
+        """Drop a call without arguments that repeats the id and name of an earlier call, as an empty fragment of that
+        call.
+        """
         known: dict[tuple[str, str], PartialCall] = {}
         for call in self._calls:
             key = call.native_id, call.wire_name
@@ -79,110 +83,116 @@ class AnswerCalls:
             elif key in known and not call.is_closed and (call.native_id or known[key].slot == call.slot):
                 call.dropped = True
                 self.is_lost = self.is_lost or not call.native_id or known[key].slot != call.slot
-        self._keep()
+        self._remove_dropped()
 
-    def _place_strays(self) -> None:
-        """Append arguments without a name to the previous call if both together form an object."""
+    def _assign_strays(self) -> None:
+        """Append arguments without a tool name to the previous call if both together form an object; otherwise drop
+        them.
+        """
         before: PartialCall | None = None
         for call in self._calls:
             if call.wire_name:
                 before = call
-            elif call.pieces.is_blank and not (call.told or call.is_closed):
+            elif call.pieces.is_blank and not (call.is_marked_complete or call.is_closed):
                 call.dropped = True
-            elif before is not None and self._goes_on(before, call):
-                is_copy = _arguments(before) == _arguments(call)
+            elif before is not None and self._continues_call(before, call):
+                is_copy = _canonical_arguments(before) == _canonical_arguments(call)
                 self.is_lost = self.is_lost or (before.is_whole and not is_copy)
-                _absorb(before, call)
+                _absorb_call(before, call)
             else:
                 call.dropped = self.is_lost = True
                 self.left_out.append("stray_arguments")
-        self._keep()
+        self._remove_dropped()
 
-    def _goes_on(self, before: PartialCall, stray: PartialCall) -> bool:
-        """Return True if arguments without a name and without an id of their own continue the previous call."""
+    def _continues_call(self, before: PartialCall, stray: PartialCall) -> bool:
+        """Return True if `stray`, which has arguments but no name, continues the call `before`."""
         if before.is_closed or (stray.native_id and not self._makes_ids):
             return False
         return join_arguments(before.pieces, stray.pieces) is not None
 
-    def _join_without_ids(self) -> None:
-        """Join a call that has an id with the following calls of the same name without an id, if they continue it."""
+    def _join_calls_without_ids(self) -> None:
+        """Join a call with an id and the following calls of the same name without ids, if they form one object."""
         at = 0
         while at < len(self._calls):
             call, behind = self._calls[at], self._calls[at + 1 :]
-            is_more = partial(_is_without_id, call.wire_name)
+            is_more = partial(_has_name_without_id, call.wire_name)
             more = list(takewhile(is_more, behind))
             may_go_on = more and call.native_id and not (call.free or call.is_closed)
             if may_go_on and join_arguments(*(each.pieces for each in (call, *more))) is not None:
                 for other in more:
-                    _absorb(call, other)
+                    _absorb_call(call, other)
             at += 1 + len(more)
-        self._keep()
+        self._remove_dropped()
 
     def _join_fragments(self) -> None:
-        """Join adjacent incomplete calls of one name that together form one object."""
+        """Join adjacent incomplete calls of the same name that together form one object."""
         tries, at = 0, 0
         while at < len(self._calls) and tries < _TRIES:
             first = self._calls[at]
             at += 1
             if (
                 first.free
-                or first.told
+                or first.is_marked_complete
                 or first.pieces.is_blank
                 or first.pieces.size > MAX_ARGUMENTS
                 or first.is_whole
             ):
                 continue
             tries += 1
-            for other in self._calls[at : at + _fragments(self._calls[at - 1 :])]:
-                _absorb(first, other)
+            for other in self._calls[at : at + _count_fragments(self._calls[at - 1 :])]:
+                _absorb_call(first, other)
                 self._makes_ids = self._makes_ids or first.native_id != other.native_id
-            self._keep()
+            self._remove_dropped()
 
-    def _repair(self, call: PartialCall) -> None:
-        if call.free or call.told or call.pieces.is_blank or call.is_whole:
+    def _repair_arguments(self, call: PartialCall) -> None:
+        """Replace repeated arguments by a single copy. Other invalid arguments are unchanged."""
+        if call.free or call.is_marked_complete or call.pieces.is_blank or call.is_whole:
             return
         text = join_arguments(call.pieces)
         if text is not None:
-            call.pieces = Pieces.of(text)
+            call.pieces = Pieces.from_text(text)
             self.left_out.append("repeated_arguments")
-        elif _is_followed(call.pieces):
+        elif _has_second_object(call.pieces):
             self.is_lost = True
 
-    def _join_empty(self) -> None:
-        """Join a call without arguments with the next call if that is, or may be, its second half."""
+    def _join_calls_without_arguments(self) -> None:
+        """Join a call without arguments with the next call if the next call is, or may be, its second half."""
         for at, call in enumerate(self._calls[:-1]):
             if call.free or call.is_closed or not call.pieces.is_blank:
                 continue
-            other = self._next(at)
+            other = self._next_call(at)
             if call.wire_name != other.wire_name:
                 if self._may_be_piece(call, other):
                     call.dropped = self.is_lost = True
                     self.left_out.append("cut_call")
             elif call.native_id and not other.pieces.is_blank:
                 is_same, is_there = call.native_id == other.native_id, call.slot == other.slot
-                if not is_same and call.slot is None and _arguments(other) == "{}":
-                    continue  # two calls without arguments
+                if not is_same and call.slot is None and _canonical_arguments(other) == "{}":
+                    continue  # these are two separate calls without arguments
                 if is_same or is_there or not other.native_id:
                     is_certain = self._makes_ids or not other.native_id or (is_same and is_there)
                     self.is_lost = self.is_lost or not is_certain
-                    _absorb(call, other)
-        self._keep()
+                    _absorb_call(call, other)
+        self._remove_dropped()
 
-    def _next(self, at: int) -> PartialCall:
-        """Return the next call; if fragments of a call have ids of their own, the next call of the same index."""
-        call, behind = self._calls[at], self._calls[at + 1 :]
+    def _next_call(self, position: int) -> PartialCall:
+        """Return the next call after a position. If fragments of one call have different ids, prefer a call with its
+        index.
+        """
+        call, behind = self._calls[position], self._calls[position + 1 :]
         if self._makes_ids and call.slot is not None:
             return next((other for other in behind if other.slot == call.slot), behind[0])
         return behind[0]
 
     def _has_odd_arguments(self) -> bool:
-        """Return True if arguments were repeated or are not an object."""
+        """Return True if arguments were repeated, or are not an object."""
         return bool(self.left_out) or any(
-            not (call.free or call.told or call.pieces.is_blank or call.is_whole) for call in self._calls
+            not (call.free or call.is_marked_complete or call.pieces.is_blank or call.is_whole)
+            for call in self._calls
         )
 
     def _may_be_piece(self, call: PartialCall, other: PartialCall) -> bool:
-        """Return True if a call's name may be the beginning of the next call's name, as far as is known."""
+        """Return True if the name of `call` may be the beginning of a name that continues in `other`."""
         if self._tools is None:
             return call.slot == other.slot and not other.native_id
         whole, is_known = call.wire_name + other.wire_name, call.wire_name in self._tools
@@ -190,39 +200,40 @@ class AnswerCalls:
         return other.wire_name not in self._tools and (grows or not is_known)
 
     def _drop_doubtful(self) -> None:
-        """Drop the calls without arguments and, if arguments were lost, those that may hold arguments of another
-        call."""
+        """Drop the calls without arguments. If arguments were lost, also drop the calls that may contain another call's
+        arguments.
+        """
         was_lost = self.is_lost
         for call in self._calls:
-            is_empty = call.pieces.is_blank and not (call.told and (call.free or not was_lost))
+            is_empty = call.pieces.is_blank and not (call.is_marked_complete and (call.free or not was_lost))
             if is_empty or (was_lost and call.is_guessed):
                 call.dropped = self.is_lost = True
                 self.left_out.append("cut_call")
-        self._keep()
+        self._remove_dropped()
 
     def _drop_copies(self) -> None:
-        """Drop a call that repeats the id, the name and the arguments of an earlier one."""
+        """Drop each call with the same id, name and arguments as an earlier call."""
         known: dict[tuple[str, str], list[PartialCall]] = {}
         for call in self._calls:
             if not call.native_id:
                 continue
             same = known.setdefault((call.native_id, call.wire_name), [])
-            if same and _arguments(call) in map(_arguments, same):
+            if same and _canonical_arguments(call) in map(_canonical_arguments, same):
                 call.dropped = True
                 self.left_out.append("repeated_call")
             else:
                 same.append(call)
 
-    def _keep(self) -> None:
+    def _remove_dropped(self) -> None:
         self._calls = [call for call in self._calls if not call.dropped]
 
 
 def join_arguments(*parts: Pieces) -> str | None:
-    """Return the object that fragments of arguments form, even if it was sent repeatedly; None if they form none.
+    """Return the object that fragments of arguments form, even if it was sent repeatedly; None if they form no object.
 
-    Fragments that form an object together are joined unchanged: a fragment that is an object by itself may lie inside
-    a string. Otherwise a leading or trailing `{}` is ignored, and so is an exact repetition; and if each fragment
-    begins with the one before it, the last fragment is complete.
+    Fragments that form an object together are joined unchanged, since even a fragment that is an object by itself may
+    lie inside a string. Otherwise, a leading or trailing `{}` and exact repetitions are ignored; and if each fragment
+    begins with the fragment before it, the last fragment is complete.
     """
     size = sum(part.size for part in parts)
     if size > _SENT or (size > MAX_ARGUMENTS and not _may_be_object(parts)):
@@ -231,30 +242,32 @@ def join_arguments(*parts: Pieces) -> str | None:
     text = "".join(pieces).strip()
     if _is_object(text):
         return text
-    rest = _without_empty(text)
+    rest = _strip_empty_objects(text)
     if rest != text and (not rest or _is_object(rest)):
         return rest or "{}"
     if (end := object_end(rest)) and _is_object(first := rest[:end]) and not rest.replace(first, "").strip():
         return first
     told = [piece.strip() for piece in pieces if piece.strip()]
-    return _last_grown(told) or _last_grown([piece for piece in told if piece != "{}"])
+    return _complete_last_piece(told) or _complete_last_piece([piece for piece in told if piece != "{}"])
 
 
 def _may_be_object(parts: Sequence[Pieces]) -> bool:
-    """Return True if the beginning of an oversized text shows that it may be a repeated object.
+    """Return True if the beginning of an oversized text suggests that it is a repeated object.
 
-    Most such texts are not, and joining one could take too much memory.
+    Most oversized texts are not, and joining them could take too much memory.
     """
-    window = _beginning(parts)
+    window = _first_bytes(parts)
     rest = window[empty.end() :] if (empty := _EMPTY.match(window)) else window
-    if end := _first_end(rest):
+    if end := _first_object_end(rest):
         behind = rest[end:].lstrip()
         return rest.startswith(behind[:end]) or _EMPTY.match(behind) is not None
-    return not rest or (rest.startswith(b"{") and _grows(text for part in parts for text in part.texts()))
+    return not rest or (
+        rest.startswith(b"{") and _is_growing(text for part in parts for text in part.texts())
+    )
 
 
-def _grows(texts: Iterable[str]) -> bool:
-    """Return True if each fragment begins with the one before it, ignoring blank and empty ones."""
+def _is_growing(texts: Iterable[str]) -> bool:
+    """Return True if each fragment begins with the fragment before it. Blank and empty fragments are ignored."""
     before = ""
     for text in texts:
         if len(text) > MAX_ARGUMENTS:
@@ -266,9 +279,9 @@ def _grows(texts: Iterable[str]) -> bool:
     return True
 
 
-def _beginning(parts: Sequence[Pieces]) -> bytes:
-    """Return the first bytes of a text, without leading whitespace."""
-    written, size = BytesIO(), 0  # getvalue returns the buffer without a copy
+def _first_bytes(parts: Sequence[Pieces]) -> bytes:
+    """Return the first `_WINDOW` bytes of a text, without leading whitespace."""
+    written, size = BytesIO(), 0  # BytesIO, because `getvalue` does not copy the buffer
     for text in chain.from_iterable(part.slices() for part in parts):
         size += written.write((text if size else text.lstrip()).encode())
         if size >= _WINDOW:
@@ -277,10 +290,10 @@ def _beginning(parts: Sequence[Pieces]) -> bytes:
     return written.getvalue()
 
 
-def _first_end(data: bytes) -> int:
-    """Return the end of the JSON object at the start of the bytes; 0 if it is missing or incomplete.
+def _first_object_end(data: bytes) -> int:
+    """Return the end of the JSON object at the start of `data`; 0 if the object is missing or incomplete.
 
-    The object is skipped, not decoded, since its strings may take four times as much memory.
+    The object is skipped and not decoded, since decoded strings may take four times as much memory.
     """
     if not data.startswith(b"{"):
         return 0
@@ -295,8 +308,8 @@ def _first_end(data: bytes) -> int:
     return len(data[:end].rstrip())
 
 
-def _last_grown(pieces: Sequence[str]) -> str | None:
-    """Return the last piece if it is an object, and each piece begins with the one before it."""
+def _complete_last_piece(pieces: Sequence[str]) -> str | None:
+    """Return the last piece if it is an object and each piece begins with the piece before it."""
     if (
         pieces
         and all(later.startswith(earlier) for earlier, later in pairwise(pieces))
@@ -307,7 +320,7 @@ def _last_grown(pieces: Sequence[str]) -> str | None:
 
 
 def object_end(text: str) -> int:
-    """Return the end of the JSON object at the start of a text; 0 if there is none."""
+    """Return the end of the JSON object at the start of `text`; 0 if there is none."""
     if not text.startswith("{"):
         return 0
     try:
@@ -320,17 +333,17 @@ def _is_object(text: str) -> bool:
     return bool(text) and parse_object(text) is not None
 
 
-def _without_empty(text: str) -> str:
-    """Return a text without leading and trailing empty objects."""
+def _strip_empty_objects(text: str) -> str:
+    """Return a text without its leading and trailing empty objects."""
     return _EMPTY_BEHIND.sub("", _EMPTY_IN_FRONT.sub("", text))
 
 
-def _fragments(calls: Sequence[PartialCall]) -> int:
-    """Return how many of the calls after the first continue its text."""
+def _count_fragments(calls: Sequence[PartialCall]) -> int:
+    """Return how many of the calls after the first one continue the first call's arguments."""
     name, size = calls[0].wire_name, 0
     texts: list[str] = []
     for call in calls:
-        is_more = call.wire_name == name and not (call.free or call.told)
+        is_more = call.wire_name == name and not (call.free or call.is_marked_complete)
         if not is_more or max(size, call.pieces.size) > MAX_ARGUMENTS:
             break
         texts.append(call.pieces.join())
@@ -349,13 +362,13 @@ def _fragments(calls: Sequence[PartialCall]) -> int:
     return 0
 
 
-def _is_without_id(name: str, call: PartialCall) -> bool:
+def _has_name_without_id(name: str, call: PartialCall) -> bool:
     return not call.native_id and call.wire_name == name
 
 
-def _is_followed(pieces: Pieces) -> bool:
-    """Return True if an object ends at the end of a fragment and another object follows, which belongs to no call."""
-    if pieces.size > MAX_ARGUMENTS and (pieces.size > _SENT or not _first_end(_beginning([pieces]))):
+def _has_second_object(pieces: Pieces) -> bool:
+    """Return True if a second object, which belongs to no known call, follows after the end of a fragment."""
+    if pieces.size > MAX_ARGUMENTS and (pieces.size > _SENT or not _first_object_end(_first_bytes([pieces]))):
         return False
     texts = list(pieces.texts())
     text = "".join(texts)
@@ -367,8 +380,8 @@ def _is_followed(pieces: Pieces) -> bool:
     return False
 
 
-def _absorb(call: PartialCall, other: PartialCall) -> None:
-    """Append the fragments of a call that arrived under another index or id."""
+def _absorb_call(call: PartialCall, other: PartialCall) -> None:
+    """Append the fragments of `other` to `call` and drop `other`, which arrived under another index or id."""
     call.pieces.size += other.pieces.size
     call.pieces.kept += other.pieces.kept
     call.native_id = call.native_id or other.native_id
@@ -378,8 +391,8 @@ def _absorb(call: PartialCall, other: PartialCall) -> None:
     other.dropped = True
 
 
-def _arguments(call: PartialCall) -> str:
-    """Return arguments in a form in which equal ones are equal texts; `{}` if there are none."""
+def _canonical_arguments(call: PartialCall) -> str:
+    """Return a call's arguments in a canonical form, so that equal arguments are equal strings; `{}` if empty."""
     if call.pieces.size > MAX_ARGUMENTS:
         digest = blake2b()
         for piece in call.pieces.slices():

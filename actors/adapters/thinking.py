@@ -1,13 +1,13 @@
-"""Map the thinking that a caller asks for to a form that the model accepts.
+"""Convert the requested thinking to a form that the model accepts.
 
-In:  settings as they were asked for, and a dialect that is narrowed to the model.
-Out: settings whose `thinking`, `thinking_tokens` and `effort` can be written as they are, and the losses.
+In:  the requested settings, and a dialect that is narrowed to the model.
+Out: settings whose `thinking`, `thinking_tokens` and `effort` can be encoded unchanged, and the losses.
 
-    asked        sent
+    requested    sent
     off          disabled, between_tools, effort none, the lowest effort (a loss), or nothing
-    adaptive     adaptive, a budget, the model's own effort, or nothing (a loss if it cannot think)
-    manual       a budget, adaptive (its tokens are a loss), an effort, or nothing
-    an effort    that level, the nearest one that the model has (a loss), or nothing (a loss)
+    adaptive     adaptive, a budget, the model's own effort, or nothing (a loss if the model cannot think)
+    manual       a budget, adaptive (the budget is a loss), an effort, or nothing
+    an effort    that level, the nearest level of the model (a loss), or nothing (a loss)
 """
 
 from collections.abc import Sequence
@@ -18,26 +18,27 @@ from actors.adapters.request import Settings
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import EFFORTS, ModelFacts
 
-_BETWEEN_TOOLS = ("low", "medium", "high")  # efforts that `between_tools` accepts
+_BETWEEN_TOOLS = ("low", "medium", "high")  # efforts that can be combined with `between_tools`
 
 
 def fit_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings that request thinking in a form that the model accepts; record the losses."""
+    """Return settings that request thinking in a form that the model accepts. Add the lost settings to `losses`."""
     if dialect.reasoning.switch == "none":
-        return _without_thinking(settings, losses)
-    if settings.display is not None and settings.thinking == "default" and _thinks_unasked(dialect):
-        settings = replace(settings, thinking="adaptive")  # the field is part of an explicit mode
+        return _drop_thinking(settings, losses)
+    if settings.display is not None and settings.thinking == "default" and _thinks_by_default(dialect):
+        settings = replace(settings, thinking="adaptive")  # `display` requires an explicit mode
     settings = _fit_effort(settings, dialect, losses)
     match settings.thinking:
         case "off":
-            return _fit_off(settings, dialect, losses)
+            return _fit_disabled_thinking(settings, dialect, losses)
         case "adaptive" | "manual":
-            return _fit_on(settings, dialect, losses)
+            return _fit_enabled_thinking(settings, dialect, losses)
         case _:
             return settings
 
 
-def _thinks_unasked(dialect: Dialect) -> bool:
+def _thinks_by_default(dialect: Dialect) -> bool:
+    """Return True if a Claude model thinks by default, in the adaptive mode."""
     return (
         dialect.reasoning.switch == "anthropic"
         and dialect.model.thinks
@@ -45,18 +46,18 @@ def _thinks_unasked(dialect: Dialect) -> bool:
     )
 
 
-def has_display(settings: Settings, dialect: Dialect) -> bool:
-    """Return True if a request with these settings, which `fit_thinking` returned, can set the display of thinking."""
+def can_set_display(settings: Settings, dialect: Dialect) -> bool:
+    """Return True if a request can set the display of thinking, for settings that `fit_thinking` returned."""
     return dialect.reasoning.switch != "anthropic" or settings.thinking in ("adaptive", "manual")
 
 
 def can_switch_off(dialect: Dialect) -> bool:
-    """Return True if a request can keep the model from thinking at all, as far as is known."""
+    """Return True if a request can prevent the model from thinking, as far as is known."""
     facts = dialect.model
-    if _has_efforts_alone(dialect) or dialect.reasoning.switch == "reasoning":
+    if _has_only_efforts(dialect) or dialect.reasoning.switch == "reasoning":
         return facts.efforts is None or "none" in facts.efforts or "disabled" in facts.thinking
     if dialect.reasoning.switch in ("gemini", "none"):
-        return False  # these models always think
+        return False  # these hosts have no switch, so their models always think
     return "disabled" in facts.thinking
 
 
@@ -69,24 +70,24 @@ def will_think(settings: Settings, dialect: Dialect) -> bool:
             return True
         case _:
             pass
-    by_effort = _has_efforts_alone(dialect) and settings.effort is not None
+    by_effort = _has_only_efforts(dialect) and settings.effort is not None
     return settings.effort != "none" if by_effort else dialect.model.thinks
 
 
-def _has_efforts_alone(dialect: Dialect) -> bool:
+def _has_only_efforts(dialect: Dialect) -> bool:
     """Return True if an effort is the host's only way to request thinking."""
     return dialect.reasoning.switch == "effort" or dialect.family == "responses"
 
 
-def _without_thinking(settings: Settings, losses: dict[str, None]) -> Settings:
-    """Return settings that do not mention thinking, for a host without a setting for it."""
+def _drop_thinking(settings: Settings, losses: dict[str, None]) -> Settings:
+    """Return settings without thinking, for a host that has no such settings. Add the lost settings to `losses`."""
     defaults = {"thinking": "default", "thinking_tokens": None, "effort": None}
     losses |= {name: None for name, default in defaults.items() if getattr(settings, name) != default}
     return replace(settings, **defaults)
 
 
 def _fit_effort(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings with an effort that the model has."""
+    """Return settings whose effort is a level of the model, or None. A changed effort is a loss."""
     effort, efforts = settings.effort, dialect.model.efforts
     if effort is None or _is_gateway(dialect):
         return settings
@@ -101,7 +102,7 @@ def _fit_effort(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
 
 
 def _is_gateway(dialect: Dialect) -> bool:
-    """Return True if the host translates efforts and budgets for the model behind it."""
+    """Return True if the host is a gateway, which translates efforts and budgets for the model behind it."""
     return dialect.family == "openai_chat" and dialect.reasoning.switch == "reasoning"
 
 
@@ -113,7 +114,7 @@ def _nearest_effort(effort: str, efforts: Sequence[str]) -> str | None:
     return min(efforts, key=lambda each: (abs(EFFORTS.index(each) - at), EFFORTS.index(each)))
 
 
-def _fit_off(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+def _fit_disabled_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
     facts = dialect.model
     if can_switch_off(dialect):
         return settings
@@ -135,41 +136,39 @@ def _can_think(facts: ModelFacts) -> bool:
     return facts.thinks or bool(facts.thinking) or bool(facts.efforts)
 
 
-def _fit_on(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+def _fit_enabled_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
     facts, switch = dialect.model, dialect.reasoning.switch
     tokens = {} if settings.thinking_tokens is None else {"thinking_tokens": None}
     if not _can_think(facts):
         losses |= {"thinking": None} | tokens
         return replace(settings, thinking="default", thinking_tokens=None)
-    if _has_efforts_alone(dialect):
+    if _has_only_efforts(dialect):
         losses |= tokens
         return _fit_by_effort(settings, facts, losses)
     if switch == "type":
         losses |= tokens
         asks = {"adaptive", "enabled"} & set(facts.thinking)
         return replace(settings, thinking="adaptive" if asks else "default", thinking_tokens=None)
-    if settings.thinking == "manual" and "enabled" not in facts.thinking:  # ANT-45
+    if settings.thinking == "manual" and "enabled" not in facts.thinking:  # the model has no budgets (ANT-45)
         losses |= tokens
         return replace(settings, thinking="adaptive", thinking_tokens=None)
-    if (
-        switch == "anthropic" and settings.thinking == "adaptive" and "adaptive" not in facts.thinking
-    ):  # ANT-46
+    # ANT-46: a model without an adaptive mode supports only budgets.
+    if switch == "anthropic" and settings.thinking == "adaptive" and "adaptive" not in facts.thinking:
         if settings.budgeted:
             return replace(settings, thinking="manual")
         losses["thinking"] = None
         return replace(settings, thinking="default")
-    if (
-        switch == "gemini" and tokens and settings.effort is not None
-    ):  # a level and a budget exclude each other
+    # The API rejects a level together with a budget, so the budget wins.
+    if switch == "gemini" and tokens and settings.effort is not None:
         losses["effort"] = None
         return replace(settings, effort=None)
     return settings
 
 
 def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None]) -> Settings:
-    """Return settings for a host with an effort and no switch. A model that does not think by default gets an effort.
+    """Return settings for a host that has efforts but no switch. A model that does not think by default gets an effort.
 
-    If its levels are unknown, none can be chosen, so thinking is a loss.
+    If the levels of such a model are unknown, no effort can be chosen, so thinking is a loss.
     """
     effort = settings.effort
     if effort is None and facts.efforts is None and not facts.thinks:
@@ -180,18 +179,22 @@ def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None
     return replace(settings, thinking="adaptive", thinking_tokens=None, effort=effort)
 
 
-_MANUAL_TOKENS = 1024  # smallest manual budget; also reserved for the answer if its limit is smaller
+_MANUAL_TOKENS = 1024  # smallest manual budget; also the tokens reserved for the answer after thinking
 
 
-def _budget(settings: Settings) -> int:
+def _thinking_budget(settings: Settings) -> int:
     return max(settings.thinking_tokens or _MANUAL_TOKENS, _MANUAL_TOKENS)
 
 
 def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int | None]:
-    """Return `thinking` of a request to Claude, for settings that `fit_thinking` returned."""
+    """Return the field `thinking` of a request to Claude, for settings that `fit_thinking` returned."""
     match settings.thinking:
         case "manual":
-            return {"type": "enabled", "budget_tokens": _budget(settings), "display": settings.display}
+            return {
+                "type": "enabled",
+                "budget_tokens": _thinking_budget(settings),
+                "display": settings.display,
+            }
         case "adaptive":
             return {"type": "adaptive", "display": settings.display}
         case "off":
@@ -200,9 +203,9 @@ def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int
             return {"type": None}
 
 
-def answer_tokens(settings: Settings, default: int) -> int:
-    """Return the token limit of an answer. A manual thinking budget counts towards it and must be smaller."""
+def answer_token_limit(settings: Settings, default: int) -> int:
+    """Return the token limit of an answer, which includes a manual thinking budget and must exceed it."""
     most = settings.max_tokens or default
     if settings.thinking != "manual":
         return most
-    return max(most, _budget(settings) + (_MANUAL_TOKENS if settings.max_tokens else default))
+    return max(most, _thinking_budget(settings) + (_MANUAL_TOKENS if settings.max_tokens else default))

@@ -1,8 +1,8 @@
-"""Read JSON that a provider sent, without trusting its shape.
+"""Read JSON that a provider sent, without relying on its structure.
 
-The helpers return an empty value where the wire has another type than the documentation says. Values that become
-content go through `jsonio` first. A `WireObject` records which keys were read, so the rest is reported without a second
-list of keys.
+The helper functions return an empty value where the type differs from the documentation. Values that become content are
+sanitised by `jsonio` first. A `WireObject` records which keys were read, so that the remaining keys can be reported
+without a second list of keys.
 """
 
 import json
@@ -23,7 +23,7 @@ _PLAIN = frozenset({str, dict, list, tuple, int, float, bool, type(None)})
 
 
 def json_text(value: object) -> str:
-    """Return compact JSON of a value from a document. Values that are nested too deep are cut, with a mark."""
+    """Return a value from a document as compact JSON. Levels that are nested too deeply are cut and marked."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     except RecursionError:
@@ -32,7 +32,7 @@ def json_text(value: object) -> str:
 
 @dataclass(slots=True, frozen=True)
 class LongJson:
-    """The text of `json_text` of a large value, made in slices to limit memory."""
+    """The JSON text of a large value, as `json_text` returns it, but created in slices to limit memory."""
 
     value: object
 
@@ -40,10 +40,10 @@ class LongJson:
         return json_text(self.value)
 
     def slices(self) -> Iterator[str]:
-        """Yield the text in slices of a bounded size."""
+        """Yield the JSON text in slices of a bounded size."""
         begun: list[str] = []
         size = 0
-        for piece in _pieces(self.value):
+        for piece in _json_pieces(self.value):
             begun.append(piece)
             size += len(piece)
             if size >= SLICE:
@@ -52,61 +52,62 @@ class LongJson:
         yield "".join(begun)
 
 
-def _pieces(value: object, depth: int = 0) -> Iterator[str]:
-    """Yield the JSON text of a document's value, long texts in slices."""
+def _json_pieces(value: object, depth: int = 0) -> Iterator[str]:
+    """Yield the JSON text of a value from a document in pieces, with long strings split into slices."""
     if isinstance(value, LongText) or (isinstance(value, str) and len(value) > SLICE):
         yield '"'
-        for piece in _slices(value) if isinstance(value, str) else value.slices():
+        for piece in _text_slices(value) if isinstance(value, str) else value.slices():
             yield encode_basestring(piece)[1:-1]
         yield '"'
     elif is_object(value) and value and depth < MAX_DEPTH:
         for before, (key, held) in zip(chain("{", repeat(",")), value.items(), strict=False):
             yield f"{before}{encode_basestring(key)}:"
-            yield from _pieces(held, depth + 1)
+            yield from _json_pieces(held, depth + 1)
         yield "}"
     elif is_array(value) and value and depth < MAX_DEPTH:
         for before, held in zip(chain("[", repeat(",")), value, strict=False):
             yield before
-            yield from _pieces(held, depth + 1)
+            yield from _json_pieces(held, depth + 1)
         yield "]"
     else:
         yield json_text(value)
 
 
-def _slices(text: str) -> Iterator[str]:
+def _text_slices(text: str) -> Iterator[str]:
     return (text[at : at + SLICE] for at in range(0, len(text), SLICE))
 
 
 Long: TypeAlias = LongText | LongJson
-"""A text that is read in slices, so that no string holds all of it."""
+"""A text that is read in slices, so that it never becomes one large string."""
 
 
 def argument_text(value: object) -> str | LongText:
-    """Return the arguments of a call, or a fragment of them, as text.
+    """Return the arguments of a call, or a fragment of arguments, as text.
 
-    Some servers send an object in place of the documented string, and the reverse. An empty value of any type is an
-    empty text: some relays write an empty object as `[]`.
+    Some servers send an object where a string is documented, or the reverse. An empty value of any type becomes "",
+    since some relays write an empty object as `[]`.
     """
     if isinstance(value, str | LongText):
         return value
     return json_text(value) if value else ""
 
 
-# called for each part of a stream: typed by a second name, because a call of `is_object` takes as long as the rest
-def fields(value: Any) -> Fields:  # Any: what a provider sent
-    """Return `value` if it is an object, else an empty one."""
+# Called for each event of a stream. A second variable satisfies the type checker; calling `is_object` would double
+# the time.
+def as_object(value: Any) -> Fields:  # Any: JSON from a provider
+    """Return `value` if it is an object, else an empty object."""
     held: Fields = value
     return held if isinstance(value, dict) else _NOTHING
 
 
-def items(value: Any) -> Sequence[object]:  # Any: as above
-    """Return `value` if it is an array, else an empty one."""
+def as_array(value: Any) -> Sequence[object]:  # Any: JSON from a provider
+    """Return `value` if it is an array, else an empty array."""
     held: Sequence[object] = value
     return held if isinstance(value, list | tuple) else ()
 
 
-def first(value: Any) -> Fields:  # Any: as above
-    """Return the candidate with index 0; requests ask for one only."""
+def first_candidate(value: Any) -> Fields:  # Any: JSON from a provider
+    """Return the candidate with index 0 from a list of candidates. Requests never ask for more than one."""
     held: Sequence[Any] = value
     for each in held if type(value) is list else ():
         candidate: Fields = each
@@ -115,37 +116,39 @@ def first(value: Any) -> Fields:  # Any: as above
     return _NOTHING
 
 
-def string(value: object) -> str:
-    """Return `value` if it is a string, else an empty one."""
+def as_string(value: object) -> str:
+    """Return `value` if it is a string, else ""."""
     return str(value) if isinstance(value, str | LongText) else ""
 
 
-def long_string(value: object) -> str | LongText:
-    """Return `value` if it is a string (a long one still encoded in its document), else an empty one."""
+def as_long_string(value: object) -> str | LongText:
+    """Return `value` if it is a string, else "". A long string stays encoded in its document."""
     return value if isinstance(value, str | LongText) else ""
 
 
-def number(value: object) -> int | None:
-    """Return `value` if it is a whole number that is not negative, else None. True is not a number."""
+def whole_number(value: object) -> int | None:
+    """Return `value` if it is a whole number of at least 0, else None. Booleans are not numbers."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 class WireObject:
-    """A JSON object, read key by key. Any other value counts as an object without keys."""
+    """A JSON object that records which of its keys were read. Any value that is not an object counts as empty."""
 
     __slots__ = ("_opened", "_taken", "fields")
 
     def __init__(self, value: object) -> None:
-        self.fields: Fields = fields(plain(value))
+        self.fields: Fields = as_object(as_plain_data(value))
         self._taken: set[str] = set()
-        self._opened: dict[str, list[Any]] = {}  # Any: a WireObject for each object below a key, other values
+        self._opened: dict[str, list[Any]] = {}  # Any: WireObject for objects, else the value
 
     def __bool__(self) -> bool:
         return bool(self.fields)
 
-    def take(self, *keys: str, kind: type = object) -> object:
-        """Return the value of the first of these keys with a value of this kind, and mark it as read; None if none
-        has one."""
+    def read_value(self, *keys: str, kind: type = object) -> object:
+        """Return the value of the first key in `keys` whose value has the type `kind`, and mark that key as read.
+
+        Return None if there is no such key.
+        """
         for key in keys:
             value = self.fields.get(key)
             if value is not None and isinstance(value, kind):
@@ -153,53 +156,55 @@ class WireObject:
                 return value
         return None
 
-    def text(self, *keys: str) -> str:
-        """Return the first text under these keys, sanitised, and mark it as read; an empty text if there is none."""
+    def read_text(self, *keys: str) -> str:
+        """Return the first string under these keys, sanitised, and mark its key as read; "" if there is none."""
         for key in keys:
             if isinstance(value := self.fields.get(key), str):
                 self._taken.add(key)
                 return value if value.isascii() else sanitise(value)
         return ""
 
-    def native_id(self, *keys: str) -> str:
-        """Return the id that pairs a call with its results: the first value under these keys. A blank id is empty."""
-        value = self.take(*keys)
+    def read_id(self, *keys: str) -> str:
+        """Return the id that pairs a call with its results: the first value under these keys, or "" if it is blank."""
+        value = self.read_value(*keys)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)[:64]
         return sanitise(value) if isinstance(value, str) and value.strip() else ""
 
     def has_value(self, key: str, *values: object) -> bool:
-        """Return True if a key has one of these values, and mark it as read if so."""
+        """Return True if the value of a key is one of `values`, and then mark the key as read."""
         found = self.fields.get(key) in values
         if found and key in self.fields:
             self._taken.add(key)
         return found
 
-    def inner(self, *keys: str) -> "WireObject":
-        """Return the object under the first of these keys that holds one."""
+    def read_object(self, *keys: str) -> "WireObject":
+        """Return the first object under these keys; an empty object if none of their values is an object."""
         for key in keys:
-            if is_object(value := plain(self.fields.get(key))):
-                opened: WireObject = self._open(key, [value])[0]
+            if is_object(value := as_plain_data(self.fields.get(key))):
+                opened: WireObject = self._wrap_values(key, [value])[0]
                 return opened
         return _EMPTY
 
-    def each(self, *keys: str) -> Sequence[object]:
-        """Return the items of a list, objects as `WireObject`. A single object is a list of one."""
+    def read_list(self, *keys: str) -> Sequence[object]:
+        """Return the items of the first list under these keys, objects as `WireObject`. A single object is a list of
+        one.
+        """
         for key in keys:
-            value = plain(self.fields.get(key))
+            value = as_plain_data(self.fields.get(key))
             if is_object(value):
-                return self._open(key, [value])
+                return self._wrap_values(key, [value])
             if is_array(value):
-                return self._open(key, value)
+                return self._wrap_values(key, value)
         return ()
 
-    def whole(self) -> Fields:
-        """Return all fields, and mark them as read."""
+    def read_all(self) -> Fields:
+        """Return all fields, and mark every key as read."""
         self._taken.update(self.fields)
         return self.fields
 
     def unread_paths(self) -> Iterator[str]:
-        """Yield the path of each unread key with a value. Indices of lists are omitted."""
+        """Yield the path of each unread key that has a value, such as `.tools[].strict`. List indices are omitted."""
         for key, value in self.fields.items():
             if key in self._taken or value is None or value is False:
                 continue
@@ -213,15 +218,15 @@ class WireObject:
                 if isinstance(item, WireObject):
                     yield from (f".{key}{mark}{path}" for path in item.unread_paths())
 
-    def _open(self, key: str, values: Sequence[object]) -> list[Any]:  # Any: as `_opened` has them
+    def _wrap_values(self, key: str, values: Sequence[object]) -> list[Any]:  # Any: as in `_opened`
         if key not in self._opened:
-            items = map(plain, values)
+            items = map(as_plain_data, values)
             self._opened[key] = [WireObject(item) if is_object(item) else item for item in items]
         return self._opened[key]
 
 
-def plain(value: object) -> object:
-    """Return a value as plain data: users store objects of a vendor's client among their own dicts."""
+def as_plain_data(value: object) -> object:
+    """Return a value as plain data. Users mix objects of a vendor's client (with `model_dump`) into their own dicts."""
     if type(value) in _PLAIN:
         return value
     dump = getattr(value, "model_dump", None)
@@ -229,9 +234,9 @@ def plain(value: object) -> object:
         return value
     try:
         dumped: object = dump()
-    except Exception:  # foreign code may raise anything; the value is then kept as text
+    except Exception:  # a vendor's code may raise anything; then the value is kept as text
         return value
     return dumped
 
 
-_EMPTY = WireObject(None)  # shared: an object without keys never changes
+_EMPTY = WireObject(None)  # can be shared, since an object without keys never changes

@@ -1,8 +1,8 @@
-"""Write an array of messages: the code that all families share.
+"""Write an array of messages: the code that the message writers of all families share.
 
-The writers of the families derive from `Writing`. In families that merge neighbours, the last message stays open, and
-the next block of its role is written into it; the others close every message. Either way, appending to the transcript
-never changes an earlier byte.
+Each wire family derives its writer from `BaseWriter`. In families that merge adjacent messages of one role, the last
+message stays open, and the next block of its role is added to it. The other families close every message. In both
+cases, appending to the transcript never changes earlier bytes.
 """
 
 from collections.abc import Mapping
@@ -14,22 +14,23 @@ from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Writer
 
 
-class Writing(Writer):
-    """Begins messages and collects the pieces. The family's subclass writes the blocks.
+class BaseWriter(Writer):
+    """The base class of message writers. It begins messages and collects their bytes; subclasses write the blocks.
 
-    A long literal is a piece of its own, without a copy. The bytes between two long literals are joined to one piece.
+    A long literal becomes a separate piece without a copy. The bytes between two long literals are joined into one
+    piece.
     """
 
-    closing: ClassVar[bytes] = b"]}"  # closes the open message, if one stays open
-    natives: ClassVar[bool] = True  # whether a provider's own parts can be written
-    opening: ClassVar[bytes] = b'{"role":"%b","content":['  # with a placeholder for the role
+    closing: ClassVar[bytes] = b"]}"  # closes the last message; empty in families that close every message
+    natives: ClassVar[bool] = True  # whether provider-specific parts can be written
+    opening: ClassVar[bytes] = b'{"role":"%b","content":['  # begins a message; %b is the role
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
 
     def __init__(self, _: Dialect, last_role: Role | None) -> None:
         self._role = last_role
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
-        self._loose: list[bytes] = []  # bytes after the last piece, not yet joined
+        self._loose: list[bytes] = []  # bytes after the last piece, not joined yet
 
     def begin(self, role: Role) -> None:
         if role != self._role:
@@ -38,14 +39,17 @@ class Writing(Writer):
             self._role, self._comma = role, b""
 
     def write_block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
-        """Write a block, or a message, after the existing ones: all of it, or the bytes around its first literal."""
+        """Write a block or a message after the existing ones.
+
+        The block is `opening` alone, or `opening`, `literal` and `ending`; `write_more` can add further literals.
+        """
         self._loose += (self._comma, opening)
         self._comma = b","
         if ending:
-            self.more(literal, ending)
+            self.write_more(literal, ending)
 
-    def more(self, literal: bytes, ending: bytes) -> None:
-        """Write a further literal of the current block, and the bytes after it."""
+    def write_more(self, literal: bytes, ending: bytes) -> None:
+        """Write another literal of the current block, and the bytes after that literal."""
         if len(literal) < SHARED:
             self._loose += (literal, ending)
         else:

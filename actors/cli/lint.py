@@ -2,7 +2,7 @@
 
 import argparse
 
-from actors.adapters.importing import recognise
+from actors.adapters.importing import recognise_dialect
 from actors.cli.arguments import add_dialect
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> Exit:
 def _other_dialect(value: Value, rules: Dialect) -> str | None:
     """Return a message if the file clearly is in another dialect."""
     try:
-        recognise(value, rules)
+        recognise_dialect(value, rules)
     except TranscriptError as error:
         return str(error)
     return None

@@ -21,8 +21,8 @@ from actors.cli.screen import complain
 from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError, TranscriptError
 from actors.runtime.collector import TUNING
-from actors.strict.faults import read_fault
-from actors.strict.script_file import turns
+from actors.strict.faults import parse_fault
+from actors.strict.script_file import parse_turns
 from actors.strict.server import LoopbackServer
 from actors.testing import Exchange, InjectedFault, ServerLimits, Turn, strict_server
 from actors.testing.standin import model
@@ -97,14 +97,14 @@ def _script(path: str | None) -> list[Turn] | None:
     if path is None:
         return None
     try:
-        return turns(Path(path).read_bytes())
+        return parse_turns(Path(path).read_bytes())
     except ValueError as error:
         raise TranscriptError(f"{path} is not a script: {error}") from error
 
 
 def _faults(given: Sequence[str]) -> dict[int, InjectedFault]:
     try:
-        return dict(read_fault(text) for text in given)
+        return dict(parse_fault(text) for text in given)
     except ValueError as error:
         raise TranscriptError(f"--fault: {error}") from error
 

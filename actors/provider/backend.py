@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from actors.adapters.adapter import Adapter, Prepared
+from actors.adapters.adapter import Adapter, PreparedRequest
 from actors.adapters.outputs import output_means
 from actors.adapters.request import Request, Settings
-from actors.adapters.settings import can_force
+from actors.adapters.settings import can_force_tool
 from actors.core.dialects.dialect import lane_key
 from actors.core.lanes.lane import Rendered
 from actors.core.log.events import OmittedParameter
@@ -31,7 +31,7 @@ class ResolvedBackend(Struct):
     settings: Settings
     counts: ToolCounts = field(default_factory=ToolCounts)
     facts: BindingFacts = field(default_factory=BindingFacts)
-    _prepared: tuple[object, Prepared] | None = None
+    _prepared: tuple[object, PreparedRequest] | None = None
 
     def request(
         self,
@@ -75,7 +75,7 @@ class ResolvedBackend(Struct):
             return None
         settings = self.asked_settings(asked.tool_choice, asked)
         is_refused = any(omission.name == "tool_choice" for omission in self.facts.omissions(settings))
-        return asked.tool_choice if is_refused or not can_force(settings, self.adapter.dialect) else None
+        return asked.tool_choice if is_refused or not can_force_tool(settings, self.adapter.dialect) else None
 
     def omissions(
         self, choice: ToolChoiceSetting | None, asked: Asked | None

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.settings import why_no_tools
+from actors.adapters.settings import tools_rejection_reason
 from actors.core.history.compaction import WORTH, Compaction, possible_savings
 from actors.core.history.estimate import Calibrations, estimate_tokens
 from actors.core.ledger import Ledger
@@ -203,7 +203,7 @@ class Resolver:
         """
         if not self._tools:
             return ""
-        return why_no_tools(backend.model, self._config.dialect_of(backend.binding))
+        return tools_rejection_reason(backend.model, self._config.dialect_of(backend.binding))
 
     def _check_tool_count(self, backend: "Backend") -> None:
         """Raise `ToolDefinitionError` if the backend's dialect accepts fewer tools than the session has."""

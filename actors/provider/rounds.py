@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
 from actors.adapters.request import Request
-from actors.adapters.retry_after import used_up
+from actors.adapters.retry_after import seconds_until_quota
 from actors.core.data.segments import Segments
 from actors.core.settings.asking import Asked
 from actors.core.stats.measures import RequestCounts
@@ -174,7 +174,7 @@ class Round:
             self._tried.append(FailedTry(self._failure, self._wait))
             self._wait = wait
             await anyio.sleep(wait)
-            self._calls = max(self._calls, self._decoder.minted_ids)
+            self._calls = max(self._calls, self._decoder.minted_id_count)
             self._decoder = self._new_decoder(stream=self._endpoint.stream)
             self._continued = 0
 
@@ -257,7 +257,7 @@ class Round:
         """Return the result of the round: a complete, an aborted or a broken answer."""
         decoder, usage = self._decoder, self._decoder.usage
         self._requests.add_usage(usage)
-        calls = max(self._calls, decoder.minted_ids)
+        calls = max(self._calls, decoder.minted_id_count)
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
             left_out = self._report_left_out()
@@ -320,7 +320,7 @@ class Round:
                     break
                 self._continued += 1
                 self._decoder.resume(stream=self._endpoint.stream)
-                failure = await self._send_and_read(self._command.request.continued(token))
+                failure = await self._send_and_read(self._command.request.continuation_body(token))
             if failure is None:
                 self._complete_message()
             return failure
@@ -351,7 +351,7 @@ class Round:
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
         async with self._transport.send(url, headers, segments, self._timeouts) as response:
-            if (wait := used_up(response.headers, self._endpoint.clock())) > 0:
+            if (wait := seconds_until_quota(response.headers, self._endpoint.clock())) > 0:
                 self._admission.pause(wait)
             if response.status != 200:
                 return await self._read_rejection(response)

@@ -293,11 +293,11 @@ class TurnSteps:
         """If the provider rejected a tool's schema, add the tool and the schema key to the message of the failure."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure
-        from actors.adapters.refused_parts import refused_tool  # imported lazily, as rejections are rare
+        from actors.adapters.refused_parts import name_refused_tool  # imported lazily, as rejections are rare
 
         assert self._rendered is not None
         request = self._requests.build(self._plan, self._rendered)
-        return replace(failure, message=refused_tool(failure.message, request))
+        return replace(failure, message=name_refused_tool(failure.message, request))
 
     def _find_omission(self, broken: BrokenAnswer) -> steps.ParameterRefused | steps.MediaRefused | None:
         """Return the rejected parameters or attachments that the next request omits; None if it cannot omit them."""

@@ -1,1 +1,1 @@
-"""Strict provider servers and their rules. This package imports no other package of `actors`."""
+"""Provide strict servers that imitate providers and enforce their rules. Imports no other package of `actors`."""

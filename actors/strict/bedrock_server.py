@@ -1,4 +1,4 @@
-"""Serve AWS Bedrock Converse strictly on a loopback port, plain and streamed."""
+"""Serve AWS Bedrock Converse on a loopback port, with and without streaming, and enforce its rules."""
 
 import hmac
 import re
@@ -14,7 +14,7 @@ from actors.strict.rules.bedrock_upstream import to_vendor
 from actors.strict.rules.prompts import Prompt, anthropic_prompt
 from actors.strict.script import ScriptSource
 from actors.strict.server import LoopbackServer, ServerOptions
-from actors.strict.sigv4 import AwsKey, verify
+from actors.strict.sigv4 import AwsKey, signature_refusal
 from actors.strict.wire import Wire
 from actors.strict.wires.bedrock import BedrockWire
 
@@ -22,11 +22,11 @@ _PATH = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?")
 
 
 class BedrockServer(LoopbackServer):
-    """Bedrock Converse at `base_url` + `/model/MODEL/converse` and `/converse-stream`.
+    """A strict server of Bedrock Converse at `base_url` + `/model/MODEL/converse` and `/converse-stream`.
 
-    `settings` names the models that exist, and the secret and the organisation that sign reasoning. `api_key` is the
-    only bearer token that the server accepts, `aws_key` the only key of a signature; with both, either is enough. A
-    script sees the request with its `model`, and with `stream` set if the answer is streamed.
+    `settings` names the existing models, and the secret and the organisation for signing reasoning. `api_key` is the
+    only bearer token that the server accepts, and `aws_key` the only key for signatures; if both are set, one of them
+    is enough. A script receives the request with its `model`, and with `stream` set if the answer is streamed.
     """
 
     dialect = "bedrock"
@@ -47,14 +47,14 @@ class BedrockServer(LoopbackServer):
         self._aws_key = aws_key
         super().__init__(script, **options)
 
-    def _make_wire(self, host: str) -> Wire:
+    def _make_encoder(self, host: str) -> Wire:
         return BedrockWire(self._settings, self.mode, host)
 
-    def _routed(self, request: HttpRequest) -> bool:
+    def _is_routed(self, request: HttpRequest) -> bool:
         return _PATH.fullmatch(request.path) is not None
 
-    def _read(self, request: HttpRequest) -> Json:
-        body, path = super()._read(request), _PATH.fullmatch(request.path)
+    def _parse_request(self, request: HttpRequest) -> Json:
+        body, path = super()._parse_request(request), _PATH.fullmatch(request.path)
         if path is None or not is_object(body):
             return body
         return {**body, "model": unquote(path["model"]), "stream": path["stream"] is not None}
@@ -66,31 +66,31 @@ class BedrockServer(LoopbackServer):
             request.body, "bedrock", mode=self.mode, settings=replace(self._settings, model=model)
         )
 
-    def _prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+    def _cache_prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         settings = replace(self._settings, model=parsed["model"])
         profile = (settings.models or {}).get(settings.model, settings.profile)
         if profile.upstream is None:
             return None
         return anthropic_prompt(to_vendor(parsed, settings), minimum=profile.upstream.cache_minimum)
 
-    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
-        return denial(request, self._wire, self.api_key, self._aws_key)
+    def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
+        return credential_refusal(request, self._wire, self.api_key, self._aws_key)
 
     def _refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
         return (("x-amzn-errortype", f"{refusal.type}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)
 
 
-def denial(
+def credential_refusal(
     request: HttpRequest, wire: Wire, api_key: str | None, aws_key: AwsKey | None
 ) -> ServerRefusal | None:
-    """Return the refusal of a request without an accepted bearer token or signature, or None."""
+    """Return the refusal of a request without an accepted bearer token or signature; None if it has one."""
     if api_key is None and aws_key is None:
         return None
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if api_key is not None and kind.lower() == "bearer":
         if hmac.compare_digest(token.encode(), api_key.encode()):
             return None
-        return replace(wire.failure(403), message="Authentication failed: API Key is not valid.")
+        return replace(wire.status_error(403), message="Authentication failed: API Key is not valid.")
     if aws_key is not None:
-        return verify(request, aws_key, "bedrock")
-    return replace(wire.failure(403), message="Missing Authentication Token")
+        return signature_refusal(request, aws_key, "bedrock")
+    return replace(wire.status_error(403), message="Missing Authentication Token")

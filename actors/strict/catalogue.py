@@ -1,16 +1,19 @@
-"""List the models of a strict server in the format of its API. A server without named models accepts any name."""
+"""List the models of a strict server in the format of its API.
+
+A server whose settings name no models accepts any name, and lists one example.
+"""
 
 from collections.abc import Iterable
 
 from actors.strict.rules.base import Json
 
-_CREATED = 1_767_225_600  # seconds since 1970, fixed
+_CREATED = 1_767_225_600  # seconds since 1970; constant, so that answers do not depend on the clock
 _DAY = "2026-01-01T00:00:00Z"
 _ANY = ("model-1",)
 
 
 def openai_models(models: Iterable[str] | None) -> Json:
-    """Return `GET /models` of the Chat Completions family and of Responses."""
+    """Return the answer to `GET /models` in the format of the Chat Completions family and of Responses."""
     listed = [
         {"id": name, "object": "model", "created": _CREATED, "owned_by": "actors"} for name in models or _ANY
     ]
@@ -18,14 +21,14 @@ def openai_models(models: Iterable[str] | None) -> Json:
 
 
 def anthropic_models(models: Iterable[str] | None) -> Json:
-    """Return `GET /v1/models` of Anthropic."""
+    """Return the answer to `GET /v1/models` in Anthropic's format."""
     names = list(models or _ANY)
     listed = [{"type": "model", "id": name, "display_name": name, "created_at": _DAY} for name in names]
     return {"data": listed, "has_more": False, "first_id": names[0], "last_id": names[-1]}
 
 
 def gemini_models(models: Iterable[str] | None) -> Json:
-    """Return `GET /v1beta/models` of the Gemini API."""
+    """Return the answer to `GET /v1beta/models` in the Gemini API's format."""
     methods = ["generateContent", "countTokens"]
     listed = [{"name": f"models/{name}", "supportedGenerationMethods": methods} for name in models or _ANY]
     return {"models": listed}

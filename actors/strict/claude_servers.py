@@ -1,10 +1,10 @@
-"""Serve Claude in Anthropic's format strictly, as Vertex AI and Bedrock's InvokeModel do.
+"""Serve Claude in Anthropic's format, as Vertex AI and Bedrock's InvokeModel do, and enforce their rules.
 
     async with serve(VertexAnthropicServer(), BedrockAnthropicServer()) as (vertex, bedrock):
         ...
 
-They apply the rules of `AnthropicServer`. The path names the model and the body names the version; see
-`actors.strict.rules.anthropic_hosts`.
+The servers apply the rules of `AnthropicServer`. On both clouds, the path of a request names the model, and the body
+names the version; see `actors.strict.rules.anthropic_hosts`.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import ClassVar, Unpack
 from urllib.parse import unquote
 
 from actors.strict.anthropic_server import AnthropicServer
-from actors.strict.bedrock_server import denial
+from actors.strict.bedrock_server import credential_refusal
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules import anthropic_hosts
 from actors.strict.rules.base import AnthropicSettings, Json, ServerRefusal, is_object, refusal_of
@@ -25,20 +25,20 @@ from actors.strict.wires.bedrock import BedrockWire
 from actors.strict.wires.invoke_model import InvokeModelWire
 
 
-class HostedClaude(AnthropicServer):
-    """Base class of the two servers.
+class HostedClaudeServer(AnthropicServer):
+    """The base class of the strict servers of Claude on a cloud.
 
-    A script sees the request with its `model`, and with `stream` set if the answer is streamed.
+    A script receives the request with its `model`, and with `stream` set if the answer is streamed.
     """
 
     _paths: frozenset[str] = frozenset()
     _route: ClassVar[re.Pattern[str]]
 
-    def _routed(self, request: HttpRequest) -> bool:
+    def _is_routed(self, request: HttpRequest) -> bool:
         return self._route.fullmatch(request.path) is not None
 
-    def _read(self, request: HttpRequest) -> Json:
-        body, path = super()._read(request), self._route.fullmatch(request.path)
+    def _parse_request(self, request: HttpRequest) -> Json:
+        body, path = super()._parse_request(request), self._route.fullmatch(request.path)
         if path is None or not is_object(body):
             return body
         return {
@@ -53,13 +53,13 @@ class HostedClaude(AnthropicServer):
             lambda: anthropic_hosts.validate(request.body, self.dialect, self.mode, self._settings, model)
         )
 
-    def _stored(self, request: HttpRequest) -> bytes | None:
-        """Return None: the clouds list their models on other hosts."""
+    def _stored_resource(self, request: HttpRequest) -> bytes | None:
+        """Return None, because the clouds list their models on other hosts."""
         return None
 
 
-class VertexAnthropicServer(HostedClaude):
-    """Claude on Vertex AI at `endpoint` + `/models/MODEL:rawPredict` and `:streamRawPredict`.
+class VertexAnthropicServer(HostedClaudeServer):
+    """A strict server of Claude on Vertex AI at `endpoint` + `/models/MODEL:rawPredict` and `:streamRawPredict`.
 
     `api_key` is the only access token that the server accepts.
     """
@@ -74,15 +74,15 @@ class VertexAnthropicServer(HostedClaude):
     def endpoint(self) -> str:
         return f"{self.base_url}/v1/projects/project-1/locations/global/publishers/anthropic"
 
-    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
-        return LoopbackServer._denied(self, request)
+    def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
+        return LoopbackServer._credential_refusal(self, request)
 
 
-class BedrockAnthropicServer(HostedClaude):
-    """Claude on Bedrock at `base_url` + `/model/MODEL/invoke` and `/invoke-with-response-stream`.
+class BedrockAnthropicServer(HostedClaudeServer):
+    """A strict server of Claude on Bedrock at `base_url` + `/model/MODEL/invoke` and `/invoke-with-response-stream`.
 
-    `api_key` is the only bearer token that the server accepts, `aws_key` the only key of a signature; with both, either
-    is enough.
+    `api_key` is the only bearer token that the server accepts, and `aws_key` the only key for signatures; if both are
+    set, one of them is enough.
     """
 
     dialect = "bedrock_anthropic"
@@ -101,13 +101,13 @@ class BedrockAnthropicServer(HostedClaude):
         super().__init__(script, settings=settings, **options)
         self._aws_key = aws_key
 
-    def _make_wire(self, host: str) -> Wire:
+    def _make_encoder(self, host: str) -> Wire:
         messages = AnthropicWire(self._settings, self.mode, host)
         return InvokeModelWire(messages, BedrockWire(BedrockSettings(), self.mode))
 
-    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
-        return denial(request, self._wire, self.api_key, self._aws_key)
+    def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
+        return credential_refusal(request, self._wire, self.api_key, self._aws_key)
 
     def _refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
-        kind = self._wire.failure(refusal.status).type
+        kind = self._wire.status_error(refusal.status).type
         return (("x-amzn-errortype", f"{kind}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)

@@ -1,10 +1,10 @@
-"""Serve the vendors of the Chat Completions family strictly on loopback ports.
+"""Serve the vendors of the Chat Completions family on loopback ports, and enforce their rules.
 
     async with serve(MistralServer(), CompatibleServer(vendor="qwen")) as (mistral, qwen):
         ...
 
-`CompatibleServer` serves any vendor, which has a name, rules, a response format and paths. The other classes are for
-vendors with additional options or a client library.
+`CompatibleServer` serves any vendor, given its name, rules, response format and paths. The other classes are for
+vendors with additional options or with their own client library.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import TypeAlias, Unpack
 from actors.strict.catalogue import openai_models
 from actors.strict.faults import InjectedFault
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
-from actors.strict.recollection import Recollection
+from actors.strict.recollection import ReasoningDigests
 from actors.strict.rules import validate
 from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump, is_object
 from actors.strict.rules.compatible import HOSTS
@@ -24,13 +24,13 @@ from actors.strict.rules.openrouter import to_anthropic
 from actors.strict.rules.prompts import Prompt, anthropic_prompt, in_anthropics_form
 from actors.strict.rules.reading import parse
 from actors.strict.script import Call, ScriptSource, Think, Turn
-from actors.strict.server import LoopbackServer, ServerOptions, bearer, same
-from actors.strict.wire import Wire, text_of
-from actors.strict.wires.compatible import MANNERS, CompatibleWire, Manner
+from actors.strict.server import LoopbackServer, ServerOptions, bearer_token, is_same_key
+from actors.strict.wire import Wire, joined_text
+from actors.strict.wires.compatible import VENDOR_FORMATS, CompatibleWire, VendorFormat
 
 Upstreams: TypeAlias = Sequence[str] | Callable[[int, Json], str]
 
-# The clients and the documentation of some vendors disagree about `/v1`; their servers accept both paths.
+# Some vendors' clients and documentation disagree about `/v1`, so their servers accept paths with and without it.
 _BASES: Mapping[str, tuple[str, ...]] = {
     "mistral": ("", "/v1"),
     "deepseek": ("", "/v1"),
@@ -43,17 +43,17 @@ _REMEMBERED = {"kimi": "KIM-S03", "deepseek": "DSK-S03"}
 
 
 class CompatibleOptions(ServerOptions, total=False):
-    """The options of all servers of this family; `CompatibleServer` describes them."""
+    """The options that all servers of this family accept. `CompatibleServer` describes them."""
 
     settings: CompatibleSettings | None
 
 
 class CompatibleServer(LoopbackServer):
-    """Any vendor of the family at `base_url` + `/chat/completions`.
+    """A strict server of any vendor of the Chat Completions family at `base_url` + `/chat/completions`.
 
     Args:
-        vendor: Name of its dialect.
-        settings: The models that exist; by default any name, with the vendor's profile.
+        vendor: Name of the vendor's dialect.
+        settings: The existing models; by default, any name exists, with the vendor's profile.
 
     Raises:
         ValueError: The vendor is unknown.
@@ -69,21 +69,22 @@ class CompatibleServer(LoopbackServer):
         *,
         vendor: str,
         settings: CompatibleSettings | None = None,
-        _manner: Manner | None = None,
+        _vendor_format: VendorFormat | None = None,
         **options: Unpack[ServerOptions],
     ) -> None:
         if vendor not in HOSTS:
-            raise ValueError(f"No rules for vendor {vendor!r}; known: {', '.join(HOSTS)}")
+            raise ValueError(f"vendor={vendor!r} is unknown; use one of {', '.join(HOSTS)}")
         self.settings: CompatibleSettings = settings or CompatibleSettings()
         self.dialect = self.vendor = vendor
         bases = _BASES.get(vendor, ("/v1",))
         self._base_path, self._paths = bases[0], frozenset(f"{base}/chat/completions" for base in bases)
-        self._manner = _manner or MANNERS.get(vendor, Manner())
+        self._vendor_format = _vendor_format or VENDOR_FORMATS.get(vendor, VendorFormat())
         super().__init__(script, **options)
-        self._handed_out = Recollection(self._limits.recordings)
+        self._handed_out = ReasoningDigests(self._limits.recordings)
 
-    def _make_wire(self, host: str) -> Wire:
-        self._writer = CompatibleWire(host, self.vendor, self._manner, lambda: self.settings)
+    def _make_encoder(self, host: str) -> Wire:
+        # The settings are a function, because `OpenRouterServer` changes them for each request.
+        self._writer = CompatibleWire(host, self.vendor, self._vendor_format, lambda: self.settings)
         return self._writer
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
@@ -92,62 +93,66 @@ class CompatibleServer(LoopbackServer):
             refusal = self._changed_reasoning(parse(request.body))
         return refusal
 
-    def _prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+    def _cache_prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         if self.vendor == "openrouter" and to_anthropic(parsed, self.settings):
             return anthropic_prompt(in_anthropics_form(parsed), lane=parsed.get("prompt_cache_key") or "")
-        return super()._prompt(request, parsed)
+        return super()._cache_prompt(request, parsed)
 
-    def _stored(self, request: HttpRequest) -> bytes | None:
+    def _stored_resource(self, request: HttpRequest) -> bytes | None:
         listed = {path.removesuffix("/chat/completions") + "/models" for path in self._paths}
         is_list = request.method == "GET" and request.path in listed
         return dump(openai_models(self.settings.models)) if is_list else None
 
     def _changed_reasoning(self, request: Json) -> ServerRefusal | None:
-        """Return the refusal of reasoning that differs from the reasoning of an earlier answer, or None."""
+        """Return the refusal of a request that changed the reasoning of an earlier answer; None if all reasoning is
+        unchanged.
+        """
         host = HOSTS[self.vendor]
         models = self.settings.models
         profile = (models or {}).get(request["model"]) or self.settings.profile or host.profile
         at = self._handed_out.index_of_change(request["messages"]) if thinks(request, profile) else None
         return None if at is None else host.rules[_REMEMBERED[self.vendor]].refuse(at=at).refusal
 
-    def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+    def _encode_turn(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         thought = "".join(part.text for part in turn.parts if isinstance(part, Think))
         if turn.calls and thought and self.vendor in _REMEMBERED:
             ids = [self._writer.call_id(turn, request, order, at) for at in range(len(turn.calls))]
-            self._handed_out.keep(request["messages"], ids, thought)
-        return super()._parts(turn, request, order, streamed)
+            self._handed_out.record_reasoning(request["messages"], ids, thought)
+        return super()._encode_turn(turn, request, order, streamed)
 
 
 class MistralServer(CompatibleServer):
-    """Mistral. Its client adds `/v1` to `base_url`; the server also accepts paths without it."""
+    """A strict server of Mistral. Mistral's client adds `/v1` to `base_url`; paths without `/v1` are accepted too."""
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="mistral", **options)
 
 
 class KimiServer(CompatibleServer):
-    """Kimi. With `short_ids`, call ids are `name:index` without the prefix `functions.`, as at its coding endpoint."""
+    """A strict server of Kimi. With `short_ids`, call ids are `name:index`, without the prefix `functions.`, as at
+    Kimi's coding endpoint.
+    """
 
     def __init__(
         self, script: ScriptSource = None, *, short_ids: bool = False, **options: Unpack[CompatibleOptions]
     ) -> None:
-        manner = replace(MANNERS["kimi"], ids="kimi_short" if short_ids else "kimi")
-        super().__init__(script, vendor="kimi", _manner=manner, **options)
+        vendor_format = replace(VENDOR_FORMATS["kimi"], ids="kimi_short" if short_ids else "kimi")
+        super().__init__(script, vendor="kimi", _vendor_format=vendor_format, **options)
 
 
 class DeepSeekServer(CompatibleServer):
-    """DeepSeek, with and without `/v1` in the path."""
+    """A strict server of DeepSeek. It accepts paths with and without `/v1`."""
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="deepseek", **options)
 
 
 class OpenRouterServer(CompatibleServer):
-    """OpenRouter in front of one upstream, or of several in turn.
+    """A strict server of OpenRouter, with one upstream or several upstreams in turn.
 
-    `upstreams` lists the upstreams that serve the requests, in order; the last serves all further requests. It may
-    also be a function of request number and parsed body. None selects the upstream of `settings`. A request that pins
-    its provider (`provider.order` with `allow_fallbacks` false) is served by that provider.
+    `upstreams` lists the upstreams that serve the requests, in order; the last serves all further requests. It may also
+    be a function from the request number and the parsed body to an upstream. None selects the upstream in `settings`. A
+    request that pins its provider (`provider.order` with `allow_fallbacks` false) is served by that provider.
     """
 
     def __init__(
@@ -161,12 +166,12 @@ class OpenRouterServer(CompatibleServer):
         self._upstreams = upstreams or (self.settings.upstream,)
 
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
-        """Check one request by the rules of its upstream, record it and return the answer."""
-        upstream = self._upstream(self.received, self._read(request))
+        """Check a request by the rules of its upstream, record the exchange, and return the answer."""
+        upstream = self._select_upstream(self.received, self._parse_request(request))
         self.settings: CompatibleSettings = replace(self.settings, upstream=upstream)
         return super().answer(request)
 
-    def _upstream(self, order: int, parsed: Json) -> str:
+    def _select_upstream(self, order: int, parsed: Json) -> str:
         wanted = parsed.get("provider") if is_object(parsed) else None
         if is_object(wanted) and wanted.get("order") and wanted.get("allow_fallbacks") is False:
             return str(wanted["order"][0])
@@ -176,7 +181,9 @@ class OpenRouterServer(CompatibleServer):
 
 
 class GroqServer(CompatibleServer):
-    """Groq. The server answers with an error if the model writes a malformed call or omits a forced one."""
+    """A strict server of Groq. If the model writes a malformed call or omits a forced call, the server answers with an
+    error.
+    """
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="groq", **options)
@@ -184,17 +191,18 @@ class GroqServer(CompatibleServer):
     def _serve_turn(
         self, request: HttpRequest, parsed: Json, fault: InjectedFault | None, order: int
     ) -> LoopbackAnswer:
-        failed = _model_fault(self.script.turn(parsed), parsed) if fault is None else None
+        failed = _malformed_call_refusal(self.script.turn(parsed), parsed) if fault is None else None
         if failed is None:
             return super()._serve_turn(request, parsed, fault, order)
         self.script.advance()
-        return self._refusal(failed, order)
+        return self._refusal_answer(failed, order)
 
 
 class AzureServer(CompatibleServer):
-    """Azure OpenAI: at `/openai/v1`, or with `deployment` at the classic path, which requires an `api-version`.
+    """A strict server of Azure OpenAI at `/openai/v1`, or with `deployment` at the classic path, which requires
+    `api-version`.
 
-    The key is in the header `api-key` or a bearer token.
+    The key may be in the header `api-key` or in a bearer token.
     """
 
     def __init__(
@@ -209,30 +217,30 @@ class AzureServer(CompatibleServer):
     def endpoint(self) -> str:
         return f"{self.base_url}?api-version=2024-10-21" if self._deployment else self.base_url
 
-    def _routed(self, request: HttpRequest) -> bool:
+    def _is_routed(self, request: HttpRequest) -> bool:
         has_version = re.search(r"(?:^|&)api-version=[^&]", request.query) is not None
-        return super()._routed(request) and (has_version or not self._deployment)
+        return super()._is_routed(request) and (has_version or not self._deployment)
 
-    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
-        key = request.headers.get("api-key") or bearer(request)
-        if self.api_key is None or same(key, self.api_key):
+    def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
+        key = request.headers.get("api-key") or bearer_token(request)
+        if self.api_key is None or is_same_key(key, self.api_key):
             return None
-        return self._wire.failure(401)
+        return self._wire.status_error(401)
 
 
-def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:
+def _malformed_call_refusal(turn: Turn, request: Json) -> ServerRefusal | None:
     rules = HOSTS["groq"].rules
     declared = {tool["function"]["name"] for tool in request.get("tools") or () if "function" in tool}
     for call in turn.calls:
-        if call.name not in declared or not _is_object(call):
+        if call.name not in declared or not _has_object_arguments(call):
             text = dump({"name": call.name, "arguments": call.raw or dict(call.arguments)}).decode()
             return replace(rules["GRQ-01"].refuse().refusal, detail={"failed_generation": text})
     if request.get("tool_choice") == "required" and not turn.calls:
-        return replace(rules["GRQ-02"].refuse().refusal, detail={"failed_generation": text_of(turn)})
+        return replace(rules["GRQ-02"].refuse().refusal, detail={"failed_generation": joined_text(turn)})
     return None
 
 
-def _is_object(call: Call) -> bool:
+def _has_object_arguments(call: Call) -> bool:
     try:
         return call.raw is None or is_object(parse(call.raw.encode()))
     except ValueError:

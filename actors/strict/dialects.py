@@ -1,9 +1,9 @@
-"""Create the strict server of a dialect by name.
+"""Create the strict server of a dialect by the dialect's name.
 
     async with serve(strict_server("mistral"), strict_server("bedrock")) as (mistral, bedrock):
         ...
 
-The server classes in `actors.testing` have more options; this module offers the options that they share.
+The server classes in `actors.testing` have more options; `strict_server` accepts the options that all of them share.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,22 +36,24 @@ _OWN: Mapping[str, Callable[..., LoopbackServer]] = {
 }
 
 SERVERS = DIALECTS
-"""Names of the dialects with a strict server."""
+"""Names of the dialects that have a strict server."""
 
 
 def strict_server(
     dialect: str, script: ScriptSource = None, **options: Unpack[ServerOptions]
 ) -> LoopbackServer:
-    """Return the strict server of a dialect, not yet running.
+    """Return a new strict server of a dialect. Run it with `serve`.
 
     Args:
         dialect: One of `SERVERS`.
-        script: The model's turns, or a function from the request to a turn; None says `ok` to everything.
+        script: The model's turns, or a function from the request to a turn. By default, the model always answers `ok`.
 
     Raises:
         ValueError: The dialect has no strict server.
     """
     if dialect not in SERVERS:
-        raise ValueError(f"No strict server for dialect {dialect!r}; there are {', '.join(SERVERS)}.")
+        raise ValueError(
+            f"There is no strict server for dialect {dialect!r}; use one of {', '.join(SERVERS)}"
+        )
     made = _OWN.get(dialect) or partial(CompatibleServer, vendor=dialect)
     return made(script, **options)

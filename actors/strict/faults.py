@@ -1,10 +1,10 @@
-"""Define faults of a strict server as data, and select the fault of each request.
+"""Define the faults of a strict server as data, and select the fault of each request.
 
     faults={0: Status(429, retry_after="3"), 2: Disconnect(after_bytes=120)}
     faults=lambda number, request: OVERLOADED if request["model"] == "busy" else None
 
-Requests are numbered from 0 as the server receives them, including refused ones. Counts of bytes refer to the
-response body without the transfer encoding.
+Requests are numbered from 0 in the order in which the server receives them, including refused requests. Byte counts
+refer to the response body without the transfer encoding.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,14 +16,15 @@ from actors.strict.rules.base import Json
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Answer with this status instead of the model's turn, before the rules are applied.
+    """A fault that answers with an HTTP status instead of the model's turn, before the rules are applied.
 
     Args:
-        retry_after: Value of the `retry-after` header as it is: seconds, an HTTP date, or nonsense.
+        status: The HTTP status.
+        retry_after: Value of the `retry-after` header, sent unchanged: seconds, an HTTP date, or nonsense.
         retry_after_ms: Value of the `retry-after-ms` header.
         should_retry: Value of the `x-should-retry` header.
         type: Error type; None selects the dialect's type for this status.
-        code: Error code, where the dialect has one.
+        code: Error code, if the dialect has error codes.
         message: Error message; None selects the dialect's message for this status.
         body: Arbitrary bytes that replace the error body.
         param: The refused part of the request, if the dialect has a field for it.
@@ -41,7 +42,7 @@ class Status:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """The retry headers that are set."""
+        """The retry headers that are set, as pairs of name and value."""
         values = {
             "retry-after": self.retry_after,
             "retry-after-ms": self.retry_after_ms,
@@ -52,9 +53,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Close the connection after this many bytes of the body; None closes before any of the response.
+    """A fault that closes the connection after `after_bytes` bytes of the body; None closes it before the response
+    begins.
 
-    `reset` closes with a TCP reset instead of an orderly end.
+    `reset` closes the connection with a TCP reset instead of an orderly end.
     """
 
     after_bytes: int | None = None
@@ -63,16 +65,19 @@ class Disconnect:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Stop sending after this many bytes of the body until the connection ends; None sends nothing at all."""
+    """A fault that stops sending after `after_bytes` bytes of the body but keeps the connection open.
+
+    With None, the server sends nothing at all.
+    """
 
     after_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorInStream:
-    """End a stream with the dialect's error event after this many events.
+    """A fault that ends a stream with the dialect's error event after `after_events` events.
 
-    A request without streaming gets the status of the error.
+    A request without streaming gets an error response with the status.
     """
 
     after_events: int
@@ -82,16 +87,16 @@ class ErrorInStream:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """Answer 200 with these bytes as the whole body."""
+    """A fault that answers with status 200 and arbitrary bytes as the complete body."""
 
     body: bytes = b"\x00\xff<html>not what you asked for</html>"
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedEvent:
-    """Insert these bytes into a stream after this many events.
+    """A fault that inserts bytes into a stream after `after_events` events.
 
-    A request without streaming gets them before its body.
+    In an answer without streaming, the bytes precede the body.
     """
 
     after_events: int
@@ -100,7 +105,7 @@ class MalformedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """Repeat these bytes after this many events until the connection ends.
+    """A fault that repeats bytes after `after_events` events until the connection ends.
 
     The body of an answer without streaming counts as one event. The answer never declares its length.
     """
@@ -111,14 +116,14 @@ class Flood:
 
 @dataclass(frozen=True, slots=True)
 class Reframed:
-    """Write server-sent events in another form that the standard allows; the content does not change.
+    """A variation, not a fault: server-sent events in another form that the standard allows, with the same content.
 
     Args:
-        line_end: Line ending of every line.
-        mark: Whether to begin with a byte order mark.
-        unfinished: Whether to omit the blank line after the last event.
+        line_end: Ending of every line.
+        mark: Whether the stream begins with a byte order mark.
+        unfinished: Whether the blank line after the last event is omitted.
 
-    Other answers (without streaming, or Bedrock's frames) do not change.
+    Answers without streaming and Bedrock's frames do not change.
     """
 
     line_end: Literal["\n", "\r", "\r\n"] = "\n"
@@ -126,7 +131,7 @@ class Reframed:
     unfinished: bool = False
 
     def write(self, events: list[bytes]) -> list[bytes]:
-        """Return the events in this form."""
+        """Return the encoded events in this form."""
         end = self.line_end.encode()
         written = [event.replace(b"\n", end) for event in events]
         if self.unfinished:
@@ -151,7 +156,7 @@ OVERLOADED = Status(529)
 
 
 def fault_for(faults: InjectedFaults, number: int, request: Json) -> InjectedFault | None:
-    """Return the fault of request `number`, or None. `request` is None if the body was not JSON."""
+    """Return the fault of request `number`, or None. `request` is the parsed body, or None if the body is not JSON."""
     if callable(faults):
         return faults(number, request)
     return faults.get(number)
@@ -167,24 +172,25 @@ _READ: Mapping[str, Callable[[int | None], InjectedFault]] = {
 }
 
 
-def read_fault(text: str) -> tuple[int, InjectedFault]:
-    """Parse a request number and its fault from a command line option such as `2:429` or `3:cut=100`.
+def parse_fault(text: str) -> tuple[int, InjectedFault]:
+    """Parse a request number and its fault from a command-line option such as `2:429` or `3:cut=100`.
 
-    The fault is a status, optionally followed by an equals sign and the value of `retry-after`, or one of `cut`,
-    `reset`, `stall`, `error`, `malformed` and `garbage`, with the bytes or events before it.
+    The fault is a status, optionally followed by an equals sign and the value of `retry-after`; or it is one of `cut`,
+    `reset`, `stall`, `error`, `malformed` and `garbage`, optionally followed by an equals sign and the number of bytes
+    or events before the fault.
 
     Raises:
-        ValueError: The text is not a valid fault; the message gives the reason.
+        ValueError: The option is not a valid fault; the message gives the reason.
     """
     number, colon, fault = text.partition(":")
     name, given, value = fault.partition("=")
     if not colon or not number.isdecimal():
-        raise ValueError(f"{text!r} does not begin with the number of a request, such as 0:429")
+        raise ValueError(f"{text!r} must begin with a request number and a colon, as in 0:429")
     if name.isdecimal() and 400 <= int(name) <= 599:
         return int(number), Status(int(name), retry_after=value if given else None)
     if name not in _READ or (given and not value.isdecimal()):
         known = ", ".join(_READ)
         raise ValueError(
-            f"{fault!r} is not a fault: give a status from 400 to 599, or one of {known}, with =COUNT"
+            f"{fault!r} is not a fault; use a status from 400 to 599, or one of {known}, optionally with =COUNT"
         )
     return int(number), _READ[name](int(value) if given else None)

@@ -1,4 +1,4 @@
-"""Serve Google's generateContent strictly on a loopback port, as the Gemini API or as Vertex AI."""
+"""Serve Google's generateContent on a loopback port, as the Gemini API or as Vertex AI, and enforce its rules."""
 
 import hmac
 import re
@@ -15,7 +15,7 @@ from actors.strict.rules.gemini_shape import parse_request
 from actors.strict.rules.gemini_signatures import is_continuation
 from actors.strict.rules.reading import cached_result
 from actors.strict.script import ScriptSource
-from actors.strict.server import LoopbackServer, ServerOptions, bearer
+from actors.strict.server import LoopbackServer, ServerOptions, bearer_token
 from actors.strict.wire import Wire
 from actors.strict.wires.gemini import GeminiWire
 
@@ -39,11 +39,12 @@ _NO_PROJECT = (
 
 
 class GeminiServer(LoopbackServer):
-    """generateContent, streamGenerateContent and countTokens: the model and the method are in the path.
+    """A strict server of generateContent, streamGenerateContent and countTokens. The path names the model and the
+    method.
 
-    Models are under `/v1beta/models/`, on Vertex AI under `/v1/projects/<any>/locations/<any>/publishers/google/`.
-    `settings` names the models that exist, and the account and the secret that sign. With `oauth`, the server accepts
-    bearer tokens, and no key.
+    Models are under `/v1beta/models/`, or on Vertex AI under `/v1/projects/<any>/locations/<any>/publishers/google/`.
+    `settings` names the existing models, and the account and the secret for signatures. With `oauth`, the server
+    accepts bearer tokens, and no key.
     """
 
     _base_path = ""
@@ -65,7 +66,7 @@ class GeminiServer(LoopbackServer):
         super().__init__(script, **options)
         self.oauth = oauth
 
-    def _make_wire(self, host: str) -> Wire:
+    def _make_encoder(self, host: str) -> Wire:
         return GeminiWire(self._settings, host)
 
     @property
@@ -73,26 +74,26 @@ class GeminiServer(LoopbackServer):
         path = "/v1/projects/project-1/locations/global/publishers/google" if self._settings.vertex else ""
         return self.base_url + path
 
-    def _routed(self, request: HttpRequest) -> bool:
-        return self._route(request) is not None
+    def _is_routed(self, request: HttpRequest) -> bool:
+        return self._match_route(request) is not None
 
-    def _read(self, request: HttpRequest) -> Json:
-        """Return the parsed body with normalised keys and the `model` from the path."""
-        body, route = super()._read(request), self._route(request)
+    def _parse_request(self, request: HttpRequest) -> Json:
+        """Return the parsed body with normalised keys, and with the `model` from the path."""
+        body, route = super()._parse_request(request), self._match_route(request)
         if not is_object(body) or route is None or route["method"] == "countTokens":
             return body
         try:
             body = cached_result(parse_request, body, True, True)
-        except RuleBroken:  # the rules say what is wrong with it
+        except RuleBroken:  # `judge` reports the invalid body later
             return body
         return {**body, "model": route["model"]}
 
-    def _streams(self, request: HttpRequest, parsed: Json) -> bool:
-        route = self._route(request)
+    def _is_streamed(self, request: HttpRequest, parsed: Json) -> bool:
+        route = self._match_route(request)
         return route is not None and route["method"] == "streamGenerateContent"
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        route = self._route(request)
+        route = self._match_route(request)
         settings = replace(self._settings, model=route["model"] if route else "")
         if route is None or route["method"] != "countTokens":
             refused = validate(request.body, "gemini", mode=self.mode, settings=settings)
@@ -100,25 +101,27 @@ class GeminiServer(LoopbackServer):
         return refusal_of(lambda: gemini.validate_count(request.body, settings))
 
     def _invalid_continuation(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
-        """Return the refusal of a continuation token of another request, or None."""
-        body = self._read(request)
+        """Return the refusal of a continuation token that belongs to another request; None if the token is valid or
+        missing.
+        """
+        body = self._parse_request(request)
         if not is_object(body) or "continuationToken" not in body or is_continuation(body, settings):
             return None
         return replace(
-            self._wire.failure(400), message="Continuation token is invalid.", param="continuation_token"
+            self._wire.status_error(400), message="Continuation token is invalid.", param="continuation_token"
         )
 
     def _direct_answer(self, request: HttpRequest) -> bytes | None:
-        route = self._route(request)
+        route = self._match_route(request)
         if route is None or route["method"] != "countTokens":
             return None
         return dump({"totalTokens": len(request.body) // 4})
 
-    def _stored(self, request: HttpRequest) -> bytes | None:
+    def _stored_resource(self, request: HttpRequest) -> bytes | None:
         is_list = request.method == "GET" and _MODELS.fullmatch(request.path) and not self._settings.vertex
         return dump(gemini_models(self._settings.models)) if is_list else None
 
-    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
+    def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
             return self._oauth_refusal(request, self.oauth)
         if self.api_key is None:
@@ -127,25 +130,25 @@ class GeminiServer(LoopbackServer):
         if hmac.compare_digest(key.encode(), self.api_key.encode()):
             return None
         if self._settings.vertex:
-            return self._wire.failure(401)
+            return self._wire.status_error(401)
         return replace(
-            self._wire.failure(400),
+            self._wire.status_error(400),
             message="API key not valid. Please pass a valid API key.",
             param="api_key",
         )
 
     def _oauth_refusal(self, request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
-        token, project = bearer(request), request.headers.get("x-goog-user-project")
+        token, project = bearer_token(request), request.headers.get("x-goog-user-project")
         if not token and "x-goog-api-key" not in request.headers:
-            refusal = replace(self._wire.failure(403), message=_UNREGISTERED)
+            refusal = replace(self._wire.status_error(403), message=_UNREGISTERED)
         elif not token or oauth.state(token) != "valid":
-            refusal = replace(self._wire.failure(401), message=_CREDENTIALS)
+            refusal = replace(self._wire.status_error(401), message=_CREDENTIALS)
         elif oauth.project not in (None, project):
-            refusal = replace(self._wire.failure(403), message=_NO_PROJECT)
+            refusal = replace(self._wire.status_error(403), message=_NO_PROJECT)
         else:
             return None
         oauth.refusals += 1
         return refusal
 
-    def _route(self, request: HttpRequest) -> re.Match[str] | None:
+    def _match_route(self, request: HttpRequest) -> re.Match[str] | None:
         return (_VERTEX if self._settings.vertex else _API).fullmatch(request.path)

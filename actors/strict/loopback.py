@@ -1,7 +1,8 @@
-"""Serve HTTP/1.1 for the strict servers: h11 over an anyio byte stream, with answers that can break off on purpose.
+"""Serve HTTP/1.1 for the strict servers, with answers that can break off on purpose.
 
-Each connection is a loop: read a request, compute the answer, send it, and repeat while both sides keep the
-connection. An answer contains its own ending, so faults need no second code path.
+The server uses h11 over an anyio byte stream. Each connection is a loop: read a request, compute the answer, send the
+answer, and repeat while both sides keep the connection open. An answer states how its transmission ends, so faults need
+no separate code.
 """
 
 import socket
@@ -14,15 +15,15 @@ import anyio
 import anyio.abc
 import h11
 
-_LINGER = 5.0  # seconds
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, zero seconds: closing sends a reset
+_LINGER = 5.0  # seconds to discard the rest of a request body that is too large
+_RESET = struct.pack("ii", 1, 0)  # value of SO_LINGER (on, zero seconds) that makes close() send a TCP reset
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request, read to its end unless it is `too_large`, which leaves `body` empty. Header names in lower case.
+    """A received HTTP request. Header names are in lower case, and `path` does not include the query.
 
-    `path` is without the query.
+    A request whose body is `too_large` is not read to its end, and its `body` is empty.
     """
 
     method: str
@@ -35,13 +36,14 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoopbackAnswer:
-    """A response and its ending.
+    """A response, and how its transmission ends.
 
     Args:
-        parts: The body. If streamed, each part is sent separately; otherwise they form one body of known length.
-        cut: Bytes of the body after which `then` happens; None means before the first byte of the response.
-        then: `end` sends everything; `repeat` then sends the last part again until the client leaves.
-        on_sent: Called once after sending, also if the client left or the server was cancelled.
+        parts: The body. If streamed, each part is sent separately; otherwise, the parts form one body of known length.
+        cut: Bytes of the body to send before `then` happens; None sends no byte of the response, not even the status.
+        then: `end` sends the complete response. `repeat` then sends the last part again until the client disconnects.
+            `close`, `reset` and `stall` happen after `cut` bytes.
+        on_sent: Called once after sending, also if the client disconnected or the server was cancelled.
     """
 
     status: int
@@ -54,7 +56,7 @@ class LoopbackAnswer:
 
     @property
     def is_sent(self) -> bool:
-        """True if the client receives a status."""
+        """True if the client receives at least the status."""
         return self.then in ("end", "repeat") or self.cut is not None
 
 
@@ -65,16 +67,16 @@ async def serve_connection(
     max_body: int,
     write_bytes: int | None,
 ) -> None:
-    """Serve one connection until either side ends it. A client that leaves midway is not an error."""
+    """Serve the requests of one connection until either side ends it. A client may disconnect at any time."""
     raw = stream.extra_attributes[anyio.abc.SocketAttribute.raw_socket]()
-    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # so that each write reaches the client at once
     async with stream:
         connection = _Connection(stream, write_bytes)
         try:
-            while (request := await connection.request(max_body)) is not None:
+            while (request := await connection.read_request(max_body)) is not None:
                 again = await connection.send_answer(answer(request))
                 if request.too_large:
-                    await connection.linger(max_body)
+                    await connection.discard_body(max_body)
                 if not again:
                     return
         except (
@@ -92,19 +94,19 @@ class _Connection:
         self._write_bytes = write_bytes
         self._http = h11.Connection(h11.SERVER)
 
-    async def request(self, max_body: int) -> HttpRequest | None:
-        """Read the next request; None if the client is done or does not speak HTTP.
+    async def read_request(self, max_body: int) -> HttpRequest | None:
+        """Read the next request; None if the client has closed the connection or does not speak HTTP.
 
-        Reading stops if the body is larger than `max_body` bytes, declared or received.
+        Reading stops as soon as the declared or received body is larger than `max_body` bytes.
         """
-        head = await self._event()
+        head = await self._next_event()
         if not isinstance(head, h11.Request):
             return None
         headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
         body = bytearray()
         too_large = int(headers.get("content-length", "0")) > max_body
         while not too_large:
-            match await self._event():
+            match await self._next_event():
                 case h11.Data(data=data):
                     body += data
                     too_large = len(body) > max_body
@@ -116,19 +118,19 @@ class _Connection:
         read = b"" if too_large else bytes(body)
         return HttpRequest(head.method.decode(), path, headers, read, too_large, query)
 
-    async def linger(self, most: int) -> None:
-        """Discard up to `most` bytes of an unread body, so that the client receives the answer before the close."""
+    async def discard_body(self, max_bytes: int) -> None:
+        """Discard up to `max_bytes` bytes of an unread body, so that the client can receive the answer."""
         with anyio.move_on_after(_LINGER):
             await self._stream.send_eof()
-            while most > 0:
-                most -= len(await self._stream.receive())
+            while max_bytes > 0:
+                max_bytes -= len(await self._stream.receive())
 
-    async def _event(self) -> object:
+    async def _next_event(self) -> object:
         while True:
             try:
                 event = self._http.next_event()
             except h11.RemoteProtocolError as error:
-                await self._refuse(error.error_status_hint)
+                await self._send_error(error.error_status_hint)
                 return None
             if event is not h11.NEED_DATA:
                 return event
@@ -140,27 +142,27 @@ class _Connection:
             except anyio.EndOfStream:
                 self._http.receive_data(b"")
 
-    async def _refuse(self, status: int) -> None:
+    async def _send_error(self, status: int) -> None:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            await self.send(LoopbackAnswer(status, (("connection", "close"),), ()))
+            await self.transmit(LoopbackAnswer(status, (("connection", "close"),), ()))
 
     async def send_answer(self, answer: LoopbackAnswer) -> bool:
         """Send an answer, then call its `on_sent` callback. Return True if the connection can be reused."""
         try:
-            return await self.send(answer)
+            return await self.transmit(answer)
         finally:
             if answer.on_sent is not None:
                 answer.on_sent()
 
-    async def send(self, answer: LoopbackAnswer) -> bool:
-        """Send an answer; return True if the connection can be reused."""
+    async def transmit(self, answer: LoopbackAnswer) -> bool:
+        """Send an answer. Return True if the connection can be reused."""
         if answer.is_sent:
             await self._send_head(answer)
             for part in _parts_to_send(answer):
                 await self._write(self._http.send(h11.Data(data=part)))
         match answer.then:
             case "stall":
-                await self._wait_for_the_client_to_leave()
+                await self._wait_for_disconnect()
                 return False
             case "reset":
                 raw = self._stream.extra_attributes[anyio.abc.SocketAttribute.raw_socket]()
@@ -191,7 +193,7 @@ class _Connection:
         for at in range(0, len(data), size):
             await self._stream.send(data[at : at + size])
 
-    async def _wait_for_the_client_to_leave(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         try:
             while True:
                 await self._stream.receive()

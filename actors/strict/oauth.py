@@ -8,11 +8,11 @@ State: TypeAlias = Literal["valid", "expired", "unknown"]
 
 
 class OAuth:
-    """The bearer tokens of an account without a key.
+    """The bearer tokens that a strict server accepts instead of a key.
 
     Args:
-        tokens: Lifetime of each token in seconds; None never expires. `grant` adds tokens.
-        project: Required value of the header `x-goog-user-project` on Google's host; None requires none.
+        tokens: Lifetime of each token in seconds; a token with None never expires. `grant` adds tokens.
+        project: Required value of the header `x-goog-user-project` on Google's host; None requires no project.
         clock: Returns the time in seconds.
 
     `refusals` counts the requests whose credentials were refused.
@@ -33,15 +33,15 @@ class OAuth:
             self.grant(token, seconds)
 
     def grant(self, token: str, seconds: float | None = None) -> None:
-        """Accept a token from now on, for a number of seconds."""
+        """Accept a token for a number of seconds from now; None accepts it without limit."""
         self._expires[token] = None if seconds is None else self.clock() + seconds
 
     def expire(self, token: str) -> None:
-        """Expire a token now."""
+        """Let a token expire now."""
         self._expires[token] = self.clock()
 
     def state(self, token: str) -> State:
-        """Return the current state of a token."""
+        """Return whether a token is valid, expired or unknown."""
         if token not in self._expires:
             return "unknown"
         expires = self._expires[token]

@@ -1,9 +1,9 @@
-"""Remember the reasoning of earlier answers, to detect changed reasoning in later requests.
+"""Store digests of the reasoning in earlier answers, to detect changed reasoning in later requests.
 
-Theory of operation. Plain `reasoning_content` has no signature, so the server stores a digest of the reasoning under
-the digest of its prefix: the messages of the request and the ids of the calls in the answer. A request that repeats
-those messages and calls must repeat the reasoning. A request with another prefix (after a compaction, or of another
-conversation) is not checked.
+Plain `reasoning_content` has no signature, so the server stores a digest of the reasoning under the digest of its
+prefix: the messages of the request, and the ids of the calls in the answer. A request that repeats these messages and
+calls must repeat the reasoning. A request with another prefix (after a compaction, or in another conversation) is not
+checked.
 """
 
 import hashlib
@@ -13,15 +13,15 @@ from collections.abc import Iterable
 from actors.strict.rules.base import Json, dump
 
 
-class Recollection:
-    """Digests of reasoning by prefix. Beyond `limit` entries, the oldest is dropped."""
+class ReasoningDigests:
+    """Digests of the reasoning in earlier answers, by prefix. Beyond `limit` prefixes, the oldest is dropped."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._known: OrderedDict[bytes, set[bytes]] = OrderedDict()
 
-    def keep(self, messages: Iterable[Json], call_ids: Iterable[str], reasoning: str) -> None:
-        """Record the reasoning of an answer with calls to these messages."""
+    def record_reasoning(self, messages: Iterable[Json], call_ids: Iterable[str], reasoning: str) -> None:
+        """Record the reasoning of an answer to `messages` that contains the calls `call_ids`."""
         prefix = hashlib.sha256()
         for message in messages:
             prefix.update(dump(message))
@@ -31,7 +31,7 @@ class Recollection:
             self._known.popitem(last=False)
 
     def index_of_change(self, messages: Iterable[Json]) -> int | None:
-        """Return the index of the first message with calls and changed reasoning, or None."""
+        """Return the index of the first message with calls whose reasoning was changed; None if there is none."""
         prefix = hashlib.sha256()
         for at, message in enumerate(messages):
             if calls := message.get("tool_calls"):

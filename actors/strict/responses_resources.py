@@ -1,6 +1,6 @@
 """Serve the stored resources of OpenAI Responses: responses, their input items, and conversations.
 
-`ResponsesServer` passes each request to this module first. Requests to other paths go to the model.
+`ResponsesServer` passes each request to `ResponsesResources` first. Requests to other paths go to the model.
 """
 
 import re
@@ -25,7 +25,7 @@ _Handler: TypeAlias = Callable[["ResponsesResources", HttpRequest, Mapping[str, 
 
 
 class ResponsesResources:
-    """Answers requests about stored objects.
+    """The HTTP endpoints for stored responses and conversations.
 
     Args:
         store: The stored objects.
@@ -37,7 +37,7 @@ class ResponsesResources:
         self._profile = profile
 
     def answer(self, request: HttpRequest) -> bytes | None:
-        """Return the answer to a request, or None if its path is not a stored resource.
+        """Return the answer to a request for a stored resource; None if the path names no stored resource.
 
         Raises:
             RuleBroken: The named object is not stored, or the change is not allowed.
@@ -47,79 +47,81 @@ class ResponsesResources:
                 return dump(handle(self, request, found.groupdict()))
         return None
 
-    def _show_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        return self._response(named["response"])
+    def _show_response(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        return self._find_response(path_values["response"])
 
-    def _response(self, response_id: str) -> Json:
+    def _find_response(self, response_id: str) -> Json:
         kept = self._store.response(response_id)
         if kept is None:
             raise RULES["OAR-S16"].refuse("response_id", id=response_id)
         return kept
 
-    def _delete_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        if not self._store.forget(named["response"]):
-            raise RULES["OAR-S16"].refuse("response_id", id=named["response"])
-        return {"id": named["response"], "object": "response", "deleted": True}
+    def _delete_response(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        if not self._store.forget(path_values["response"]):
+            raise RULES["OAR-S16"].refuse("response_id", id=path_values["response"])
+        return {"id": path_values["response"], "object": "response", "deleted": True}
 
-    def _cancel_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        kept = self._response(named["response"])
+    def _cancel_response(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        kept = self._find_response(path_values["response"])
         if not kept.get("background"):
             raise RULES["OAR-S17"].refuse()
         return kept
 
-    def _list_input(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        self._response(named["response"])
-        return _page(self._store.input_items(named["response"]) or (), request.query)
+    def _list_input(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        self._find_response(path_values["response"])
+        return _list_page(self._store.input_items(path_values["response"]) or (), request.query)
 
-    def _create_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        body = _object(request)
+    def _create_conversation(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        body = _parse_object(request)
         made = self._store.converse(self._check_items(body.get("items") or []), body.get("metadata"))
         return _conversation_body(made)
 
-    def _show_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        return _conversation_body(self._conversation(named))
+    def _show_conversation(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        return _conversation_body(self._find_conversation(path_values))
 
-    def _update_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        found = self._conversation(named)
-        found.metadata = _object(request).get("metadata") or {}
+    def _update_conversation(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        found = self._find_conversation(path_values)
+        found.metadata = _parse_object(request).get("metadata") or {}
         return _conversation_body(found)
 
-    def _delete_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        found = self._conversation(named)
+    def _delete_conversation(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        found = self._find_conversation(path_values)
         self._store.end_conversation(found.id)
         return {"id": found.id, "object": "conversation.deleted", "deleted": True}
 
-    def _list_items(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        return _page(self._conversation(named).items, request.query)
+    def _list_items(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        return _list_page(self._find_conversation(path_values).items, request.query)
 
-    def _add_items(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        found = self._conversation(named)
-        added = self._store.append(found, self._check_items(_object(request).get("items") or []))
+    def _add_items(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        found = self._find_conversation(path_values)
+        added = self._store.append(found, self._check_items(_parse_object(request).get("items") or []))
         return _list_object(added, has_more=False)
 
-    def _show_item(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        return self._item(named)
+    def _show_item(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        return self._find_item(path_values)
 
-    def _delete_item(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        found, item = self._conversation(named), self._item(named)
+    def _delete_item(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
+        found, item = self._find_conversation(path_values), self._find_item(path_values)
         found.items.remove(item)
         return _conversation_body(found)
 
-    def _conversation(self, named: Mapping[str, str]) -> StoredConversation:
-        found = self._store.conversation(named["conversation"])
+    def _find_conversation(self, path_values: Mapping[str, str]) -> StoredConversation:
+        found = self._store.conversation(path_values["conversation"])
         if found is None:
-            raise RULES["OAR-S25"].refuse("conversation_id", id=named["conversation"])
+            raise RULES["OAR-S25"].refuse("conversation_id", id=path_values["conversation"])
         return found
 
-    def _item(self, named: Mapping[str, str]) -> Json:
-        items = self._conversation(named).items
-        found = next((item for item in items if item["id"] == named["item"]), None)
+    def _find_item(self, path_values: Mapping[str, str]) -> Json:
+        items = self._find_conversation(path_values).items
+        found = next((item for item in items if item["id"] == path_values["item"]), None)
         if found is None:
-            raise RULES["OAR-S18"].refuse("item_id", id=named["item"])
+            raise RULES["OAR-S18"].refuse("item_id", id=path_values["item"])
         return found
 
     def _check_items(self, items: Sequence[Json]) -> Sequence[Json]:
-        """Check the shapes of items that a client adds, and return them. A later request checks their sequence."""
+        """Check the shape of each item that a client adds, and return the items. The next request checks their
+        sequence.
+        """
         responses_items.check({"input": items, "conversation": ""}, self._profile)
         return items
 
@@ -143,7 +145,7 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], _Handler], ...] = tuple(
 )
 
 
-def _object(request: HttpRequest) -> Json:
+def _parse_object(request: HttpRequest) -> Json:
     """Return the JSON body of a request, or an empty object if the body is empty.
 
     Raises:
@@ -167,8 +169,8 @@ def _conversation_body(conversation: StoredConversation) -> Json:
     }
 
 
-def _page(items: Sequence[Json], query: str) -> Json:
-    """Return one page of a list: at most `limit` items after `after`, latest first unless `order` is `asc`."""
+def _list_page(items: Sequence[Json], query: str) -> Json:
+    """Return one page of a list: at most `limit` items after the id `after`, latest first unless `order` is `asc`."""
     asked = {key: values[-1] for key, values in parse_qs(query).items()}
     ordered = list(items) if asked.get("order") == "asc" else list(reversed(items))
     ids = [item["id"] for item in ordered]

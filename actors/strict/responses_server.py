@@ -1,4 +1,4 @@
-"""Serve OpenAI Responses strictly on a loopback port."""
+"""Serve OpenAI Responses on a loopback port and enforce its rules."""
 
 from typing import Unpack
 
@@ -20,11 +20,12 @@ _KEYS = {_ANSWER: KEYS, _COUNT: COUNTED_KEYS, _COMPACT: COMPACTED_KEYS}
 
 
 class ResponsesServer(LoopbackServer):
-    """OpenAI Responses at `base_url` + `/responses`, its token count and its compaction, and conversations.
+    """A strict server of OpenAI Responses at `base_url` + `/responses`, with token counts, compaction and
+    conversations.
 
-    `settings` names the models that exist, and the account for which reasoning is encrypted. The server stores each
-    request and its answer, except with `store: false`: later requests may refer to them by id, and they are at
-    `/responses/ID`. Conversations are at `/conversations`.
+    `settings` names the existing models, and the account for which reasoning is encrypted. The server stores each
+    request and its answer, except with `store: false`. Later requests may refer to stored responses by id, and
+    `/responses/ID` returns them. Conversations are at `/conversations`.
     """
 
     dialect = "openai_responses"
@@ -44,25 +45,25 @@ class ResponsesServer(LoopbackServer):
         self._store = ResponsesStore(self._limits.recordings)
         self._resources = ResponsesResources(self._store, self._settings.profile)
 
-    def _make_wire(self, host: str) -> Wire:
+    def _make_encoder(self, host: str) -> Wire:
         self._writer = ResponsesWire(self._settings, host)
         return self._writer
 
-    def _read(self, request: HttpRequest) -> Json:
-        """Return the parsed body, with stored objects in place of the ids that name them."""
-        parsed = super()._read(request)
+    def _parse_request(self, request: HttpRequest) -> Json:
+        """Return the parsed body, in which stored objects replace the ids that name them."""
+        parsed = super()._parse_request(request)
         if not is_object(parsed):
             return parsed
-        # The template of a prompt supplies the missing fields.
+        # A request with a prompt template may omit these fields, which the template supplies.
         given: list[Json] = parsed.get("input") or []
         whole: dict[str, Json] = {"model": "unnamed", **parsed, "input": given}
         try:
             return {**whole, "input": expand(whole, self._store)[0]}
-        except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules report the fault
+        except (RuleBroken, TypeError, KeyError, AttributeError):  # `judge` reports the invalid body later
             return whole
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        mode: Mode = "hosted" if request.path == _COMPACT else self.mode  # no copy of the API compacts
+        mode: Mode = "hosted" if request.path == _COMPACT else self.mode  # only OpenAI's host can compact
         keys = _KEYS[request.path]
         return refusal_of(
             lambda: responses.validate(request.body, mode, self._settings, self._store, keys=keys)
@@ -72,10 +73,10 @@ class ResponsesServer(LoopbackServer):
         if request.path == _COUNT:
             return dump({"object": "response.input_tokens", "input_tokens": len(request.body) // 4})
         if request.path == _COMPACT:
-            return dump(self._writer.compact(self._read(request), self.received - 1))
+            return dump(self._writer.compact(self._parse_request(request), self.received - 1))
         return None
 
-    def _stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
+    def _stored_resource(self, request: HttpRequest) -> bytes | ServerRefusal | None:
         if (request.method, request.path) == ("GET", "/v1/models"):
             return dump(openai_models(self._settings.models))
         try:
@@ -83,8 +84,8 @@ class ResponsesServer(LoopbackServer):
         except RuleBroken as refused:
             return refused.refusal
 
-    def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
-        response = self._writer.whole(turn, request, order)
+    def _encode_turn(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+        response = self._writer.response_json(turn, request, order)
         self._store.record_calls(response["output"])
         self._store.keep(request, response)
-        return super()._parts(turn, request, order, streamed)
+        return super()._encode_turn(turn, request, order, streamed)

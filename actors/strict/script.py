@@ -1,10 +1,10 @@
-"""Script the model behind a strict server: turns as data, served in order or computed from the request.
+"""Script the model behind a strict server: turns that are served in order, or computed from the request.
 
     Script([Turn(Say("Looking."), Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))])
     Script(lambda request: Turn(Say(str(len(request["messages"])))))
 
-By default, the model behaves well. Each defect observed in a real backend is an option of a turn, so a test states
-in one line which defect it covers.
+By default, the model behaves correctly. Each defect that was observed in a real backend is an option of `Turn`, so a
+test states in one line which defect it covers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from actors.strict.rules.base import Json
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Text.
+    """A text in a scripted answer.
 
     Args:
         cited: Citations in the wire format: citations (Anthropic) or annotations (Responses).
@@ -28,11 +28,11 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Thinking; on the OpenAI wire the `reasoning_content` of compatible hosts.
+    """Thinking in a scripted answer. On OpenAI's wire, it is the `reasoning_content` of compatible hosts.
 
     Args:
-        text: May be empty, as with omitted display.
-        signature: Sent unchanged; None lets the server sign, which makes the thinking valid in later requests.
+        text: The thinking; it may be empty, as when its display is omitted.
+        signature: Sent unchanged. None lets the server sign the thinking, which makes it valid in later requests.
     """
 
     text: str
@@ -41,20 +41,20 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A redacted thinking block, signed by the server.
+    """A redacted thinking block in a scripted answer, signed by the server.
 
-    An encrypted reasoning detail on OpenRouter's wire; nothing on those of OpenAI and the other vendors of its family.
+    On OpenRouter's wire, it is an encrypted reasoning detail. OpenAI Chat Completions and its other vendors omit it.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call.
+    """A tool call in a scripted answer.
 
     Args:
-        id: Sent unchanged, even if empty; None lets the turn's `ids` decide.
-        raw: The argument text of the model, possibly malformed or cut; `arguments` are then ignored. If the wire
-            needs an object (Anthropic without streaming), other text becomes `{}`.
+        id: Sent unchanged, even if empty; None generates an id according to the turn's `ids`.
+        raw: The model's argument text, possibly malformed or cut; `arguments` are then ignored. If the wire needs an
+            object (Anthropic without streaming), text that is not an object becomes `{}`.
     """
 
     name: str
@@ -65,12 +65,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """The output of a provider's built-in tool, in wire format.
+    """The output of a provider's built-in tool in a scripted answer, in wire format.
 
-    It is a block (Anthropic), an item (Responses) or a part (Gemini). Streams of other wire formats raise an error.
+    The output is a block (Anthropic), an item (Responses) or a part (Gemini). Other wire formats raise an error.
 
     Args:
-        value: A JSON object. The id of an item is minted.
+        value: A JSON object. The id of an item is generated.
     """
 
     value: Mapping[str, Json]
@@ -81,20 +81,20 @@ TurnPart: TypeAlias = Say | Think | Redacted | Call | Builtin
 
 @dataclass(frozen=True, slots=True, init=False)
 class Turn:
-    """One response of the model.
+    """One scripted response of the model.
 
     Args:
-        parts: In the order in which the model produces them.
-        stop: The stop reason in wire format, possibly false; None selects the true one.
-        ids: `minted` ids are unique; `restart` counts `call_0`, `call_1` anew in every response; `blank`
-            leaves them empty.
-        index: Of tool call fragments (OpenAI wire): counted, always `zero`, or `missing`.
-        repeat_id: Repeat id, type and name on every fragment of a call (OpenAI wire).
-        whole_calls: Send each call in a single delta.
-        extra: Unknown fields, added to every message, chunk and event.
-        fragment: Characters of a text or argument delta.
-        usage: Input and output tokens to report, where the prompt cache neither reads nor writes.
-        cached: Tokens of the input to report as read from the prompt cache, and as written to it.
+        parts: The contents, in the order in which the model produces them.
+        stop: The stop reason in wire format, possibly a wrong one; None selects the correct reason.
+        ids: `minted` ids are unique; `restart` ids are `call_0`, `call_1` and so on in every response; `blank` ids are
+            empty.
+        index: The index of tool call fragments (OpenAI wire): counted, always `zero`, or `missing`.
+        repeat_id: Whether every fragment of a call repeats its id, type and name (OpenAI wire).
+        whole_calls: Whether each call is sent in a single delta.
+        extra: Unknown fields that are added to every message, chunk and event.
+        fragment: Characters of each text or argument delta.
+        usage: Input and output tokens to report, unless the prompt cache reads or writes tokens.
+        cached: Input tokens to report as read from the prompt cache, and as written to it.
     """
 
     parts: tuple[TurnPart, ...]
@@ -136,7 +136,7 @@ class Turn:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls among the parts."""
+        """The tool calls among the parts, in order."""
         return tuple(part for part in self.parts if isinstance(part, Call))
 
 
@@ -145,13 +145,13 @@ DEFAULT = Turn(Say("ok"))
 
 
 class Script:
-    """Assigns a turn to each accepted request.
+    """The script of a model: it selects the turn that answers each accepted request.
 
     Args:
-        turns: Served in order, or a function from the parsed request to a turn.
-        default: Served when the turns are used up.
+        turns: Turns that are served in order, or a function from the parsed request to a turn.
+        default: The turn that is served after all turns were used.
 
-    If a fault cuts off or replaces an answer, the script does not advance, and the retry gets the same turn.
+    If a fault cuts off or replaces an answer, the script does not advance, so a retry gets the same turn.
     """
 
     def __init__(self, turns: Sequence[Turn] | Behaviour = (), default: Turn = DEFAULT) -> None:
@@ -161,17 +161,20 @@ class Script:
 
     @classmethod
     def of(cls, script: "ScriptSource") -> "Script":
-        """Return a script as it is, or create one from turns or a function; None creates one that always says `ok`."""
+        """Return a script unchanged, or create one from turns or a function.
+
+        None creates a script that always answers `ok`.
+        """
         return script if isinstance(script, Script) else cls(script or ())
 
     def turn(self, request: Json) -> Turn:
-        """Return the turn of the next accepted request without advancing."""
+        """Return the turn for the next accepted request, without advancing to the turn after it."""
         if callable(self._turns):
             return self._turns(request)
         return self._turns[self._served] if self._served < len(self._turns) else self._default
 
     def advance(self) -> None:
-        """Advance to the next turn."""
+        """Advance to the next turn, because the current turn was served."""
         self._served += 1
 
 

@@ -1,4 +1,4 @@
-"""Read a script from a file: a JSON list of turns.
+"""Read a model's script from a file that contains a JSON list of turns.
 
     [
       ["Looking.", {"call": "weather", "arguments": {"city": "Oslo"}}],
@@ -6,7 +6,7 @@
     ]
 
 A turn is a list of parts, or an object with `parts` and options of `Turn` (`stop`, `ids`, `index`, `repeat_id`,
-`whole_calls`, `fragment`, `usage`). A part is a text, or an object with one of `say`, `think` (and `signature`),
+`whole_calls`, `fragment`, `usage`). A part is a string, or an object with one of `say`, `think` (and `signature`),
 `redacted`, or `call` (and `arguments`, `raw`, `id`).
 """
 
@@ -34,45 +34,54 @@ _KEYS: Mapping[str, tuple[frozenset[str], type]] = {
     "call": (frozenset({"call", "arguments", "raw", "id"}), str),
 }
 _OF_CALLS = {"arguments": dict, "raw": str, "id": str, "signature": str}
+_JSON_TYPES = {str: "a string", bool: "a boolean", dict: "an object"}
 
 
-def turns(text: bytes) -> list[Turn]:
+def parse_turns(text: bytes) -> list[Turn]:
     """Return the turns of a script file.
 
     Raises:
-        ValueError: The file is not a script; the message gives the place and the reason.
+        ValueError: The file is not a valid script; the message names the turn or part, and the reason.
     """
     read = parse(text)
     if not is_array(read):
-        raise ValueError("a script is a list of turns")
-    return [_turn(item, f"turn {at}") for at, item in enumerate(read)]
+        raise ValueError("a script must be a JSON list of turns")
+    return [_parse_turn(item, f"turn {at}") for at, item in enumerate(read)]
 
 
-def _turn(value: Json, where: str) -> Turn:
+def _parse_turn(value: Json, where: str) -> Turn:
     held = value if is_object(value) else {"parts": value}
     if not is_array(held.get("parts")):
-        raise ValueError(f"{where}: a turn is a list of parts, or an object with `parts`")
+        raise ValueError(f"{where}: a turn must be a list of parts, or an object with a list `parts`")
     options = {key: item for key, item in held.items() if key != "parts"}
     for key, item in options.items():
         if key not in _OPTIONS or not _OPTIONS[key](item):
-            raise ValueError(f"{where}: {key!r} is not an option of a turn, or cannot have this value")
+            raise ValueError(
+                f"{where}: {key!r} is not an option of a turn or has an invalid value; "
+                f"the options are {', '.join(_OPTIONS)}"
+            )
     if "usage" in options:
         options["usage"] = tuple(options["usage"])
-    return Turn(*(_part(part, f"{where}, part {at}") for at, part in enumerate(held["parts"])), **options)
+    return Turn(
+        *(_parse_part(part, f"{where}, part {at}") for at, part in enumerate(held["parts"])), **options
+    )
 
 
-def _part(value: Json, where: str) -> TurnPart:
+def _parse_part(value: Json, where: str) -> TurnPart:
     if isinstance(value, str):
         return Say(value)
     kind = next((kind for kind in _KEYS if is_object(value) and kind in value), None)
     if kind is None:
-        raise ValueError(f"{where}: a part is a text or an object with one of {', '.join(_KEYS)}")
+        raise ValueError(f"{where}: a part must be a string, or an object with one of {', '.join(_KEYS)}")
     keys, wanted = _KEYS[kind]
     if not value.keys() <= keys or not isinstance(value[kind], wanted):
-        raise ValueError(f"{where}: {kind!r} goes with {', '.join(sorted(keys))} and has another value")
+        raise ValueError(
+            f"{where}: {kind!r} must be {_JSON_TYPES[wanted]}, and its object may have only the keys "
+            f"{', '.join(sorted(keys))}"
+        )
     for key in value.keys() & _OF_CALLS.keys():
         if not isinstance(value[key], _OF_CALLS[key]):
-            raise ValueError(f"{where}: {key!r} has another value")
+            raise ValueError(f"{where}: {key!r} must be {_JSON_TYPES[_OF_CALLS[key]]}")
     match kind:
         case "say":
             return Say(value["say"])

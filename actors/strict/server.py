@@ -1,12 +1,12 @@
-"""Run strict loopback servers: the HTTP API of a provider, its rules, and a model that follows a script.
+"""Run strict loopback servers, which offer a provider's HTTP API, enforce its rules and answer from a script.
 
     async with serve(OpenAIServer(Script([...])), AnthropicServer()) as (openai, anthropic):
-        ...  # a client against openai.base_url
+        ...  # send requests to openai.base_url
         assert openai.refusals == []
 
-Each server listens on a free port of 127.0.0.1. A request passes these steps in the provider's order: credentials,
-path, a scripted `Status`, the rules, and the script's turn, streamed if requested. Every exchange is recorded with
-its verdict. Connections, bodies and recordings are bounded.
+Each server listens on a free port of 127.0.0.1. A request passes these steps, in the provider's order: credentials,
+path, a scripted `Status`, the rules, and the script's turn, which is streamed if requested. Every exchange is recorded
+with the verdict of the rules. Connections, bodies and recordings are bounded.
 """
 
 import hmac
@@ -49,15 +49,15 @@ _JSON = ("content-type", "application/json")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its answer.
+    """One request to a strict server, and its answer.
 
     Args:
         order: Number of the request at this server, from 0.
-        headers: As received, names in lower case, without credentials.
+        headers: The request's headers with names in lower case, without credentials.
         verdict: The refusal by a rule; None if the rules accepted the body or were not applied.
-        status: Status of the answer; 0 if a fault prevented one.
+        status: HTTP status of the answer; 0 if a fault prevented an answer.
         fault: The scripted fault of the request.
-        query: As received, without the question mark.
+        query: The query of the request's URL, without the question mark.
     """
 
     order: int
@@ -73,12 +73,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Bounds of one server.
+    """Limits of one strict server.
 
     Args:
-        connections: Open connections; further ones wait until one closes.
-        body: Bytes of a request body; a longer one gets a 413 and is not read completely.
-        recordings: Recorded exchanges; the oldest is dropped.
+        connections: Most open connections; further connections wait until another closes.
+        body: Largest request body in bytes; a larger body gets a 413 and is not read completely.
+        recordings: Most recorded exchanges; the oldest exchange is dropped.
     """
 
     connections: int = 1024
@@ -87,7 +87,7 @@ class ServerLimits:
 
 
 class ServerOptions(TypedDict, total=False):
-    """The options that the servers of all dialects accept; `LoopbackServer` describes them."""
+    """The options that the strict servers of all dialects accept. `LoopbackServer` describes them."""
 
     mode: Mode
     faults: InjectedFaults | None
@@ -99,22 +99,22 @@ class ServerOptions(TypedDict, total=False):
 
 
 class LoopbackServer:
-    """Base class of the strict servers. A subclass adds the rules and the wire format of a dialect.
+    """The base class of the strict servers. A subclass adds the rules and the wire format of a dialect.
 
     Args:
-        script: The model's turns, or a function from the request to a turn; None says `ok` to everything.
-        mode: `strict` also enforces the rules that the official host does not enforce today; `hosted` does not.
-        faults: By request number, or a function of request number and parsed body.
-        api_key: The only key that is accepted; None accepts every request.
-        write_bytes: Maximal bytes per TCP write; None writes each event at once.
-        host: A name included in generated ids, so that the ids of several servers differ.
-        limits: Bounds of connections, bodies and recordings.
-        cache: The prompt cache, for instance with another clock; None creates a new one.
+        script: The model's turns, or a function from the request to a turn. By default, the model always answers `ok`.
+        mode: `strict` also enforces rules that the official host does not enforce today; `hosted` does not.
+        faults: Faults by request number, or a function from the request number and the parsed body to a fault.
+        api_key: The only key that the server accepts; None accepts every request.
+        write_bytes: Most bytes per TCP write; None writes each event at once.
+        host: A name that generated ids include, so that the ids of several servers differ.
+        limits: Limits of connections, bodies and recordings.
+        cache: The simulated prompt cache, for instance with another clock; None creates a new cache.
 
     Attributes:
         dialect: The dialect whose rules the server enforces.
-        address: Address to listen on; may be set before the server starts.
-        on_exchange: Called with each exchange after its answer was sent; may be set at any time.
+        address: The address to listen on; it may be set before the server starts.
+        on_exchange: Called with each exchange after its answer was sent; it may be set at any time.
     """
 
     dialect: str
@@ -137,7 +137,7 @@ class LoopbackServer:
     ) -> None:
         self.script: Script = Script.of(script)
         self.mode: Mode = mode
-        self._wire = self._make_wire(host)
+        self._wire = self._make_encoder(host)
         self.faults: InjectedFaults = faults if faults is not None else {}
         self.api_key = api_key
         self.cache: PromptCache = cache or PromptCache()
@@ -151,18 +151,20 @@ class LoopbackServer:
 
     @property
     def base_url(self) -> str:
-        """The base URL for the vendor's client.
+        """The base URL to pass to the vendor's client.
 
         Raises:
             RuntimeError: The server is not running.
         """
         if self.port is None:
-            raise RuntimeError(f"{type(self).__name__} has no address yet; enter `serve(...)` first.")
+            raise RuntimeError(
+                f"{type(self).__name__} is not running; use its URLs inside `async with serve(...)`"
+            )
         return f"http://{_url_host(self.address)}:{self.port}{self._base_path}"
 
     @property
     def endpoint(self) -> str:
-        """The base URL for a backend of this package: `base_url`, with the project for Vertex AI.
+        """The base URL for a backend of this package: `base_url`, for Vertex AI with the project's path.
 
         Raises:
             RuntimeError: The server is not running.
@@ -171,7 +173,7 @@ class LoopbackServer:
 
     @property
     def received(self) -> int:
-        """The number of received requests, including those no longer recorded."""
+        """The number of received requests, including requests that are no longer recorded."""
         return self._received
 
     @property
@@ -181,11 +183,11 @@ class LoopbackServer:
 
     @property
     def refusals(self) -> list[ServerRefusal]:
-        """The verdicts of the recorded exchanges that a rule refused."""
+        """The refusals by rules among the recorded exchanges, in order."""
         return [exchange.verdict for exchange in self._recorded if exchange.verdict is not None]
 
     async def listen(self, port: int = 0, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Serve on a port, a free one by default, until cancelled. `serve` does this for several servers.
+        """Serve on a port until cancelled; 0 selects a free port. `serve` calls this method for several servers.
 
         Raises:
             OSError: The port is in use, or the address does not belong to this machine.
@@ -208,22 +210,25 @@ class LoopbackServer:
             self.port = None
 
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
-        """Check one request, record it and return the answer."""
+        """Check a request, record the exchange, and return the answer."""
         order, self._received = self._received, self._received + 1
-        parsed = self._read(request)
+        parsed = self._parse_request(request)
         fault = fault_for(self.faults, order, parsed)
         verdict: ServerRefusal | None = None
         answer = self._access_refusal(request, order)
-        found = self._stored(request) if answer is None else None
+        # Stored resources have their own paths and methods, so they precede the check of the route.
+        found = self._stored_resource(request) if answer is None else None
         if isinstance(found, ServerRefusal):
-            verdict, answer = found, self._refusal(found, order)
+            verdict, answer = found, self._refusal_answer(found, order)
         elif found is not None:
-            answer = self._plain(found, order)
+            answer = self._json_answer(found, order)
         answer = answer or self._route_refusal(request, fault, order)
         if answer is None:
             verdict = self.judge(request)
             answer = (
-                self._refusal(verdict, order) if verdict else self._serve_turn(request, parsed, fault, order)
+                self._refusal_answer(verdict, order)
+                if verdict
+                else self._serve_turn(request, parsed, fault, order)
             )
         headers = tuple(item for item in request.headers.items() if item[0] not in _SECRET_HEADERS)
         status = answer.status if answer.is_sent else 0
@@ -237,105 +242,107 @@ class LoopbackServer:
         if self.on_exchange is not None:
             self.on_exchange(exchange)
 
-    def _routed(self, request: HttpRequest) -> bool:
-        """Return True if the server serves the path."""
+    def _is_routed(self, request: HttpRequest) -> bool:
+        """Return True if the server serves the request's path."""
         return request.path in self._paths
 
-    def _read(self, request: HttpRequest) -> Json:
-        """Return the parsed body for scripts, faults and the wire; None if it is not JSON."""
+    def _parse_request(self, request: HttpRequest) -> Json:
+        """Return the parsed body for scripts, faults and the response encoder; None if the body is not JSON."""
         return _parse(request.body)
 
-    def _streams(self, request: HttpRequest, parsed: Json) -> bool:
-        """Return True if the request asks for a stream."""
+    def _is_streamed(self, request: HttpRequest, parsed: Json) -> bool:
+        """Return True if the request asks for a streamed answer."""
         return bool(parsed.get("stream"))
 
-    def _make_wire(self, host: str) -> Wire:
-        """Create the wire encoder of this dialect. Called once, before the other options are set."""
+    def _make_encoder(self, host: str) -> Wire:
+        """Create the response encoder of this dialect. Called once, before the other options are set."""
         raise NotImplementedError
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        """Return the refusal of the dialect's rules, or None."""
+        """Return the refusal of a request by the rules of the dialect; None if the rules accept the request."""
         raise NotImplementedError
 
-    def _denied(self, request: HttpRequest) -> ServerRefusal | None:
-        """Return the refusal of credentials or version headers, or None. The base class checks a bearer token."""
-        if self.api_key is None or same(bearer(request), self.api_key):
+    def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
+        """Return the refusal of wrong credentials or version headers, or None. The base class checks a bearer token."""
+        if self.api_key is None or is_same_key(bearer_token(request), self.api_key):
             return None
-        return self._wire.failure(401)
+        return self._wire.status_error(401)
 
     def _direct_answer(self, request: HttpRequest) -> bytes | None:
-        """Return the answer to an accepted request that bypasses the model, such as a token count, or None."""
+        """Return the answer to an accepted request that needs no model, such as a token count; else None."""
         return None
 
-    def _prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
-        """Return the prompt of an accepted request for the cache, or None if the host has no cache."""
+    def _cache_prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+        """Return the prompt of an accepted request for the simulated cache; None if the host has no cache."""
         return automatic_prompt(parsed, self.dialect) if self.dialect in AUTOMATIC else None
 
-    def _stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
-        """Return the answer to a request for a stored resource, such as the models, or None for other requests."""
+    def _stored_resource(self, request: HttpRequest) -> bytes | ServerRefusal | None:
+        """Return the answer to a request for a stored resource, such as the list of models; None for other requests."""
         return None
 
     def _refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
-        """Return the headers that describe the kind of refusal."""
+        """Return additional headers for a refusal, such as AWS's error type."""
         return ()
 
     def _access_refusal(self, request: HttpRequest, order: int) -> LoopbackAnswer | None:
         if request.too_large:
-            refusal = self._refusal(self._wire.failure(413), order)
+            refusal = self._refusal_answer(self._wire.status_error(413), order)
             return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
-        denied = self._denied(request)
-        return None if denied is None else self._refusal(denied, order)
+        denied = self._credential_refusal(request)
+        return None if denied is None else self._refusal_answer(denied, order)
 
     def _route_refusal(
         self, request: HttpRequest, fault: InjectedFault | None, order: int
     ) -> LoopbackAnswer | None:
-        if not self._routed(request):
-            return self._refusal(self._wire.failure(404), order)
-        if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
-            return self._refusal(self._wire.failure(426), order)
+        if not self._is_routed(request):
+            return self._refusal_answer(self._wire.status_error(404), order)
+        if "upgrade" in request.headers:  # a refusal makes clients fall back from websockets to HTTP
+            return self._refusal_answer(self._wire.status_error(426), order)
         if request.method != "POST":
-            return self._refusal(self._wire.failure(405), order)
-        return self._status(fault, order) if isinstance(fault, Status) else None
+            return self._refusal_answer(self._wire.status_error(405), order)
+        return self._status_answer(fault, order) if isinstance(fault, Status) else None
 
     def _serve_turn(
         self, request: HttpRequest, parsed: Json, fault: InjectedFault | None, order: int
     ) -> LoopbackAnswer:
-        streamed = self._streams(request, parsed)
+        streamed = self._is_streamed(request, parsed)
         if isinstance(fault, ErrorInStream) and not streamed:
-            return self._refusal(self._error_refusal(fault), order)
+            return self._refusal_answer(self._error_refusal(fault), order)
         if isinstance(fault, Garbage):
-            return self._plain(fault.body, order)
+            return self._json_answer(fault.body, order)
         if (direct := self._direct_answer(request)) is not None:
-            return _apply_fault(self._plain(direct, order), fault)
+            return _apply_fault(self._json_answer(direct, order), fault)
         turn = self.script.turn(parsed)
         if fault is None or isinstance(fault, Reframed):
             self.script.advance()
-        turn = self._with_cache_usage(turn, self._prompt(request, parsed))
-        parts = self._spoil_stream(self._parts(turn, parsed, order, streamed), fault, order)
+        turn = self._with_cache_usage(turn, self._cache_prompt(request, parsed))
+        parts = self._inject_stream_fault(self._encode_turn(turn, parsed, order, streamed), fault, order)
         if isinstance(fault, Reframed) and streamed and self._stream_type.startswith("text/"):
             parts = fault.write(parts)
-        headers = (("content-type", self._stream_type) if streamed else _JSON, self._mark(order))
+        headers = (("content-type", self._stream_type) if streamed else _JSON, self._request_id(order))
         return _apply_fault(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
 
-    def _plain(self, body: bytes, order: int) -> LoopbackAnswer:
-        return LoopbackAnswer(200, (_JSON, self._mark(order)), (body,))
+    def _json_answer(self, body: bytes, order: int) -> LoopbackAnswer:
+        return LoopbackAnswer(200, (_JSON, self._request_id(order)), (body,))
 
     def _with_cache_usage(self, turn: Turn, prompt: Prompt | None) -> Turn:
-        """Return the turn with the tokens that the cache read and wrote; unchanged if there were none."""
-        cached = self.cache._take(prompt) if prompt is not None else None
+        """Return the turn with the numbers of tokens that the cache read and wrote; unchanged if both are 0."""
+        cached = self.cache._serve_prompt(prompt) if prompt is not None else None
         if cached is None or not (cached.read or cached.written):
             return turn
         return turn.counted((cached.total, turn.usage[1]), (cached.read, cached.written))
 
-    def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+    def _encode_turn(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         if streamed:
-            return self._wire.events(turn, request, order)
-        return [self._wire.response(turn, request, order)]
+            return self._wire.encode_events(turn, request, order)
+        return [self._wire.encode_response(turn, request, order)]
 
-    def _spoil_stream(self, parts: list[bytes], fault: InjectedFault | None, order: int) -> list[bytes]:
+    def _inject_stream_fault(
+        self, parts: list[bytes], fault: InjectedFault | None, order: int
+    ) -> list[bytes]:
         match fault:
             case ErrorInStream(after_events=count):
-                return [*parts[:count], self._wire.error_event(self._error_refusal(fault), order)]
+                return [*parts[:count], self._wire.encode_error_event(self._error_refusal(fault), order)]
             case MalformedEvent(after_events=count, data=data):
                 return [*parts[:count], data, *parts[count:]]
             case Flood(after_events=count, data=data):
@@ -344,11 +351,11 @@ class LoopbackServer:
                 return parts
 
     def _error_refusal(self, fault: ErrorInStream) -> ServerRefusal:
-        failure = self._wire.failure(fault.status)
+        failure = self._wire.status_error(fault.status)
         return replace(failure, message=fault.message or failure.message)
 
-    def _status(self, fault: Status, order: int) -> LoopbackAnswer:
-        usual = self._wire.failure(fault.status)
+    def _status_answer(self, fault: Status, order: int) -> LoopbackAnswer:
+        usual = self._wire.status_error(fault.status)
         told = replace(
             usual,
             type=fault.type or usual.type,
@@ -356,21 +363,23 @@ class LoopbackServer:
             message=fault.message or usual.message,
             param=fault.param or usual.param,
         )
-        body = self._wire.error(told, order) if fault.body is None else fault.body
-        headers = (_JSON, self._mark(order), *self._refusal_headers(told), *fault.headers)
+        body = self._wire.encode_error(told, order) if fault.body is None else fault.body
+        headers = (_JSON, self._request_id(order), *self._refusal_headers(told), *fault.headers)
         return LoopbackAnswer(fault.status, headers, (body,))
 
-    def _refusal(self, refusal: ServerRefusal, order: int) -> LoopbackAnswer:
-        body = self._wire.error(refusal, order)
-        headers = (_JSON, self._mark(order), *self._refusal_headers(refusal))
+    def _refusal_answer(self, refusal: ServerRefusal, order: int) -> LoopbackAnswer:
+        body = self._wire.encode_error(refusal, order)
+        headers = (_JSON, self._request_id(order), *self._refusal_headers(refusal))
         return LoopbackAnswer(refusal.status, headers, (body,))
 
-    def _mark(self, order: int) -> tuple[str, str]:
+    def _request_id(self, order: int) -> tuple[str, str]:
         return (self._request_id_header, f"req_{order}")
 
 
 class OpenAIServer(LoopbackServer):
-    """OpenAI Chat Completions at `base_url` + `/chat/completions`. `settings` names the models that exist."""
+    """A strict server of OpenAI Chat Completions at `base_url` + `/chat/completions`. `settings` names the existing
+    models.
+    """
 
     dialect = "openai_chat"
     _base_path = "/v1"
@@ -387,23 +396,23 @@ class OpenAIServer(LoopbackServer):
         self._settings = settings or OpenAISettings()
         super().__init__(script, **options)
 
-    def _make_wire(self, host: str) -> Wire:
+    def _make_encoder(self, host: str) -> Wire:
         return OpenAIWire(host)
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         return validate(request.body, self.dialect, mode=self.mode, settings=self._settings)
 
-    def _stored(self, request: HttpRequest) -> bytes | None:
+    def _stored_resource(self, request: HttpRequest) -> bytes | None:
         is_list = (request.method, request.path) == ("GET", "/v1/models")
         return dump(openai_models(self._settings.models)) if is_list else None
 
 
 @asynccontextmanager
 async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer, ...]]:
-    """Run servers on free loopback ports during the block.
+    """Run strict servers on free loopback ports during the `async with` block.
 
-    At its end, all connections are closed, including stalled ones. An exception raised in the block propagates without
-    an exception group.
+    At the end of the block, all connections are closed, including stalled ones. An exception that is raised in the
+    block propagates without an exception group.
     """
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
@@ -412,14 +421,14 @@ async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer
         try:
             yield servers
         except Exception as error:
-            failure = error
+            failure = error  # raised below, outside of the task group, which would wrap it in a group
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
 
 
 def _url_host(address: str) -> str:
-    """Return an address in URL form; a wildcard address becomes the loopback address."""
+    """Return an address in the form that URLs use. A wildcard address becomes the loopback address."""
     own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # noqa: S104  compared, not bound
     return f"[{own}]" if ":" in own else own
 
@@ -443,12 +452,12 @@ def _parse(body: bytes) -> Json:
         return None
 
 
-def bearer(request: HttpRequest) -> str:
-    """Return the bearer token of a request, empty if it has none."""
+def bearer_token(request: HttpRequest) -> str:
+    """Return the bearer token of a request; "" if the request has none."""
     kind, _, key = request.headers.get("authorization", "").partition(" ")
     return key if kind.lower() == "bearer" else ""
 
 
-def same(given: str, wanted: str) -> bool:
-    """Compare two keys in a time that does not depend on where they differ."""
-    return hmac.compare_digest(given.encode(), wanted.encode())
+def is_same_key(first: str, second: str) -> bool:
+    """Return True if two keys are equal. The time of the comparison does not reveal where they differ."""
+    return hmac.compare_digest(first.encode(), second.encode())

@@ -1,8 +1,8 @@
-"""Check the AWS signature (version 4) of a request, as the service does.
+"""Check the AWS signature (version 4) of a request, as AWS does.
 
-The signature is an HMAC over method, path, the signed headers and the digest of the body, under a key derived from
-the secret, the day, the region and the service. The request contains all of these but the secret, so the server
-computes the signature again and compares. The age of a request is not checked.
+The signature is an HMAC of the method, the path, the signed headers and the digest of the body. Its key is derived from
+the secret, the day, the region and the service. The request contains all of these except the secret, so the server
+computes the signature again and compares both. The age of a request is not checked.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _MISMATCH = (
 
 @dataclass(frozen=True, slots=True)
 class AwsKey:
-    """An access key with its region and service. `token` is the session token of a temporary key."""
+    """An AWS access key with its region. `token` is the session token of a temporary key."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -34,8 +34,8 @@ class AwsKey:
     token: str | None = field(default=None, repr=False)
 
 
-def verify(request: HttpRequest, key: AwsKey, service: str) -> ServerRefusal | None:
-    """Return the service's refusal of a request that is not signed with `key`, or None."""
+def signature_refusal(request: HttpRequest, key: AwsKey, service: str) -> ServerRefusal | None:
+    """Return the refusal of a request that is not signed with `key` for `service`; None if the signature is valid."""
     given = _FORM.fullmatch(request.headers.get("authorization", ""))
     if given is None:
         return _refusal("MissingAuthenticationTokenException", "Missing Authentication Token")
@@ -64,7 +64,8 @@ def _refusal(kind: str, message: str) -> ServerRefusal:
 def _signature(request: HttpRequest, names: list[str], scope: str, key: AwsKey) -> str:
     digest = hashlib.sha256(request.body).hexdigest()
     headers = "".join(f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in names)
-    path = quote(request.path, safe="/-_.~")  # the canonical path is escaped twice
+    # AWS signs the path escaped twice, and the request contains the path escaped once.
+    path = quote(request.path, safe="/-_.~")
     canonical = "\n".join((request.method, path, "", headers, ";".join(names), digest))
     told = hashlib.sha256(canonical.encode()).hexdigest()
     date = request.headers.get("x-amz-date", "")

@@ -1,7 +1,7 @@
-"""Encode scripted turns: as one JSON response, or as a list of server-sent events.
+"""Encode scripted turns as responses: one JSON document, or a list of server-sent events.
 
-There is one class per dialect, all with the same methods. The output depends only on the turn, the request and the
-number of the response, so equal conversations give equal bytes.
+There is one class per dialect, and all have the methods of `Wire`. The output depends only on the turn, the request and
+the number of the response, so equal conversations get equal bytes.
 """
 
 import hashlib
@@ -22,66 +22,66 @@ from actors.strict.rules.base import (
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 
-_CREATED = 1_767_225_600  # seconds since 1970, fixed: responses do not depend on the clock
+_CREATED = 1_767_225_600  # seconds since 1970; constant, so that responses do not depend on the clock
 
 
 class Wire(Protocol):
-    """The encoder of responses and errors of one dialect."""
+    """The response encoder of one dialect. `number` is the number of the request at its server."""
 
-    def response(self, turn: Turn, request: Json, number: int) -> bytes:
+    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
         """Return the body of a response that is not streamed."""
         ...
 
-    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         """Return the encoded events of a streamed response."""
         ...
 
-    def error(self, refusal: ServerRefusal, number: int) -> bytes:
-        """Return an error body."""
+    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+        """Return the body of an error response for a refusal."""
         ...
 
-    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
-        """Return the event that reports an error inside a stream."""
+    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+        """Return the event that reports a refusal inside a stream."""
         ...
 
-    def failure(self, status: int) -> ServerRefusal:
-        """Return the dialect's error for a status that no rule caused."""
+    def status_error(self, status: int) -> ServerRefusal:
+        """Return the dialect's error for an HTTP status that no rule caused."""
         ...
 
 
-def mint_id(prefix: str, host: str, number: int, at: int) -> str:
-    """Return an id that is unique to the host, response and place, and deterministic."""
-    return prefix + hashlib.sha256(f"{host}/{number}/{at}".encode()).hexdigest()[:24]
+def mint_id(prefix: str, host: str, number: int, position: int) -> str:
+    """Return an id that depends only on the arguments. `position` distinguishes the ids of one response."""
+    return prefix + hashlib.sha256(f"{host}/{number}/{position}".encode()).hexdigest()[:24]
 
 
-def _id(call: Call, turn: Turn, prefix: str, host: str, number: int, at: int) -> str:
+def _call_id(call: Call, turn: Turn, prefix: str, host: str, number: int, position: int) -> str:
     if call.id is not None:
         return call.id
     match turn.ids:
         case "minted":
-            return mint_id(prefix, host, number, at)
+            return mint_id(prefix, host, number, position)
         case "restart":
-            return f"call_{at}"
+            return f"call_{position}"
         case "blank":
             return ""
 
 
-def _arguments(call: Call) -> str:
+def _arguments_text(call: Call) -> str:
     return dump(dict(call.arguments)).decode() if call.raw is None else call.raw
 
 
 def free_text(call: Call) -> str:
-    """Return the text argument of a free-form call: its `raw` text, or the argument `input`."""
+    """Return the text of a free-form call: its `raw` text, or else its argument `input`."""
     return str(call.arguments.get("input", "")) if call.raw is None else call.raw
 
 
-def pieces(text: str, size: int) -> Iterator[str]:
-    """Return `text` in pieces of `size` characters."""
+def split_text(text: str, size: int) -> Iterator[str]:
+    """Yield `text` in pieces of `size` characters."""
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def failure_of(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> ServerRefusal:
-    """Return the entry of a failure table for a status."""
+def find_error(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> ServerRefusal:
+    """Return the error for a status. `table` maps a status to type, code and message; others get a general error."""
     fallback = table[500] if status >= 500 else ("invalid_request_error", None, f"Status {status}.")
     kind, code, message = table.get(status, fallback)
     return ServerRefusal("", status, kind, code, None, message)
@@ -105,34 +105,36 @@ OPENAI_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class OpenAIWire:
-    """The encoder of OpenAI Chat Completions. `host` is part of generated ids."""
+    """The response encoder of OpenAI Chat Completions. Generated ids depend on `host`."""
 
     host: str = ""
 
-    def response(self, turn: Turn, request: Json, number: int) -> bytes:
+    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
         return dump(self.completion(turn, request, number))
 
-    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         events = self.chunks(turn, request, number)
         return [b"data: " + dump(event) + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
 
     def completion(self, turn: Turn, request: Json, number: int) -> Json:
-        """Return a response without streaming, as JSON."""
-        message: Json = {"role": "assistant", "content": text_of(turn), "refusal": None, **turn.extra}
+        """Return the JSON of a response that is not streamed."""
+        message: Json = {"role": "assistant", "content": joined_text(turn), "refusal": None, **turn.extra}
         if thought := "".join(part.text for part in turn.parts if isinstance(part, Think)):
             message["reasoning_content"] = thought
         if turn.calls:
-            message["tool_calls"] = [self.call(turn, request, number, at) for at in range(len(turn.calls))]
+            message["tool_calls"] = [
+                self.encode_call(turn, request, number, at) for at in range(len(turn.calls))
+            ]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _openai_stop(turn)}
         usage = {"usage": _openai_usage(turn)}
-        return {**self._opening("chat.completion", request, number), "choices": [choice], **usage}
+        return {**self._first_fields("chat.completion", request, number), "choices": [choice], **usage}
 
     def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
-        """Return the chunks of a streamed response, as JSON."""
-        opening = self._opening("chat.completion.chunk", request, number)
+        """Return the JSON of each chunk of a streamed response."""
+        opening = self._first_fields("chat.completion.chunk", request, number)
         usage = bool(object_at(request, "stream_options").get("include_usage"))
         chunks: list[Json] = [{"role": "assistant", "content": None if turn.calls else "", "refusal": None}]
-        chunks += self._deltas(turn, request, number)
+        chunks += self._encode_deltas(turn, request, number)
         choices: list[tuple[Json, str | None]] = [
             *((delta, None) for delta in chunks),
             ({}, _openai_stop(turn)),
@@ -150,75 +152,75 @@ class OpenAIWire:
             events.append({**opening, "choices": [], "usage": _openai_usage(turn)})
         return events
 
-    def error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
         return dump({"error": {**error, "code": refusal.code}})
 
-    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
-        return b"data: " + self.error(refusal, number) + b"\n\n"
+    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+        return b"data: " + self.encode_error(refusal, number) + b"\n\n"
 
-    def failure(self, status: int) -> ServerRefusal:
-        return failure_of(status, OPENAI_FAILURES)
+    def status_error(self, status: int) -> ServerRefusal:
+        return find_error(status, OPENAI_FAILURES)
 
-    def _opening(self, kind: str, request: Json, number: int) -> Json:
+    def _first_fields(self, kind: str, request: Json, number: int) -> Json:
         name = mint_id("chatcmpl-", self.host, number, 0)
         return {"id": name, "object": kind, "created": _CREATED, "model": request["model"]}
 
-    def call(self, turn: Turn, request: Json, number: int, at: int) -> Json:
-        """Return one complete call of a response."""
-        call = turn.calls[at]
-        made = {"name": call.name, "arguments": _arguments(call)}
-        call_id = self.call_id(turn, request, number, at)
+    def encode_call(self, turn: Turn, request: Json, number: int, position: int) -> Json:
+        """Return the JSON of the complete call at a position of the turn."""
+        call = turn.calls[position]
+        made = {"name": call.name, "arguments": _arguments_text(call)}
+        call_id = self.call_id(turn, request, number, position)
         return {"id": call_id, "type": "function", "function": made, **turn.extra}
 
-    def call_id(self, turn: Turn, request: Json, number: int, at: int) -> str:
-        """Return the id of one call of a response."""
-        return _id(turn.calls[at], turn, "call_", self.host, number, at)
+    def call_id(self, turn: Turn, request: Json, number: int, position: int) -> str:
+        """Return the id of the call at a position of the turn."""
+        return _call_id(turn.calls[position], turn, "call_", self.host, number, position)
 
-    def thoughts(self, part: Think | Redacted, turn: Turn, at: int) -> Iterator[Json]:
-        """Yield the deltas of one piece of reasoning, the `at`th of its turn."""
+    def encode_thinking(self, part: Think | Redacted, turn: Turn, position: int) -> Iterator[Json]:
+        """Yield the deltas of a thinking part. `position` counts the thinking parts of the turn from 0."""
         if isinstance(part, Think):
-            yield from ({"reasoning_content": piece} for piece in pieces(part.text, turn.fragment))
+            yield from ({"reasoning_content": piece} for piece in split_text(part.text, turn.fragment))
 
-    def _deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
+    def _encode_deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
         at = thought = 0
         for part in turn.parts:
             match part:
                 case Say(text=text):
-                    yield from ({"content": piece} for piece in pieces(text, turn.fragment))
+                    yield from ({"content": piece} for piece in split_text(text, turn.fragment))
                 case Think() | Redacted():
-                    yield from self.thoughts(part, turn, thought)
+                    yield from self.encode_thinking(part, turn, thought)
                     thought += 1
                 case Call():
-                    fragments = self.fragments(turn, request, number, at)
+                    fragments = self.encode_call_fragments(turn, request, number, at)
                     yield from ({"tool_calls": [delta]} for delta in fragments)
                     at += 1
                 case Builtin():
-                    raise ValueError("Chat Completions has no parts of the provider's own")
+                    raise ValueError("Chat Completions cannot send a `Builtin`; remove it from the script")
 
-    def fragments(self, turn: Turn, request: Json, number: int, at: int) -> Iterator[Json]:
-        """Yield one call of a streamed response in fragments."""
-        whole = self.call(turn, request, number, at)
-        index = place(turn, at)
+    def encode_call_fragments(self, turn: Turn, request: Json, number: int, position: int) -> Iterator[Json]:
+        """Yield the fragments of the call at a position of a streamed response."""
+        whole = self.encode_call(turn, request, number, position)
+        index = index_field(turn, position)
         if turn.whole_calls:
             yield {**index, **whole}
             return
         name, text = whole["function"]["name"], whole["function"]["arguments"]
         yield {**index, **whole, "function": {"name": name, "arguments": ""}}
-        for piece in pieces(text, turn.fragment):
+        for piece in split_text(text, turn.fragment):
             if turn.repeat_id:
                 yield {**index, **whole, "function": {"name": name, "arguments": piece}}
             else:
                 yield {**index, "function": {"arguments": piece}}
 
 
-def place(turn: Turn, at: int) -> Json:
-    """Return the `index` field of a streamed fragment of the `at`th call."""
-    return {} if turn.index == "missing" else {"index": at if turn.index == "counted" else 0}
+def index_field(turn: Turn, position: int) -> Json:
+    """Return the `index` field of a fragment of the call at a position, as the turn's option `index` requires."""
+    return {} if turn.index == "missing" else {"index": position if turn.index == "counted" else 0}
 
 
-def text_of(turn: Turn) -> str | None:
-    """Return the text of a turn, or None if it has none."""
+def joined_text(turn: Turn) -> str | None:
+    """Return the joined text of a turn; None if the turn has no text."""
     texts = [part.text for part in turn.parts if isinstance(part, Say)]
     return "".join(texts) if texts else None
 
@@ -259,46 +261,48 @@ _ANTHROPIC_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AnthropicWire:
-    """The encoder of Anthropic Messages. Thinking is signed for the request that it answers."""
+    """The response encoder of Anthropic Messages. Thinking is signed for the request that it answers."""
 
     settings: AnthropicSettings
     mode: Mode = "strict"
     host: str = ""
 
-    def response(self, turn: Turn, request: Json, number: int) -> bytes:
-        blocks = self._blocks(turn, request, number)
-        message = self._message(turn, request, number)
+    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
+        blocks = self._encode_blocks(turn, request, number)
+        message = self._message_json(turn, request, number)
         return dump({**message, "content": blocks, "stop_reason": _anthropic_stop(turn), **turn.extra})
 
-    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        return [_event(payload) for payload in self.payloads(turn, request, number)]
+    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        return [_encode_event(payload) for payload in self.payloads(turn, request, number)]
 
     def payloads(self, turn: Turn, request: Json, number: int) -> list[Json]:
-        """Return the events of a stream, before they are framed."""
-        message = self._message(turn, request, number)
+        """Return the JSON of each event of a stream, without framing."""
+        message = self._message_json(turn, request, number)
         events: list[Json] = [{"type": "message_start", "message": message}]
-        for at, (part, block) in enumerate(zip(turn.parts, self._blocks(turn, request, number), strict=True)):
-            events.extend(_block_events(part, block, at, turn))
-        events.insert(2, {"type": "ping"})
+        for at, (part, block) in enumerate(
+            zip(turn.parts, self._encode_blocks(turn, request, number), strict=True)
+        ):
+            events.extend(_encode_block(part, block, at, turn))
+        events.insert(2, {"type": "ping"})  # the API sends a ping after the start of the first block
         delta = {"stop_reason": _anthropic_stop(turn), "stop_sequence": None}
         usage = {"output_tokens": turn.usage[1]}
         events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
         return [{**event, **turn.extra} for event in events]
 
-    def error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
         error: Json = {"type": refusal.type, "message": refusal.message}
         if refusal.code is not None:
             error["details"] = {"error_code": refusal.code}
         return dump({"type": "error", "error": error, "request_id": f"req_{number}"})
 
-    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"type": refusal.type, "message": refusal.message}
-        return _event({"type": "error", "error": error})
+        return _encode_event({"type": "error", "error": error})
 
-    def failure(self, status: int) -> ServerRefusal:
-        return failure_of(status, _ANTHROPIC_FAILURES)
+    def status_error(self, status: int) -> ServerRefusal:
+        return find_error(status, _ANTHROPIC_FAILURES)
 
-    def _message(self, turn: Turn, request: Json, number: int) -> Json:
+    def _message_json(self, turn: Turn, request: Json, number: int) -> Json:
         cached = {
             "cache_creation_input_tokens": turn.cached[1],
             "cache_read_input_tokens": turn.cached[0],
@@ -317,7 +321,7 @@ class AnthropicWire:
             "usage": {"input_tokens": fresh, "output_tokens": turn.usage[1], **cached},
         }
 
-    def _blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:
+    def _encode_blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:
         blocks: list[Json] = []
         calls = 0
         for part in turn.parts:
@@ -335,8 +339,10 @@ class AnthropicWire:
                     data = sign(request, blocks, "", self.settings, self.mode)
                     blocks.append({"type": "redacted_thinking", "data": data})
                 case Call(name=name):
-                    call_id = _id(part, turn, "toolu_", self.host, number, calls)
-                    blocks.append({"type": "tool_use", "id": call_id, "name": name, "input": _input(part)})
+                    call_id = _call_id(part, turn, "toolu_", self.host, number, calls)
+                    blocks.append(
+                        {"type": "tool_use", "id": call_id, "name": name, "input": _arguments_object(part)}
+                    )
                     calls += 1
         return blocks
 
@@ -344,9 +350,9 @@ class AnthropicWire:
 _NO_EDITS: Json = {"context_management": {"applied_edits": []}}
 
 
-def _input(call: Call) -> Json:
+def _arguments_object(call: Call) -> Json:
     try:
-        value = parse(_arguments(call).encode())
+        value = parse(_arguments_text(call).encode())
     except ValueError:
         return {}
     return value if is_object(value) else {}
@@ -356,36 +362,36 @@ def _anthropic_stop(turn: Turn) -> str:
     return turn.stop or ("tool_use" if turn.calls else "end_turn")
 
 
-def _block_events(part: object, block: Json, at: int, turn: Turn) -> Iterator[Json]:
+def _encode_block(part: object, block: Json, position: int, turn: Turn) -> Iterator[Json]:
     deltas: Iterable[Json]
     match part:
         case Say(text=text, cited=cited):
             start: Json = {"type": "text", "text": ""}
-            words = [{"type": "text_delta", "text": piece} for piece in pieces(text, turn.fragment)]
+            words = [{"type": "text_delta", "text": piece} for piece in split_text(text, turn.fragment)]
             deltas = [*words, *({"type": "citations_delta", "citation": citation} for citation in cited)]
         case Builtin() if "input" in block:
             start = {**block, "input": {}}
-            cut = list(pieces(dump(block["input"]).decode(), turn.fragment))
+            cut = list(split_text(dump(block["input"]).decode(), turn.fragment))
             deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in cut)
         case Think(text=text):
             start = {"type": "thinking", "thinking": "", "signature": ""}
             thoughts = [
-                {"type": "thinking_delta", "thinking": piece} for piece in pieces(text, turn.fragment)
+                {"type": "thinking_delta", "thinking": piece} for piece in split_text(text, turn.fragment)
             ]
             deltas = [*thoughts, {"type": "signature_delta", "signature": block["signature"]}]
         case Call():
             start = {**block, "input": {}}
-            size = max(len(_arguments(part)), 1) if turn.whole_calls else turn.fragment
-            cut = ["", *pieces(_arguments(part), size)]
+            size = max(len(_arguments_text(part)), 1) if turn.whole_calls else turn.fragment
+            cut = ["", *split_text(_arguments_text(part), size)]
             deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in cut)
         case _:
             start, deltas = block, ()
-    yield {"type": "content_block_start", "index": at, "content_block": start}
+    yield {"type": "content_block_start", "index": position, "content_block": start}
     for delta in deltas:
-        yield {"type": "content_block_delta", "index": at, "delta": delta}
-    yield {"type": "content_block_stop", "index": at}
+        yield {"type": "content_block_delta", "index": position, "delta": delta}
+    yield {"type": "content_block_stop", "index": position}
 
 
-def _event(event: Json) -> bytes:
+def _encode_event(event: Json) -> bytes:
     name: str = event["type"]
     return b"event: " + name.encode() + b"\ndata: " + dump(event) + b"\n\n"

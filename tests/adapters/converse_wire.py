@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from actors.core.values.identity import Binding
-from actors.strict.wires.bedrock import frame
+from actors.strict.wires.bedrock import encode_frame
 from tests.adapters.wire_streams import dump_json
 
 BEDROCK_BINDING = Binding("bedrock", "bedrock", model="anthropic.claude-test")
@@ -13,13 +13,13 @@ SIGNATURE = "EqQBCkgIBRABGAIqQL+/==sig/+é"
 def event(kind: str, **payload: object) -> bytes:
     """One frame of an event."""
     headers = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
-    return frame(headers, dump_json(payload))
+    return encode_frame(headers, dump_json(payload))
 
 
 def exception(kind: str, **payload: object) -> bytes:
     """One frame of an exception."""
     headers = {":exception-type": kind, ":content-type": "application/json", ":message-type": "exception"}
-    return frame(headers, dump_json(payload))
+    return encode_frame(headers, dump_json(payload))
 
 
 def begin(index: int, call_id: str, name: str) -> bytes:

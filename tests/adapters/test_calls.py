@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.adapters.calls import Slot, real_word, slot_of
+from actors.adapters.calls import Slot, slot_of, without_placeholder
 from actors.adapters.codec import decode
 from actors.core.dialects.profiles import OPENAI_CHAT
 from actors.core.values.content import Message
@@ -21,7 +21,7 @@ from tests.adapters.wire_streams import calls, chunk, fragment, openai_stream, r
     ],
 )
 def test_placeholders_and_blanks_are_no_ids(value: object, word: str) -> None:
-    assert real_word(value) == word
+    assert without_placeholder(value) == word
 
 
 @pytest.mark.parametrize(

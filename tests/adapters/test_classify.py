@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.classify import classify, finish_failure, in_answer
+from actors.adapters.classify import classify, classify_in_answer, failure_from_finish_reason
 from actors.adapters.failure import ACTIONS, Failure
 from actors.adapters.retry_after import MAX_WAIT
 from actors.core.dialects.dialect import Dialect
@@ -300,7 +300,7 @@ SECRET = "Zm9vYmFyYmF6cXV4"
 def test_credentials_are_removed_from_messages(text: str) -> None:
     assert SECRET not in openai(401, text).message
     assert SECRET not in classify(401, {}, text.encode(), OPENAI_CHAT).message
-    assert SECRET not in in_answer({"error": {"message": text}}, ANTHROPIC).message
+    assert SECRET not in classify_in_answer({"error": {"message": text}}, ANTHROPIC).message
 
 
 def test_call_ids_are_kept_in_messages() -> None:
@@ -314,7 +314,9 @@ def test_an_error_inside_an_answer_is_classified_like_its_status() -> None:
         ("rate_limit_error", 429),
         ("invalid_request_error", 400),
     ):
-        inside = in_answer({"type": "error", "error": {"type": type_, "message": "Words"}}, ANTHROPIC)
+        inside = classify_in_answer(
+            {"type": "error", "error": {"type": type_, "message": "Words"}}, ANTHROPIC
+        )
         assert inside == anthropic(status, type_, "Words")
 
 
@@ -348,7 +350,7 @@ def test_an_error_inside_an_answer_is_classified_like_its_status() -> None:
     ],
 )
 def test_the_code_of_a_failed_response_decides_the_action(code: str, kind: str) -> None:
-    assert in_answer({"error": {"code": code, "message": "Words"}}, OPENAI_RESPONSES).kind == kind
+    assert classify_in_answer({"error": {"code": code, "message": "Words"}}, OPENAI_RESPONSES).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -366,7 +368,7 @@ def test_the_code_of_a_failed_response_decides_the_action(code: str, kind: str) 
     ],
 )
 def test_a_stop_reason_may_be_a_failure(reason: str, kind: str | None) -> None:
-    failure = finish_failure(reason)
+    failure = failure_from_finish_reason(reason)
     assert (failure and failure.kind) == kind
 
 

@@ -15,7 +15,7 @@ from actors.adapters.codec import decode
 from actors.config import load
 from actors.errors import StreamFault
 from actors.strict.server import LoopbackServer
-from actors.strict.wires.bedrock import frame
+from actors.strict.wires.bedrock import encode_frame
 from actors.testing import (
     AnthropicServer,
     AwsKey,
@@ -202,7 +202,9 @@ EVENTS = (
 def to_frames(*events: object) -> bytes:
     """Return events as frames of InvokeModelWithResponseStream."""
     payloads = (b64encode(json.dumps(event).encode()).decode() for event in events)
-    return b"".join(frame(CHUNK, json.dumps({"bytes": text, "p": "abc"}).encode()) for text in payloads)
+    return b"".join(
+        encode_frame(CHUNK, json.dumps({"bytes": text, "p": "abc"}).encode()) for text in payloads
+    )
 
 
 def read_answer(decoder: Decoder, data: bytes, size: int) -> Message:
@@ -224,7 +226,10 @@ def test_a_stream_of_binary_frames_is_read_in_pieces_of_any_size(size: int) -> N
 @pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("payload", [b'{"bytes":"%%%"}', b"{}", b'{"bytes":7}', b"nonsense"])
 def test_a_frame_without_a_chunk_is_a_fault_that_keeps_the_text_before_it(payload: bytes, size: int) -> None:
-    decoder, data = decode(dialect("bedrock_anthropic")), to_frames(*EVENTS[:3]) + frame(CHUNK, payload)
+    decoder, data = (
+        decode(dialect("bedrock_anthropic")),
+        to_frames(*EVENTS[:3]) + encode_frame(CHUNK, payload),
+    )
     with pytest.raises(StreamFault):
         read_answer(decoder, data, size)
     assert decoder.partial_message().text == "It rains."

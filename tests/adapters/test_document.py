@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors.adapters import document
-from actors.adapters.document import LongText, load, load_document
+from actors.adapters.document import LongText, load_document, load_json
 from actors.core.data.jsonio import sanitise
 from tests.commands.at_scale import share
 
@@ -78,7 +78,7 @@ def test_a_damaged_document_is_rejected_or_read_by_the_standard_parser(
     at = data.draw(st.integers(0, len(whole)))
     broken = whole[:at] + data.draw(st.sampled_from([b"", b'"', b"\\", b"\n", b"\xff"])) + whole[at + 1 :]
     try:
-        wanted = load(broken)
+        wanted = load_json(broken)
     except ValueError:
         with pytest.raises(ValueError):  # noqa: PT011  whatever the parser calls it
             load_document(broken)

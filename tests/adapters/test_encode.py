@@ -151,10 +151,13 @@ def test_invalid_numbers_in_settings_are_rejected(field: str, value: float) -> N
             "effort is ' '; it takes one of none, minimal, low, medium, high, xhigh, max, or the provider's own word, "
             "or None",
         ),
-        ({"thinking_tokens": 9}, "thinking_tokens is 9 and thinking 'default'; only 'manual' has a budget"),
+        (
+            {"thinking_tokens": 9},
+            "thinking_tokens is 9, but thinking is 'default'; set thinking='manual' to use a budget",
+        ),
         (
             {"thinking": "off", "thinking_tokens": 9},
-            "thinking_tokens is 9 and thinking 'off'; only 'manual' has a budget",
+            "thinking_tokens is 9, but thinking is 'off'; set thinking='manual' to use a budget",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.adapters.classify import classify, finish_failure, in_answer
+from actors.adapters.classify import classify, classify_in_answer, failure_from_finish_reason
 from actors.adapters.failure import Failure
 from actors.core.dialects.profiles import GEMINI
 from actors.core.rulebook import RULES
@@ -89,11 +89,11 @@ def test_the_code_of_a_failure_is_the_providers_status() -> None:
 
 
 def test_an_error_in_a_stream_is_classified_by_its_code() -> None:
-    failure = in_answer(
+    failure = classify_in_answer(
         {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}, GEMINI
     )
     assert (failure.kind, failure.status) == ("transient", 503)
-    named = in_answer({"error": {"message": "slow down", "status": "RESOURCE_EXHAUSTED"}}, GEMINI)
+    named = classify_in_answer({"error": {"message": "slow down", "status": "RESOURCE_EXHAUSTED"}}, GEMINI)
     assert (named.kind, named.status) == ("rate_limit", 429)
 
 
@@ -110,7 +110,7 @@ def test_an_error_in_a_stream_is_classified_by_its_code() -> None:
     ],
 )
 def test_a_stop_reason_may_be_a_failure(reason: str, kind: str | None) -> None:
-    failure = finish_failure(reason)
+    failure = failure_from_finish_reason(reason)
     assert (failure.kind if failure else None) == kind
 
 
@@ -123,5 +123,6 @@ def test_every_rule_is_recognised_by_its_error_message() -> None:
             )
             refusal = ServerRefusal(rule.id, status, kind, None, None, rule.refusal)
             assert (
-                classify(status, {}, GeminiWire(GeminiSettings()).error(refusal, 0), GEMINI).rule == rule.id
+                classify(status, {}, GeminiWire(GeminiSettings()).encode_error(refusal, 0), GEMINI).rule
+                == rule.id
             )

@@ -106,7 +106,7 @@ def test_a_final_text_continues_or_replaces_earlier_fragments(at: int | None) ->
     [(["ab", "cd", "efgh", "i"], "ghi"), (["abcdef"], ""), (["ab", "xx", "ef"], None), (["abc", "de"], None)],
 )
 def test_the_rest_of_a_text_is_found_in_any_pieces(texts: list[str], rest: str | None) -> None:
-    found = Pieces.of("abcdef").rest_of(texts)
+    found = Pieces.from_text("abcdef").remainder_of(texts)
     assert (None if found is None else "".join(found)) == rest
 
 

@@ -9,7 +9,7 @@ from botocore.eventstream import ChecksumMismatch, EventStreamBuffer
 
 from actors.adapters.framing import END, FrameParser, ServerEvent
 from actors.errors import StreamFault
-from actors.strict.wires.bedrock import frame
+from actors.strict.wires.bedrock import encode_frame
 
 MAX_FRAME = 1024 * 1024
 VALUES = (
@@ -77,7 +77,7 @@ def test_a_truncated_stream_gives_its_complete_frames() -> None:
 
 
 def test_a_flipped_bit_is_rejected_where_botocore_rejects_it() -> None:
-    whole = frame({":message-type": "event", ":event-type": "a"}, b'{"x":1}')
+    whole = encode_frame({":message-type": "event", ":event-type": "a"}, b'{"x":1}')
     for place in range(len(whole)):
         spoilt = bytearray(whole)
         spoilt[place] ^= 4
@@ -90,13 +90,13 @@ def test_a_flipped_bit_is_rejected_where_botocore_rejects_it() -> None:
 @pytest.mark.parametrize(
     ("stream", "why"),
     [
-        (raw(b"\x05abc", b""), "header that is cut"),
-        (raw(string("a", "b")[:-1], b""), "header that is cut"),
-        (raw(b"\x01a\x07\x00", b""), "header that is cut"),
-        (raw(b"\x01a\x04\x00", b""), "header that is cut"),
-        (raw(b"\x01a\x0a", b""), "header of type 10"),
-        (pack(">II", 16, 1) + pack(">I", crc32(pack(">II", 16, 1))), "lengths that do not fit"),
-        (pack(">II", 3, 0) + pack(">I", crc32(pack(">II", 3, 0))), "lengths that do not fit"),
+        (raw(b"\x05abc", b""), "truncated header"),
+        (raw(string("a", "b")[:-1], b""), "truncated header"),
+        (raw(b"\x01a\x07\x00", b""), "truncated header"),
+        (raw(b"\x01a\x04\x00", b""), "truncated header"),
+        (raw(b"\x01a\x0a", b""), "header of the unknown type 10"),
+        (pack(">II", 16, 1) + pack(">I", crc32(pack(">II", 16, 1))), "inconsistent lengths"),
+        (pack(">II", 3, 0) + pack(">I", crc32(pack(">II", 3, 0))), "inconsistent lengths"),
         (pack(">II", 1 << 24, 0) + pack(">I", crc32(pack(">II", 1 << 24, 0))), "larger than"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_malformed_frame_is_a_fault(stream: bytes, why: str) -> None:
 
 
 def test_complete_frames_before_a_fault_are_returned_first() -> None:
-    good = frame({":message-type": "event", ":event-type": "a"}, b"{}")
+    good = encode_frame({":message-type": "event", ":event-type": "a"}, b"{}")
     parser = FrameParser(MAX_FRAME)
     assert parser.feed(good + b"\xff" * 20) == [ServerEvent("a", "{}")]
     with pytest.raises(StreamFault, match="checksum"):
@@ -118,9 +118,11 @@ def test_complete_frames_before_a_fault_are_returned_first() -> None:
 def test_exceptions_and_errors_become_an_event_with_their_kind() -> None:
     parser = FrameParser(MAX_FRAME)
     told = parser.feed(
-        frame({":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message":"slow"}')
-        + frame({":message-type": "exception", ":exception-type": "x"}, b"plain words")
-        + frame({":message-type": "error", ":error-code": "500", ":error-message": "broken"}, b"")
+        encode_frame(
+            {":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message":"slow"}'
+        )
+        + encode_frame({":message-type": "exception", ":exception-type": "x"}, b"plain words")
+        + encode_frame({":message-type": "error", ":error-code": "500", ":error-message": "broken"}, b"")
     )
     assert told == [
         ServerEvent("exception", '{"message": "slow", "type": "throttlingException"}'),
@@ -131,5 +133,5 @@ def test_exceptions_and_errors_become_an_event_with_their_kind() -> None:
 
 def test_closing_reports_the_end_and_drops_a_partial_frame() -> None:
     parser = FrameParser(MAX_FRAME)
-    parser.feed(frame({}, b"{}")[:-1])
+    parser.feed(encode_frame({}, b"{}")[:-1])
     assert parser.close() == [END]

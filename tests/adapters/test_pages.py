@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.classify import MAX_MESSAGE, classify, in_answer, page_title
+from actors.adapters.classify import MAX_MESSAGE, classify, classify_in_answer, page_summary
 from actors.core.dialects.profiles import OPENAI_CHAT
 from tests.runtime.hosting_cases import case
 
@@ -36,12 +36,12 @@ def test_pages_of_other_shapes_are_one_line_too(status: int, page: str, message:
     assert classify(status, {}, page.encode(), OPENAI_CHAT).message == message
     wrapped = json.dumps({"error": {"message": page, "code": status}}).encode()
     assert classify(status, {}, wrapped, OPENAI_CHAT).message == message
-    assert in_answer({"error": {"message": page, "code": status}}, OPENAI_CHAT).message == message
+    assert classify_in_answer({"error": {"message": page, "code": status}}, OPENAI_CHAT).message == message
 
 
 @pytest.mark.parametrize("text", ["upstream connect error", "a < b", "<think>no</think>", ""])
 def test_plain_text_errors_are_unchanged(text: str) -> None:
-    assert page_title(text, 500) is None
+    assert page_summary(text, 500) is None
 
 
 @given(st.text(max_size=300))
@@ -56,7 +56,7 @@ def test_a_redirect_names_its_target_without_its_query(status: int) -> None:
     told = {"Location": "https://api.test/v1/chat?key=sk-0123456789"}
     for body in (b"", b"<html><title>Moved</title></html>"):
         failure = classify(status, told, body, OPENAI_CHAT)
-        assert failure.message.startswith(f"HTTP {status}: it redirects to https://api.test/v1/chat, ")
+        assert failure.message.startswith(f"HTTP {status} redirects to https://api.test/v1/chat, ")
         assert "sk-0123" not in failure.message
         assert (failure.kind, failure.action) == ("config", "next_backend")
 

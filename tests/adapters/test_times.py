@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.adapters.classify import classify
-from actors.adapters.retry_after import MOST_AHEAD, seconds_until, used_up
+from actors.adapters.retry_after import MOST_AHEAD, seconds_until, seconds_until_quota
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
@@ -79,13 +79,13 @@ def test_the_reset_time_of_a_rate_limit_is_read_in_every_form(reset: str) -> Non
         "x-ratelimit-remaining-requests": "0",
         "x-ratelimit-reset-requests": reset,
     }
-    assert used_up(told, NOW) == pytest.approx(0.6)
+    assert seconds_until_quota(told, NOW) == pytest.approx(0.6)
     assert classify(429, told, b"", OPENAI_CHAT, now=NOW).retry_after == pytest.approx(0.6)
 
 
 def test_a_daily_quota_is_restored_completely() -> None:
     told = {"x-ratelimit-limit": "50", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "5h2m0s"}
-    assert used_up(told, NOW) == 18_120.0
+    assert seconds_until_quota(told, NOW) == 18_120.0
 
 
 def test_the_longest_wait_of_several_limits_applies() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actors import Tool
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.adapters.schemas.rooted import root_schema
+from actors.adapters.schemas.rooted import flatten_root
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import Dialect
@@ -29,7 +29,7 @@ HOST = Binding("b", "d", "https://x.example", "", "m")
 
 def sent_schema(schema: JsonValue) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
     """Return the schema sent to every provider, and its losses."""
-    root, lost = root_schema(dump(schema))
+    root, lost = flatten_root(dump(schema))
     return parse(root), lost
 
 

@@ -17,9 +17,9 @@ from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
 from actors.runtime.runtime import Runtime
-from actors.strict.faults import read_fault
+from actors.strict.faults import parse_fault
 from actors.strict.loopback import HttpRequest
-from actors.strict.script_file import turns
+from actors.strict.script_file import parse_turns
 from actors.testing import (
     SERVERS,
     Call,
@@ -188,12 +188,12 @@ async def test_a_script_sets_the_answers_and_faults_break_them(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--fault", "429"], "--fault: '429' does not begin with the number of a request, such as 0:429"),
-        (["--fault", "0:200"], "--fault: '200' is not a fault: give a status from 400 to 599, or one of cut"),
+        (["--fault", "429"], "--fault: '429' must begin with a request number and a colon, as in 0:429"),
+        (["--fault", "0:200"], "--fault: '200' is not a fault; use a status from 400 to 599, or one of cut"),
         (["--fault", "0:cut=x"], "--fault: 'cut=x' is not a fault"),
         (
             ["--script", "FILE"],
-            "is not a script: turn 1, part 0: a part is a text or an object with one of say",
+            "is not a script: turn 1, part 0: a part must be a string, or an object with one of say",
         ),
     ],
 )
@@ -224,7 +224,7 @@ def test_an_invalid_script_or_fault_is_one_line_and_exit_code_2(
 )
 def test_an_invalid_script_is_rejected_with_the_position_of_the_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"turn 0|list of turns|EOF"):
-        turns(text.encode())
+        parse_turns(text.encode())
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_an_invalid_script_is_rejected_with_the_position_of_the_error(text: str)
     ],
 )
 def test_a_fault_is_parsed_from_one_word(text: str, fault: object) -> None:
-    assert read_fault(text) == fault
+    assert parse_fault(text) == fault
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])

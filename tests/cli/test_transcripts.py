@@ -275,7 +275,9 @@ def test_lint_names_the_probable_dialect_of_an_invalid_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic"]) == 1
-    assert "looks like openai_chat (messages[2] has 'tool_calls'), not anthropic" in capsys.readouterr().err
+    assert (
+        "looks like openai_chat (messages[2] has 'tool_calls'), not like anthropic" in capsys.readouterr().err
+    )
 
 
 def test_an_ambiguous_transcript_needs_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from actors.config import Key, load
 from actors.config.providers import PROVIDERS
 from actors.core.values.content import Thinking
 from actors.strict.server import LoopbackServer
-from actors.strict.wires.compatible import Manner
+from actors.strict.wires.compatible import VendorFormat
 from actors.testing import (
     AzureServer,
     Call,
@@ -70,8 +70,8 @@ def test_a_named_host_needs_only_its_key(kind: str) -> None:
 async def test_reasoning_is_read_under_either_name_and_an_effort_is_sent(
     tmp_path: Path, written: str, stream: bool
 ) -> None:
-    manner = Manner("reasoning") if written == "reasoning" else Manner("reasoning_content")
-    host = CompatibleServer(list(SCRIPT), vendor="open_models", _manner=manner, api_key="sk-named")
+    manner = VendorFormat("reasoning") if written == "reasoning" else VendorFormat("reasoning_content")
+    host = CompatibleServer(list(SCRIPT), vendor="open_models", _vendor_format=manner, api_key="sk-named")
     file = tmp_path / "actors.toml"
     with anyio.fail_after(60):
         async with serve(host):

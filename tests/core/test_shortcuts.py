@@ -9,7 +9,7 @@ from inspect import signature
 
 import pytest
 
-from actors.adapters.document import load
+from actors.adapters.document import load_json
 from actors.core.data.jsonio import Quoted, quote, sanitise
 from actors.core.data.record import replace
 from actors.core.history.history import History, extend
@@ -168,13 +168,13 @@ def test_a_minted_id_is_the_first_24_digits_of_the_digest_to_base_62(call_id: st
     ],
 )
 def test_a_providers_json_is_read_as_tolerantly_as_before(text: str) -> None:
-    assert repr(load(text)) == repr(json.loads(text))
+    assert repr(load_json(text)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a":}', "[1,]", "{} {}", "\ud800", "[" * 100_000])
 def test_invalid_json_raises_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"\S"):
-        load(text)
+        load_json(text)
 
 
 @pytest.mark.parametrize(

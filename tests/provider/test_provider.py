@@ -542,7 +542,7 @@ async def test_a_server_that_answers_a_stream_with_a_document_is_understood(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = strict_server(name, [Turn(Say("Wait."), Call("work", {"name": "a"})), Turn(Say("Done."))])
-    monkeypatch.setattr(server, "_streams", lambda request, parsed: False)
+    monkeypatch.setattr(server, "_is_streamed", lambda request, parsed: False)
     (gate := Gate()).open("a")
     async with runtime_with(a=server) as runtime:
         answer = await (await runtime.open("a", tools=[gate.tool])).ask("Do it.")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from actors.adapters.refused_parameters import refused_schema
-from actors.adapters.refused_parts import refused_tool
+from actors.adapters.refused_parts import name_refused_tool
 from actors.adapters.request import Request
 from actors.core.data.segments import Segments
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
@@ -173,7 +173,7 @@ def test_words_about_a_schema_are_told_with_the_tool_and_the_key_by_their_own_na
     made = request(
         function("a", x={}), function("b", X={}, p={"items": {"pattern": "^a$"}}), function("list", top_1={})
     )
-    assert refused_tool(message, made) == message + told
+    assert name_refused_tool(message, made) == message + told
 
 
 def test_tools_of_every_family_are_found() -> None:
@@ -184,7 +184,9 @@ def test_tools_of_every_family_are_found() -> None:
         {"functionDeclarations": [{"name": "t", "parameters": schema}]},
         {"type": "function", "name": "t", "parameters": schema},
     ):
-        assert refused_tool("tools.0: schema at properties.x", request(tool)).endswith("(tool 't', key 'x')")
+        assert name_refused_tool("tools.0: schema at properties.x", request(tool)).endswith(
+            "(tool 't', key 'x')"
+        )
 
 
 @pytest.mark.parametrize(

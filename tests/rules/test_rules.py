@@ -171,7 +171,10 @@ def classify_refusal(dialect: str, refused: ServerRefusal) -> Failure:
     """Return the classifier's reading of a refusal, in the error body and headers of the dialect's server."""
     host = server(dialect)
     return classify(
-        refused.status, dict(host._refusal_headers(refused)), host._wire.error(refused, 0), PROFILES[dialect]
+        refused.status,
+        dict(host._refusal_headers(refused)),
+        host._wire.encode_error(refused, 0),
+        PROFILES[dialect],
     )
 
 

@@ -23,7 +23,7 @@ from actors.runtime.handle import Session
 from actors.session.inflight import stopped_outcome
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer, serve
-from actors.strict.windows import DIALECTS, window
+from actors.strict.windows import DIALECTS, window_faults
 from actors.testing import SERVER_ERROR, Call, OpenAIServer, Say, Script, Stall, Status, Think, Turn
 from actors.testing.images import png
 from tests.runtime_support import (
@@ -54,7 +54,7 @@ def host(name: str, most: int | None = None) -> LoopbackServer:
     """Return the strictest server of a dialect, with a context window of `most` tokens."""
     server = strict_host(name, Script(answer_request), host=name)
     if most is not None:
-        server.faults = window(name, most)
+        server.faults = window_faults(name, most)
     return server
 
 
@@ -535,7 +535,7 @@ async def test_a_long_turn_compacts_the_results_that_its_model_has_seen(name: st
         return Turn(Say("Done.")) if last == 8 else Turn(*thought, Call("read", {"path": f"f{last + 1}.txt"}))
 
     server = strict_host(name, Script(read_next_file), host=name)
-    server.faults = window(name, 4500)
+    server.faults = window_faults(name, 4500)
     async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         answer = await session.ask("Read them all.")
@@ -557,7 +557,7 @@ async def test_a_long_turn_compacts_each_time_its_window_is_full() -> None:
         last = max((number for number in range(30) if f"f{number}.txt: " in text), default=-1)
         return Turn(Say("Done.")) if last == 29 else Turn(Call("read", {"path": f"f{last + 1}.txt"}))
 
-    server = openai(faults=window("openai_chat", 4500))
+    server = openai(faults=window_faults("openai_chat", 4500))
     server.script = Script(read_next_file)
     async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])

@@ -218,7 +218,7 @@ async def test_an_endless_body_is_aborted_at_the_size_limit(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = server_with_fault(name, Flood(0, b'{"x":"' + b"x" * 4096))
-    monkeypatch.setattr(server, "_streams", lambda request, parsed: False)
+    monkeypatch.setattr(server, "_is_streamed", lambda request, parsed: False)
     result = await ask_twice(server, BOUNDED)
     assert result.attempts[0].cause is not None
     assert (result.status, result.attempts[0].cause.kind) == ("failed", "too_long")

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 
 from actors.adapters.outputs import named_schema, output_means
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.schemas.closed import close_schema, measure
+from actors.adapters.schemas.closed import close_schema, measure_schema
 from actors.core.data.jsonio import Json, JsonValue, dump
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.errors import ConfigError
@@ -150,7 +150,7 @@ def test_objects_with_the_same_first_member_are_not_sent_strictly() -> None:
 
     made = close_schema(output_of(One | Two).schema, demands=True)
     assert made is not None
-    assert measure(made).alike == 1
+    assert measure_schema(made).alike == 1
     assert named_schema(output_of(One | Two).schema)["strict"] is False
     assert named_schema(output_of(Cat | Dog).schema)["strict"] is True
 

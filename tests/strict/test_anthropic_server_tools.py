@@ -234,5 +234,5 @@ async def test_the_sdk_counts_tokens_of_a_request_with_tools() -> None:
 
 def test_the_server_answers_with_blocks_of_its_own_tools() -> None:
     server = AnthropicServer([Turn(Builtin(SERVER_CALL), stop="pause_turn")])
-    told = json.loads(server._wire.response(server.script.turn({}), {"model": "m"}, 0))
+    told = json.loads(server._wire.encode_response(server.script.turn({}), {"model": "m"}, 0))
     assert (told["stop_reason"], told["content"]) == ("pause_turn", [SERVER_CALL])

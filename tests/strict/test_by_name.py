@@ -76,7 +76,9 @@ def test_there_is_a_server_and_a_kind_of_backend_for_every_dialect() -> None:
 
 
 def test_a_name_without_rules_is_a_value_error_that_lists_the_names() -> None:
-    with pytest.raises(ValueError, match="No strict server for dialect 'nobody'; there are openai_chat, "):
+    with pytest.raises(
+        ValueError, match="There is no strict server for dialect 'nobody'; use one of openai_chat, "
+    ):
         strict_server("nobody")
 
 

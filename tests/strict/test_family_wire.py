@@ -9,7 +9,7 @@ import pytest
 from actors.strict.compatible_server import CompatibleServer, KimiServer, MistralServer
 from actors.strict.rules import COMPATIBLE_RULES
 from actors.strict.rules.base import ServerRefusal
-from actors.strict.wires.compatible import MANNERS, CompatibleWire, Manner
+from actors.strict.wires.compatible import VENDOR_FORMATS, CompatibleWire, VendorFormat
 from actors.testing import Call, CompatibleProfile, CompatibleSettings, Redacted, Say, Think, Turn, validate
 
 Json = dict[str, Any]  # any JSON on the wire
@@ -22,11 +22,11 @@ SMALL = CompatibleSettings(CompatibleProfile(context_tokens=1))
 
 
 def wire(vendor: str) -> CompatibleWire:
-    return CompatibleWire("", vendor, MANNERS.get(vendor, Manner()))
+    return CompatibleWire("", vendor, VENDOR_FORMATS.get(vendor, VendorFormat()))
 
 
 def events(vendor: str, turn: Turn = TURN, request: Json = REQUEST) -> list[Json]:
-    lines = b"".join(wire(vendor).events(turn, request, 0)).decode().split("\n\n")
+    lines = b"".join(wire(vendor).encode_events(turn, request, 0)).decode().split("\n\n")
     data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
     assert data[-1] == "[DONE]"
     return [json.loads(item) for item in data[:-1]]
@@ -39,7 +39,7 @@ def deltas(vendor: str, turn: Turn = TURN) -> list[Json]:
 def error_of(vendor: str, body: Json, **options: Any) -> Any:  # options of `validate`, and any JSON
     refusal = validate(json.dumps(body).encode(), vendor, **options)
     assert refusal is not None
-    return json.loads(wire(vendor).error(refusal, 0))
+    return json.loads(wire(vendor).encode_error(refusal, 0))
 
 
 DANGLING: Json = {
@@ -116,7 +116,7 @@ def test_openrouter_wraps_upstream_errors_but_not_its_own() -> None:
     plain = replace(wire("openrouter"), settings=lambda: settings)
     refusal = validate(json.dumps(DANGLING).encode(), "openrouter", settings=settings)
     assert refusal is not None
-    error = json.loads(plain.error(refusal, 0))["error"]
+    error = json.loads(plain.encode_error(refusal, 0))["error"]
     assert (error["code"], error["message"]) == (400, "Provider returned error")
     assert error["metadata"]["provider_name"] == "DeepSeek"
     assert json.loads(error["metadata"]["raw"]) == BODIES["deepseek"]
@@ -128,23 +128,23 @@ def test_openrouter_wraps_upstream_errors_but_not_its_own() -> None:
 @pytest.mark.parametrize("vendor", COMPATIBLE_RULES)
 @pytest.mark.parametrize("status", [400, 401, 402, 404, 413, 418, 429, 500, 503])
 def test_every_failure_has_a_body_in_the_vendors_form(vendor: str, status: int) -> None:
-    failure = wire(vendor).failure(status)
+    failure = wire(vendor).status_error(status)
     assert failure.status == status
-    body = json.loads(wire(vendor).error(failure, 0))
+    body = json.loads(wire(vendor).encode_error(failure, 0))
     assert failure.message in json.dumps(body, ensure_ascii=False)
 
 
 @pytest.mark.parametrize("vendor", ["kimi", "deepseek", "xai", "qwen", "glm", "minimax", "llama_cpp"])
 def test_most_vendors_send_reasoning_content(vendor: str) -> None:
     assert "".join(delta.get("reasoning_content", "") for delta in deltas(vendor)) == "Two cities."
-    message = json.loads(wire(vendor).response(TURN, REQUEST, 0))["choices"][0]["message"]
+    message = json.loads(wire(vendor).encode_response(TURN, REQUEST, 0))["choices"][0]["message"]
     assert message["reasoning_content"] == "Two cities."
 
 
 @pytest.mark.parametrize("vendor", ["groq", "vllm", "ollama"])
 def test_some_vendors_send_reasoning(vendor: str) -> None:
     assert "".join(delta.get("reasoning", "") for delta in deltas(vendor)) == "Two cities."
-    message = json.loads(wire(vendor).response(TURN, REQUEST, 0))["choices"][0]["message"]
+    message = json.loads(wire(vendor).encode_response(TURN, REQUEST, 0))["choices"][0]["message"]
     assert message["reasoning"] == "Two cities."
 
 
@@ -153,9 +153,9 @@ def test_mistral_sends_thinking_chunks_before_its_text() -> None:
     chunks = [content[0] for content in contents if isinstance(content, list)]
     assert "".join(chunk["thinking"][0]["text"] for chunk in chunks) == "Two cities."
     assert "".join(content for content in contents if isinstance(content, str)) == "Looking."
-    message = json.loads(wire("mistral").response(TURN, REQUEST, 0))["choices"][0]["message"]
+    message = json.loads(wire("mistral").encode_response(TURN, REQUEST, 0))["choices"][0]["message"]
     assert [part["type"] for part in message["content"]] == ["thinking", "text"]
-    silent = json.loads(wire("mistral").response(Turn(Call("f")), REQUEST, 0))["choices"][0]["message"]
+    silent = json.loads(wire("mistral").encode_response(Turn(Call("f")), REQUEST, 0))["choices"][0]["message"]
     assert silent["content"] == ""
 
 
@@ -174,7 +174,7 @@ def test_openrouter_reasoning_fragments_join_to_the_signed_text() -> None:
     details = [item for delta in deltas("openrouter", turn) for item in delta.get("reasoning_details", ())]
     assert "".join(item.get("text", "") for item in details) == "Two cities."
     assert [item["index"] for item in details if "signature" in item or "data" in item] == [0, 1]
-    message = json.loads(wire("openrouter").response(turn, REQUEST, 0))["choices"][0]["message"]
+    message = json.loads(wire("openrouter").encode_response(turn, REQUEST, 0))["choices"][0]["message"]
     assert message["reasoning"] == "Two cities."
     for kept in (details, message["reasoning_details"]):
         said = {"role": "assistant", "content": "a", "reasoning_details": kept}
@@ -208,7 +208,7 @@ def test_a_stream_reports_usage_once_at_the_vendors_place(vendor: str) -> None:
     ("vendor", "comment"), [("openrouter", b": OPENROUTER PROCESSING\n\n"), ("deepseek", b": keep-alive\n\n")]
 )
 def test_comments_keep_the_connection_open(vendor: str, comment: bytes) -> None:
-    sent = wire(vendor).events(TURN, REQUEST, 0)
+    sent = wire(vendor).encode_events(TURN, REQUEST, 0)
     assert sent[0] == comment
     assert sent.count(comment) == 2
 
@@ -221,14 +221,14 @@ def test_kimi_continues_numbering_after_compacted_ids() -> None:
 
 
 def test_openrouter_ends_a_stream_with_an_error_chunk() -> None:
-    event = wire("openrouter").error_event(ServerRefusal("", 502, "", None, None, "Gone"), 0)
+    event = wire("openrouter").encode_error_event(ServerRefusal("", 502, "", None, None, "Gone"), 0)
     chunk = json.loads(event.removeprefix(b"data: "))
     assert chunk["error"] == {"code": 502, "message": "Gone"}
     assert chunk["choices"][0]["finish_reason"] == "error"
 
 
 def test_an_unknown_vendor_is_rejected_by_name() -> None:
-    with pytest.raises(ValueError, match="No rules for vendor 'mistrel'; known: mistral, kimi"):
+    with pytest.raises(ValueError, match="vendor='mistrel' is unknown; use one of mistral, kimi"):
         CompatibleServer(vendor="mistrel")
 
 

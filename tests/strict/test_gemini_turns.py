@@ -81,7 +81,11 @@ class Talk:
         number, profile = len(self.messages), dialect(binding.dialect)
         wire, request = GeminiWire(settings, host), {**body, "model": settings.model}
         decoder = decode(profile, binding, stream=stream, first_call=self.calls)
-        chunks = wire.events(said, request, number) if stream else [wire.response(said, request, number)]
+        chunks = (
+            wire.encode_events(said, request, number)
+            if stream
+            else [wire.encode_response(said, request, number)]
+        )
         for chunk in chunks:
             decoder.feed(chunk)
         message = decoder.close()

@@ -193,11 +193,11 @@ def test_every_event_and_response_validates_against_the_vendors_types() -> None:
     for turn in (*TURNS, Turn(Say("a"), stop="max_output_tokens"), Turn(Say("a"), stop="failed")):
         told = [
             json.loads(event.split(b"data: ", 1)[1])
-            for event in wire.events(turn, STATELESS | {"input": "u"}, 0)
+            for event in wire.encode_events(turn, STATELESS | {"input": "u"}, 0)
         ]
         assert [event_type.validate_python(event).type for event in told] == [event["type"] for event in told]
         assert [event["sequence_number"] for event in told] == list(range(len(told)))
-        Response.model_validate_json(wire.response(turn, STATELESS | {"input": "u"}, 0))
+        Response.model_validate_json(wire.encode_response(turn, STATELESS | {"input": "u"}, 0))
 
 
 # ---- our decoder and encoder
@@ -224,9 +224,9 @@ def test_streamed_and_complete_answers_decode_equally(turn: Turn) -> None:
     request = {**STATELESS, "input": [USER]}
     wire = ResponsesWire(ResponsesSettings())
     streamed, whole = decode(dialect("responses"), HERE), decode(dialect("responses"), HERE, stream=False)
-    for event in wire.events(turn, request, 0):
+    for event in wire.encode_events(turn, request, 0):
         streamed.feed(event)
-    whole.feed(wire.response(turn, request, 0))
+    whole.feed(wire.encode_response(turn, request, 0))
     assert streamed.close() == whole.close()
     assert streamed.usage == whole.usage
     assert len(whole.close().calls) == len(turn.calls)
@@ -237,7 +237,7 @@ def test_streamed_and_complete_answers_decode_equally(turn: Turn) -> None:
 def test_decoded_reasoning_is_sent_only_to_its_maker(turn: Turn) -> None:
     history = [Message("user", [Text("u")])]
     decoder = decode(dialect("responses"), HERE)
-    for event in ResponsesWire(BOUND).events(turn, sent(history), 0):
+    for event in ResponsesWire(BOUND).encode_events(turn, sent(history), 0):
         decoder.feed(event)
     message = decoder.close()
     history += [message, Message("tool", [ToolResult(call.id, "21 C") for call in message.calls])]

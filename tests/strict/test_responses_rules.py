@@ -33,7 +33,7 @@ def answered_request(settings: ResponsesSettings, **more: Any) -> Json:  # any k
     """Return a request with reasoning, its call and the result, for the host that made the reasoning."""
     request = body(USER, include=["reasoning.encrypted_content"], **more)
     turn = Turn(Think("Hm."), Call("read"))
-    response = json.loads(ResponsesWire(settings).response(turn, request, 0))
+    response = json.loads(ResponsesWire(settings).encode_response(turn, request, 0))
     request["input"] += [*response["output"], output(response["output"][1]["call_id"])]
     return request
 
@@ -91,7 +91,7 @@ def test_the_encrypted_stand_in_depends_on_the_complete_prefix() -> None:
 
 def test_minted_item_ids_encode_the_preceding_item() -> None:
     turn = Turn(Say("a"), Think("Hm."), Say("b"), Call("read"))
-    items = json.loads(ResponsesWire(OWN).response(turn, body(USER), 0))["output"]
+    items = json.loads(ResponsesWire(OWN).encode_response(turn, body(USER), 0))["output"]
     prefixes = [item["id"].partition("_")[0] for item in items]
     assert prefixes == ["msg", "rs", "msg", "fc"]
     items[1]["encrypted_content"] = "gAAA"

@@ -16,7 +16,7 @@ from actors import Budget, Session, tool
 from actors.config import Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.errors import ActorsError, ConfigError, NotAwaited, OverBudget, QueueFull, SessionClosed
 from actors.runtime.runtime import Runtime
-from actors.strict.windows import window
+from actors.strict.windows import window_faults
 from actors.telemetry import Tracing
 from actors.testing import SERVER_ERROR, AnthropicServer, Call, Disconnect, OpenAIServer, Say, Turn, serve
 from tests.runtime_support import Gate, backend_at
@@ -178,7 +178,7 @@ async def test_a_too_long_request_and_its_retry_have_separate_spans() -> None:
         return long if name == "a" else "short"
 
     calls = [Turn(Call("look", {"name": name})) for name in ("a", "b")]
-    server = OpenAIServer([*calls, Turn(Say("Done."))], faults=window("openai_chat", 2000))
+    server = OpenAIServer([*calls, Turn(Say("Done."))], faults=window_faults("openai_chat", 2000))
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
         async with Runtime(environ=environ, tracing=seen.tracing, seed=1) as runtime:
@@ -191,7 +191,7 @@ async def test_a_too_long_request_and_its_retry_have_separate_spans() -> None:
 
 async def test_a_summary_does_not_end_the_span_of_its_request() -> None:
     seen, words = RecordedTelemetry(), "word " * 1500
-    server = OpenAIServer([Turn(Say(said)) for said in "abc"], faults=window("openai_chat", 3000))
+    server = OpenAIServer([Turn(Say(said)) for said in "abc"], faults=window_faults("openai_chat", 3000))
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
         async with Runtime(environ=environ, tracing=seen.tracing, seed=1) as runtime:

@@ -7,7 +7,7 @@ import anyio.to_thread
 import pytest
 
 from actors.strict.rules import Mode
-from actors.strict.script_file import turns
+from actors.strict.script_file import parse_turns
 from actors.testing import RATE_LIMITED, Script, serve, strict_server
 from tests.testing.sdk_loops import LIMITED, LOOPS, TURNS
 
@@ -26,7 +26,7 @@ pytestmark = [
 @pytest.mark.parametrize("mode", ["strict", "hosted"])
 @pytest.mark.parametrize("dialect", LOOPS)
 async def test_a_vendor_sdk_works_against_the_strict_servers(dialect: str, mode: Mode) -> None:
-    script = Script(turns(json.dumps(TURNS).encode()))
+    script = Script(parse_turns(json.dumps(TURNS).encode()))
     server = strict_server(dialect, script, mode=mode, faults={LIMITED: RATE_LIMITED})
     with anyio.fail_after(60):
         async with serve(server):

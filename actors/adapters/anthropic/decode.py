@@ -1,15 +1,15 @@
 """Decode the answers of Anthropic Messages, and read foreign transcripts.
 
-A stream is a sequence of named events: `message_start`, then blocks one after the other (start, deltas, stop, each
-with the block's index), `message_delta` with the stop reason, `message_stop`. `ping` may come anywhere, `error` at
-any time after the 200. There is no `[DONE]`; if a relay sends it, it has no effect.
+A stream is a sequence of named events: `message_start`; the blocks one after another, each as a start, deltas and a
+stop with the block's index; `message_delta` with the stop reason; `message_stop`. `ping` may come anywhere, and `error`
+at any time after the status 200. There is no `[DONE]`; a relay's `[DONE]` is ignored.
 
-Blocks keep their order and boundaries, because thinking is bound to the exact bytes before it. Signatures and
-redacted data are kept verbatim. So are the calls of the provider's own tools and their results, which are sent back
-together or not at all (ANT-10, ANT-11).
+Blocks keep their order and boundaries, because thinking is bound to the exact bytes before it. Signatures and redacted
+data are kept verbatim. So are calls of the provider's own tools and their results, which are sent back together or not
+at all (ANT-10, ANT-11).
 
-In foreign transcripts, blocks are read in any message: a result in an assistant message is still a result. Blocks of
-server tools belong to their provider and are kept as text.
+In foreign transcripts, blocks are read in messages of any role: a result in an assistant message is still a result.
+Blocks of server tools can be used only by their provider, so they are kept as text.
 """
 
 import re
@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from actors.adapters.anthropic.encode import UNSIGNED, route_of
-from actors.adapters.base import Decoder, Frames
-from actors.adapters.calls import Slot, real_word, slot_of
-from actors.adapters.document import load
+from actors.adapters.base import Decoder, StreamParser
+from actors.adapters.calls import Slot, slot_of, without_placeholder
+from actors.adapters.document import load_json
 from actors.adapters.failure import answer_fault
 from actors.adapters.framing import ChunkParser
-from actors.adapters.partial import Own, Part, PartialCall, PartialText
+from actors.adapters.partial import Part, PartialCall, PartialText, ProviderPart
 from actors.adapters.reading import TranscriptReader
-from actors.adapters.wire import Fields, Long, WireObject, fields, items, long_string, string
+from actors.adapters.wire import Fields, Long, WireObject, as_array, as_long_string, as_object, as_string
 from actors.core.dialects.dialect import AnthropicDialect
 from actors.core.values.content import Media
 
@@ -41,238 +41,252 @@ _FIGURES = {
 
 
 class MessagesDecoder(Decoder):
-    """Reads events, and a complete body as blocks that start and stop at once."""
+    """The decoder of Anthropic Messages. A block of a complete body counts as a block that starts and stops at once."""
 
     ended: bool
     _begun = False  # whether any part of a message has arrived
 
-    def begin(self) -> None:
-        super().begin()
+    def reset_parts(self) -> None:
+        super().reset_parts()
         self._open: dict[Slot, Part] = {}
-        self._own: list[Own] = []
-        self._given: dict[Part, object] = {}  # arguments in the start event of a call
-        self._inputs: dict[Part, str] = {}  # of calls of the provider's own tools
-        self._early: Sequence[object] = ()  # blocks of `message_start`
-        self._early_calls: Sequence[object] = ()  # events may repeat them
+        self._own: list[ProviderPart] = []
+        self._given: dict[Part, object] = {}  # arguments from the start event of a call
+        self._inputs: dict[Part, str] = {}  # streamed inputs of the provider's own tools
+        self._early: Sequence[object] = ()  # blocks in `message_start` that are not added yet
+        self._early_calls: Sequence[object] = ()  # calls in `message_start`, which events may repeat
 
-    def framing(self) -> Frames:
+    def new_parser(self) -> StreamParser:
         assert isinstance(self.dialect, AnthropicDialect)
-        return ChunkParser(self.max_bytes) if route_of(self.dialect).framing == "aws" else super().framing()
+        return (
+            ChunkParser(self.max_bytes) if route_of(self.dialect).framing == "aws" else super().new_parser()
+        )
 
-    def event(self, name: str, payload: Fields) -> None:
-        match string(payload.get("type")) or name:
+    def process_event(self, name: str, payload: Fields) -> None:
+        match as_string(payload.get("type")) or name:
             case "content_block_delta":
-                self._delta(slot_of(payload.get("index")), fields(payload.get("delta")))
+                self._process_delta(slot_of(payload.get("index")), as_object(payload.get("delta")))
             case "content_block_start":
-                self._start(slot_of(payload.get("index")), fields(payload.get("content_block")))
+                self._start_block(slot_of(payload.get("index")), as_object(payload.get("content_block")))
             case "content_block_stop":
-                self._stop(slot_of(payload.get("index")))
+                self._stop_block(slot_of(payload.get("index")))
             case "message_start":
-                self._message_start(fields(payload.get("message")))
+                self._begin_message(as_object(payload.get("message")))
             case "message_delta":
-                self.report_withheld(payload.get("input_transformations"))
-                self.count(payload.get("usage"), _FIGURES)
-                self._take_stop_reason(fields(payload.get("delta")))
+                self.record_withheld(payload.get("input_transformations"))
+                self.update_usage(payload.get("usage"), _FIGURES)
+                self._record_stop_reason(as_object(payload.get("delta")))
             case "message_stop":
-                self._message_stop()
+                self._end_message()
             case kind:
-                if "error" in (kind, name) or payload.get("error"):  # relays shape errors differently
-                    self.report(payload)
+                if "error" in (kind, name) or payload.get("error"):  # relays report errors in other forms
+                    self.raise_reported_error(payload)
 
-    def body(self, body: Fields) -> None:
+    def process_body(self, body: Fields) -> None:
         if body.get("type") == "error" or body.get("error"):
-            self.report(body)
+            self.raise_reported_error(body)
         if not isinstance(body.get("content"), list):
-            raise answer_fault("the body holds no message")
-        self._message_start(body)
-        self._take_stop_reason(body)
-        self._message_stop()
+            raise answer_fault("the body contains no message")
+        self._begin_message(body)
+        self._record_stop_reason(body)
+        self._end_message()
 
-    def _message_start(self, message: Fields) -> None:
-        """Begin the message. A second start event restarts it: relays send one when they retry their provider.
+    def _begin_message(self, message: Fields) -> None:
+        """Begin the message. A second start event restarts the message, since relays send one when they retry their
+        provider.
 
-        The event may hold finished blocks. They are held back, because a relay may also send them as events.
+        The event may contain complete blocks. They are held back, because a relay may also send them as events.
         """
         if self._begun:
             self.restart()
         self._begun = True
-        self.count(message.get("usage"), _FIGURES)
-        self.report_withheld(message.get("input_transformations"))
-        self._early = items(message.get("content"))
+        self.update_usage(message.get("usage"), _FIGURES)
+        self.record_withheld(message.get("input_transformations"))
+        self._early = as_array(message.get("content"))
 
-    def _take_early(self, slot: Slot = None, block: Fields | None = None) -> None:
-        """Add the blocks of `message_start`, unless the block that begins now is the first of them."""
+    def _add_early_blocks(self, slot: Slot = None, block: Fields | None = None) -> None:
+        """Add the blocks of `message_start`, unless the block that begins now repeats the first of them."""
         early, self._early = self._early, ()
-        first: Fields = fields(early[0]) if early else {}
+        first: Fields = as_object(early[0]) if early else {}
         if block and slot == 0 and first and all(first.get(k) == block.get(k) for k in ("type", "id")):
-            self._early_calls = [held for held in early if fields(held).get("type") == "tool_use"]
+            self._early_calls = [held for held in early if as_object(held).get("type") == "tool_use"]
             return
         for at, held in enumerate(early):
-            self._start(at, fields(held))
-            self._stop(at)
+            self._start_block(at, as_object(held))
+            self._stop_block(at)
 
-    def _take_calls_without_events(self) -> None:
-        """Add the calls of `message_start` that no event repeated."""
-        for held in map(fields, self._early_calls):
+    def _add_calls_without_events(self) -> None:
+        """Add the calls of `message_start` that no event has repeated."""
+        for held in map(as_object, self._early_calls):
             if not any(
                 isinstance(part, PartialCall) and part.native_id == held.get("id") for part in self._parts
             ):
-                self._start(None, held)
-                self._stop(None)
+                self._start_block(None, held)
+                self._stop_block(None)
         self._early_calls = ()
 
-    def _take_stop_reason(self, delta: Fields) -> None:
-        self._take_early()
-        if reason := real_word(delta.get("stop_reason")):
-            self.finish(reason)
+    def _record_stop_reason(self, delta: Fields) -> None:
+        self._add_early_blocks()
+        if reason := without_placeholder(delta.get("stop_reason")):
+            self.record_finish_reason(reason)
 
-    def _message_stop(self) -> None:
+    def _end_message(self) -> None:
         if not self._begun:
             raise answer_fault("the stream ended without a message")
-        self._take_early()
-        self._take_calls_without_events()
-        unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
-        self._pair()
-        self.end_all(unended)
+        self._add_early_blocks()
+        self._add_calls_without_events()
+        unended = [part for slot in list(self._open) if (part := self._close_block(slot)) is not None]
+        self._pair_server_tools()
+        self.end_all_parts(unended)
         self.ended = True
 
-    def _start(self, slot: Slot, block: Fields) -> None:
-        """Begin a block with its initial content: some servers send complete blocks."""
-        self._begun = True  # a relay may omit `message_start`
-        self._take_early(slot, block)
+    def _start_block(self, slot: Slot, block: Fields) -> None:
+        """Begin a block with its initial content, which is the complete block at some servers."""
+        self._begun = True  # set here too, because a relay may omit `message_start`
+        self._add_early_blocks(slot, block)
         match block.get("type"):
             case "text":
-                self._open[slot] = self._partial_text("text", block)
+                self._open[slot] = self._begin_text_block("text", block)
             case "thinking":
-                words = self._open[slot] = self._partial_text("thinking", block)
-                self.seal(words, "signature", string(block.get("signature")))
+                words = self._open[slot] = self._begin_text_block("thinking", block)
+                self.attach_seal(words, "signature", as_string(block.get("signature")))
             case "redacted_thinking":
-                words = self._open[slot] = self.words("thinking")
-                self.seal(words, "redacted", string(block.get("data")))
+                words = self._open[slot] = self.begin_text("thinking")
+                self.attach_seal(words, "redacted", as_string(block.get("data")))
             case "tool_use":
-                call = self._open[slot] = self.fragment(slot, block.get("id"), block.get("name"))
-                if given := block.get("input"):  # `{}` on the official API, where fragments follow
+                call = self._open[slot] = self.add_fragment(slot, block.get("id"), block.get("name"))
+                if given := block.get("input"):  # the official API sends `{}` here and fragments later
                     self._given[call] = given
             case kind:
-                kind = string(kind)
-                goes_back = kind == "server_tool_use" or kind in _SERVER_RESULTS
-                own = self._open[slot] = self.native(kind, dict(block), goes_back=goes_back)
+                kind = as_string(kind)
+                is_resendable = kind == "server_tool_use" or kind in _SERVER_RESULTS
+                own = self._open[slot] = self.add_native(kind, dict(block), is_resendable=is_resendable)
                 self._own.append(own)
 
-    def _partial_text(self, kind: Literal["text", "thinking"], block: Fields) -> PartialText:
-        words = self.words(kind)
-        self.say(words, long_string(block.get(kind)))
-        self.mark("citations", block.get("citations"))
+    def _begin_text_block(self, kind: Literal["text", "thinking"], block: Fields) -> PartialText:
+        words = self.begin_text(kind)
+        self.add_text(words, as_long_string(block.get(kind)))
+        self.add_mark("citations", block.get("citations"))
         return words
 
-    def _delta(self, slot: Slot, delta: Fields) -> None:
-        kind, part = string(delta.get("type")), self._open.get(slot)
+    def _process_delta(self, slot: Slot, delta: Fields) -> None:
+        kind, part = as_string(delta.get("type")), self._open.get(slot)
         if kind in ("text_delta", "thinking_delta"):
             said: Literal["text", "thinking"] = "text" if kind == "text_delta" else "thinking"
-            self.say(self._text_at(slot, said), string(delta.get(said)))
+            self.add_text(self._text_at(slot, said), as_string(delta.get(said)))
         elif kind == "signature_delta":
-            self.seal(self._text_at(slot, "thinking"), "signature", string(delta.get("signature")))
+            self.attach_seal(self._text_at(slot, "thinking"), "signature", as_string(delta.get("signature")))
         elif kind == "input_json_delta":
-            self._argue(slot, part, self.arguments(delta.get("partial_json")))
+            self._add_argument_delta(slot, part, self.arguments_text(delta.get("partial_json")))
         elif kind == "citations_delta":
-            self.mark("citations", [citation] if (citation := delta.get("citation")) else None)
-        elif isinstance(part, Own) and part.kind == "part":
-            part.kind = "unknown"  # its deltas are merged in an undocumented way
+            self.add_mark("citations", [citation] if (citation := delta.get("citation")) else None)
+        elif isinstance(part, ProviderPart) and part.kind == "part":
+            part.kind = "unknown"  # not sent back, since merging its deltas is undocumented
         else:
-            self.leave_out(kind)
+            self.count_omission(kind)
 
     def _text_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> PartialText:
-        """Return the block that a delta continues: the one at its index, else the latest open one, else a new one."""
+        """Return the block that a delta continues: the block at its index, the latest open block of its kind, or a new
+        block.
+        """
         for part in (self._open.get(slot), *reversed(self._open.values())):
             if isinstance(part, PartialText) and part.kind == kind:
                 return part
         self._begun = True
-        self._take_early()
-        words = self.words(kind)
+        self._add_early_blocks()
+        words = self.begin_text(kind)
         self._open.setdefault(slot, words)
         return words
 
-    def _argue(self, slot: Slot, part: Part | None, text: str | Long) -> None:
+    def _add_argument_delta(self, slot: Slot, part: Part | None, text: str | Long) -> None:
         match part:
             case PartialCall():
-                self.argue(part, text)
-            case Own():
+                self.add_arguments(part, text)
+            case ProviderPart():
                 self._inputs[part] = self._inputs.get(part, "") + str(text)
             case _:
-                self.fragment(slot, "", "", text)
+                self.add_fragment(slot, "", "", text)
 
-    def _stop(self, slot: Slot) -> None:
-        """End a block. If none is open at this index, end the only open block."""
+    def _stop_block(self, slot: Slot) -> None:
+        """End the block at an index. If no block is open there, end the only open block."""
         if slot not in self._open and len(self._open) == 1:
             slot = next(iter(self._open))
-        if (part := self._close(slot)) is not None:
+        if (part := self._close_block(slot)) is not None:
             if isinstance(part, PartialCall):
                 part.is_closed = True
-            self.end(part)
+            self.end_part(part)
 
-    def _close(self, slot: Slot) -> Part | None:
-        """Remove and return the open block at an index, completed from its deltas."""
+    def _close_block(self, slot: Slot) -> Part | None:
+        """Remove and return the open block at an index, with the data of its deltas; None if no block is open there."""
         part = self._open.pop(slot, None)
         match part:
-            case Own() if text := self._inputs.pop(part, ""):
-                _take_input(part, text)
+            case ProviderPart() if text := self._inputs.pop(part, ""):
+                _store_input(part, text)
             case PartialCall():
                 given = self._given.pop(part, None)
                 if given is not None and not part.pieces.size:
-                    self.argue(part, self.arguments(given))
+                    self.add_arguments(part, self.arguments_text(given))
             case PartialText(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
-                self.seal(part, UNSIGNED, UNSIGNED)  # hosts that do not sign require the thinking back
+                # Hosts without signatures still require thinking back.
+                self.attach_seal(part, UNSIGNED, UNSIGNED)
             case _:
                 pass
         return part
 
-    def _pair(self) -> None:
-        """Mark calls of the provider's own tools without a result, and results without a call, as not to be sent
-        back."""
-        values = [fields(own.value) for own in self._own]
-        called = {string(value.get("id")) for value in values if value.get("type") == "server_tool_use"}
-        answered = {string(value.get("tool_use_id")) for value in values}
+    def _pair_server_tools(self) -> None:
+        """Exclude calls of the provider's own tools without a result, and results without their call, from later
+        requests.
+        """
+        values = [as_object(own.value) for own in self._own]
+        called = {as_string(value.get("id")) for value in values if value.get("type") == "server_tool_use"}
+        answered = {as_string(value.get("tool_use_id")) for value in values}
         for own, value in zip(self._own, values, strict=True):
-            own_id = string(value.get("id") or value.get("tool_use_id"))
+            own_id = as_string(value.get("id") or value.get("tool_use_id"))
             if own_id not in called & answered or not _SERVER_ID.fullmatch(own_id):
                 own.kind = "unknown"
 
 
-def _take_input(call: Own, text: str) -> None:
-    """Store the streamed input of a provider's own call where a complete block has it."""
+def _store_input(call: ProviderPart, text: str) -> None:
+    """Store the streamed input of a server tool's call in the block of that call."""
     try:
-        call.value = {**fields(call.value), "input": load(text)}
+        call.value = {**as_object(call.value), "input": load_json(text)}
     except ValueError:
         call.kind = "unknown"
 
 
-class MessagesReading(TranscriptReader):
-    """Reads a Messages transcript."""
+class MessagesReader(TranscriptReader):
+    """The reader of transcripts in the format of Anthropic Messages."""
 
-    def part(self, part: WireObject) -> None:
-        match part.text("type"):
+    def read_part(self, part: WireObject) -> None:
+        match part.read_text("type"):
             case "text":
-                self.text(part.text("text"))
+                self.add_text(part.read_text("text"))
             case "thinking":
-                self.think(part.text("thinking"), "signature", part.text("signature"))
+                self.add_thinking(part.read_text("thinking"), "signature", part.read_text("signature"))
             case "redacted_thinking":
-                self.think("", "redacted", part.text("data"))
+                self.add_thinking("", "redacted", part.read_text("data"))
             case "tool_use":
-                self.call(part.native_id("id"), part.text("name"), part.take("input"))
+                self.add_call(part.read_id("id"), part.read_text("name"), part.read_value("input"))
             case "tool_result":
-                key, failed = part.native_id("tool_use_id"), part.has_value("is_error", True)
-                self.result(key, *self.spread(part, "content"), name=part.text("name"), failed=failed)
-            case "image" | "document" if part.inner("source").has_value("type", "text"):
-                part.inner("source").has_value("media_type", "text/plain")
-                self.text(part.inner("source").text("data"))
+                key, failed = part.read_id("tool_use_id"), part.has_value("is_error", True)
+                self.add_result(
+                    key,
+                    *self.read_result_content(part, "content"),
+                    name=part.read_text("name"),
+                    failed=failed,
+                )
+            case "image" | "document" if part.read_object("source").has_value("type", "text"):
+                part.read_object("source").has_value("media_type", "text/plain")
+                self.add_text(part.read_object("source").read_text("data"))
             case _:
                 self.add_attachment("block", part)
 
-    def media(self, part: WireObject) -> Media | None:
-        kind, source = part.text("type"), part.inner("source")
+    def parse_media(self, part: WireObject) -> Media | None:
+        kind, source = part.read_text("type"), part.read_object("source")
         if kind in ("image", "document"):
             if source.has_value("type", "base64"):
-                return Media(source.text("media_type"), data=source.text("data"))
+                return Media(source.read_text("media_type"), data=source.read_text("data"))
             if source.has_value("type", "url"):
-                return Media("application/pdf" if kind == "document" else "image/*", url=source.text("url"))
+                return Media(
+                    "application/pdf" if kind == "document" else "image/*", url=source.read_text("url")
+                )
         return None

@@ -1,7 +1,7 @@
 """Encode a rendered transcript as an Anthropic Messages request.
 
-Only the fields named here are ever sent (rulebook ANT-28). The operations of Anthropic and of the clouds that serve
-Claude differ in three keys of the body and in the path (`Route`).
+Only the fields listed in this module are ever sent (rulebook ANT-28). The APIs of Anthropic and of the clouds that
+serve Claude differ in three keys of the body and in the path (`Route`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,20 +10,20 @@ from urllib.parse import quote as percent_encoded
 
 from msgspec import Struct
 
-from actors.adapters.marks import mark
+from actors.adapters.marks import block_mark
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.request_head import (
     RequestHead,
     Wire,
     WireTable,
+    add_setting_fields,
     chosen_tool,
-    system,
-    with_fields,
+    system_prompt,
     write_json,
 )
 from actors.adapters.schemas.closed import close_schema
-from actors.adapters.thinking import answer_tokens, claude_thinking
-from actors.adapters.writing import Writing
+from actors.adapters.thinking import answer_token_limit, claude_thinking
+from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import AnthropicDialect
 from actors.core.transcript.transcript import Titled
@@ -37,11 +37,13 @@ class Route(Struct, frozen=True):
 
     Args:
 
-    whole, streamed: Paths below the endpoint; `{model}` stands for the model's name.
+    whole: Path of a request without streaming, relative to the endpoint; `{model}` stands for the model's name.
 
-    version: The value of `anthropic_version` in the body; empty if a header holds the version.
+    streamed: Path of a request with streaming.
 
-    says_stream: Whether the body requests a stream; otherwise only the path does.
+    version: The value of `anthropic_version` in the body; empty if a header contains the version.
+
+    says_stream: Whether the body requests the stream; otherwise, only the path does.
 
     framing: The framing of a stream: server-sent events, or binary frames of AWS.
     """
@@ -53,17 +55,17 @@ class Route(Struct, frozen=True):
     framing: Literal["sse", "aws"] = "sse"
 
     def path(self, settings: Settings) -> str:
-        """Return the path of a request below the endpoint."""
+        """Return the path of a request, relative to the endpoint."""
         model = percent_encoded(settings.model, safe="@")  # "@" precedes a model's version on Vertex AI
         return (self.streamed if settings.stream else self.whole).format(model=model)
 
-    def opening(self, settings: Settings) -> Mapping[str, Wire]:
-        """Return the first keys of a body."""
+    def first_fields(self, settings: Settings) -> Mapping[str, Wire]:
+        """Return the first keys of a request body: the version, or the model."""
         return {"anthropic_version": self.version} if self.version else {"model": settings.model}
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers of every request, without credentials."""
+        """The headers of every request except credentials."""
         return () if self.version else (("anthropic-version", VERSION),)
 
 
@@ -83,16 +85,16 @@ _ROUTES: Mapping[str, Route] = {
 
 
 def route_of(dialect: AnthropicDialect) -> Route:
-    """Return the operation that serves a dialect's requests."""
+    """Return the operation to which requests of a dialect are sent."""
     return _ROUTES[dialect.request.route]
 
 
 UNSIGNED = "unsigned"
-"""Kind of the seal for unsigned thinking of a compatible host that requires thinking back."""
+"""Kind of the seal of unsigned thinking, from a compatible host that still requires thinking back."""
 
 
-class AnthropicWriter(Writing):
-    """Writes `messages`, block by block."""
+class AnthropicWriter(BaseWriter):
+    """The writer of the `messages` of a request, block by block."""
 
     def write_text(self, json: Json) -> None:
         self.write_block(b'{"type":"text","text":', json, b"}")
@@ -105,10 +107,10 @@ class AnthropicWriter(Writing):
         else:
             signature = b'""' if seal is None or seal.kind == UNSIGNED else seal.data
             self.write_block(b'{"type":"thinking","thinking":', block.json, b',"signature":')
-            self.more(signature, b"}")
+            self.write_more(signature, b"}")
 
     def write_media(self, media: Media, title: str) -> None:
-        self.write_block(_media(media))
+        self.write_block(_media_json(media))
 
     def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         opening = b'{"type":"tool_use","id":"%b","name":"%b","input":%b}'
@@ -117,13 +119,15 @@ class AnthropicWriter(Writing):
     def write_result(
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
     ) -> None:
-        """Write a `tool_result` block. A failed result must not be empty, so a blank one gets a text (ANT-53)."""
+        """Write a `tool_result` block. A blank failed result gets a placeholder text, because it must not be empty
+        (ANT-53).
+        """
         opening = b'{"type":"tool_result","tool_use_id":"%b","content":' % call_id.encode()
         ending = b',"is_error":true}' if failed else b"}"
         if failed and is_blank(json):
             json = _NO_WORDS
         if media:
-            self.write_block(opening + _parts(json, media) + ending)
+            self.write_block(opening + _result_blocks(json, media) + ending)
         else:
             self.write_block(opening, json, ending)
 
@@ -131,13 +135,13 @@ class AnthropicWriter(Writing):
 _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 
-def _parts(json: Json, media: Sequence[Titled]) -> bytes:
-    """Write a result with media as a list of blocks. An empty text is omitted (ANT-20)."""
+def _result_blocks(json: Json, media: Sequence[Titled]) -> bytes:
+    """Return the content of a result with media as a list of blocks, without an empty text (ANT-20)."""
     words = [b'{"type":"text","text":%b}' % json] if json != b'""' else []
-    return b"[%b]" % b",".join([*words, *(_media(item) for item, _ in media)])
+    return b"[%b]" % b",".join([*words, *(_media_json(item) for item, _ in media)])
 
 
-def _media(media: Media) -> bytes:
+def _media_json(media: Media) -> bytes:
     kind = b"image" if media.media_type.startswith("image/") else b"document"
     if media.url:
         source = b'{"type":"url","url":%b}' % quote(media.url)
@@ -148,25 +152,28 @@ def _media(media: Media) -> bytes:
 
 def request_head(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -> RequestHead:
     """Return the head of a request; see `actors.adapters.codec.Codec`."""
-    ends, most = mark(settings, dialect), answer_tokens(settings, dialect.request.max_tokens_default)
-    said, tools, route = system(settings), settings.tools, route_of(dialect)
+    ends, most = (
+        block_mark(settings, dialect),
+        answer_token_limit(settings, dialect.request.max_tokens_default),
+    )
+    said, tools, route = system_prompt(settings), settings.tools, route_of(dialect)
     table: WireTable = {
-        **route.opening(settings),
+        **route.first_fields(settings),
         "max_tokens": most,
-        "tools": [_tool(tool, ends if tool is tools[-1] else {}) for tool in tools],
-        "tool_choice": _choice(settings),
+        "tools": [_tool_json(tool, ends if tool is tools[-1] else {}) for tool in tools],
+        "tool_choice": _tool_choice(settings),
         "thinking": claude_thinking(settings, dialect),
-        "output_config": {"effort": settings.effort, "format": _answer(settings)},
+        "output_config": {"effort": settings.effort, "format": _output_format(settings)},
         "system": [{"type": "text", "text": said, **ends}] if said else None,
         "stream": (settings.stream and route.says_stream) or None,
     }
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
-    opening = write_json(with_fields(table, settings, dialect))[:-1]
+    opening = write_json(add_setting_fields(table, settings, dialect))[:-1]
     return RequestHead(route.path(settings), opening, b',"messages":[', route.headers, assumed=assumed)
 
 
-def _answer(settings: Settings) -> Wire:
-    """Return the answer's schema, with every object closed."""
+def _output_format(settings: Settings) -> Wire:
+    """Return the format field with the answer's schema, in which every object is closed; None without a schema."""
     schema = None if settings.output is None else close_schema(settings.output)
     return None if schema is None else {"type": "json_schema", "schema": schema}
 
@@ -174,8 +181,8 @@ def _answer(settings: Settings) -> Wire:
 _CHOICES = {"required": "any", "none": "none", None: None}
 
 
-def _choice(settings: Settings) -> Wire:
-    """Return the tool choice. It also holds the limit of one call per message."""
+def _tool_choice(settings: Settings) -> Wire:
+    """Return the `tool_choice` field, which also contains the limit of one call per message."""
     choice, parallel = chosen_tool(settings), settings.parallel_tool_calls
     limit = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
     if isinstance(choice, ToolSpec):
@@ -183,6 +190,6 @@ def _choice(settings: Settings) -> Wire:
     return {"type": _CHOICES[choice] or ("auto" if limit else None), **limit}
 
 
-def _tool(tool: ToolSpec, ends: Mapping[str, Wire]) -> Wire:
+def _tool_json(tool: ToolSpec, mark: Mapping[str, Wire]) -> Wire:
     named = {"name": tool.name, "description": tool.description}
-    return {**named, "input_schema": tool.parameters, **ends}
+    return {**named, "input_schema": tool.parameters, **mark}

@@ -1,7 +1,7 @@
-"""OpenAI Chat Completions."""
+"""Provide the codec of OpenAI Chat Completions and compatible hosts."""
 
 from actors.adapters.codec import Codec
-from actors.adapters.openai_chat.decode import ChatDecoder, ChatReading
+from actors.adapters.openai_chat.decode import ChatDecoder, ChatReader
 from actors.adapters.openai_chat.encode import OpenAIChatWriter, request_head
 
-CODEC = Codec(writer=OpenAIChatWriter, request_head=request_head, decoder=ChatDecoder, reading=ChatReading)
+CODEC = Codec(writer=OpenAIChatWriter, request_head=request_head, decoder=ChatDecoder, reader=ChatReader)

@@ -1,28 +1,28 @@
 """Encode a rendered transcript as a request of OpenAI Chat Completions, for OpenAI and compatible hosts.
 
-Only the fields named here are ever sent (rulebook OAC-12, MIS-32). Reasoning has four carriers: `reasoning_content`
-is a field with the text; `reasoning_details` is a field with the provider's own list; `thinking_chunk` is the first
-part of the content; `extra_content` is the signature inside a call. For a dialect without a carrier, the renderer
-sends no reasoning here.
+Only the fields listed in this module are ever sent (rulebook OAC-12, MIS-32). Reasoning is sent back in one of four
+forms, the carriers: `reasoning_content` is a field with the text; `reasoning_details` is a field with the provider's
+own list; `thinking_chunk` is the first part of the content; `extra_content` is the signature inside a call. For a
+dialect without a carrier, the renderer passes no reasoning.
 """
 
 from collections.abc import Mapping, Sequence
 
-from actors.adapters.marks import mark
+from actors.adapters.marks import block_mark
 from actors.adapters.outputs import named_schema
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.request_head import (
     RequestHead,
     Wire,
     WireTable,
+    add_setting_fields,
+    begin_body,
     chosen_tool,
-    open_body,
-    system,
-    with_fields,
+    system_prompt,
     write_json,
 )
-from actors.adapters.schemas.moonshot import moonshot
-from actors.adapters.writing import Writing
+from actors.adapters.schemas.moonshot import moonshot_schema
+from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ChatDialect
 from actors.core.models.rules import Role
@@ -32,8 +32,8 @@ from actors.core.values.content import Media, Thinking, ToolCall
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
-class OpenAIChatWriter(Writing):
-    """Writes `messages`. Every message is closed."""
+class OpenAIChatWriter(BaseWriter):
+    """The writer of the `messages` of a request. Each message is collected, and written when it is complete."""
 
     closing = b""
     natives = False
@@ -47,20 +47,20 @@ class OpenAIChatWriter(Writing):
         self._custom = dialect.request.custom_tools
         self._absent = _ABSENT[dialect.turns.absent_content]
         self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
-        self._role: Role | None = None  # of the message being collected
+        self._role: Role | None = None  # the role of the open message
         self._words: list[Json] = []
-        self._parts: list[bytes] = []  # used if the content is more than text: media, reasoning chunks
+        self._parts: list[bytes] = []  # used if the content contains media or reasoning chunks
         self._thoughts: list[Thinking] = []
         self._calls: list[bytes] = []
-        self._signature: Json | None = None  # of the next call
+        self._signature: Json | None = None  # the signature of the next call
 
     def begin(self, role: Role) -> None:
-        self._end()
+        self._write_message()
         self._role = role
         self._signature = None
 
     def take_pieces(self) -> list[bytes]:
-        self._end()
+        self._write_message()
         return super().take_pieces()
 
     def write_text(self, json: Json) -> None:
@@ -70,20 +70,19 @@ class OpenAIChatWriter(Writing):
             self._words.append(json)
 
     def write_thinking(self, block: Thinking) -> None:
-        """Add reasoning to the open message: a field, the first part of the content, or the signature of the next
-        call."""
+        """Add reasoning to the open message: as a field, as the first content, or as the next call's signature."""
         if self._carrier == "extra_content":
             self._signature = block.json if block.seal is None else block.seal.data
         else:
             self._thoughts.append(block)
 
     def write_media(self, media: Media, title: str) -> None:
-        self._spread()
+        self._convert_to_parts()
         address = media.url or f"data:{media.media_type};base64,{media.data}"
         self._parts.append(b'{"type":"image_url","image_url":{"url":%b}}' % quote(address))
 
     def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Add a call to the open message. Free text is sent as such if the host supports custom tools."""
+        """Add a call to the open message. Free text is sent as a custom call if the host supports custom tools."""
         signed = b"" if self._signature is None else _SIGNED % self._signature
         self._signature = None
         if self._custom and (text := call.text) is not None:
@@ -96,26 +95,26 @@ class OpenAIChatWriter(Writing):
     def write_result(
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
     ) -> None:
-        assert not media  # a result of this dialect is text (rulebook OAC-08)
+        assert not media  # a result of this dialect contains only text (rulebook OAC-08)
         opening = b'{"role":"tool","tool_call_id":"%b","content":' % call_id.encode()
-        if failed:  # the wire has no error flag
+        if failed:  # the wire format has no error flag, so a prefix reports the failure
             self.write_block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
             return
         blank = self._nothing != b'""' and is_blank(json)
         self.write_block(opening, self._nothing if blank else json, b"}")
 
-    def _spread(self) -> None:
-        """Turn the content collected so far into a list of parts."""
+    def _convert_to_parts(self) -> None:
+        """Convert the texts collected so far to a list of parts."""
         self._parts += [_TEXT % json for json in self._words]
         self._words.clear()
 
-    def _end(self) -> None:
+    def _write_message(self) -> None:
         role, self._role = self._role, None
         if role is None or role == "tool":
             return
         opening, ending = _OPENING[role], b"}"
         if self._thoughts:
-            opening += self._think()
+            opening += self._write_reasoning()
         if self._calls:
             ending = b',"tool_calls":[%b]}' % b",".join(self._calls)
             self._calls.clear()
@@ -125,21 +124,20 @@ class OpenAIChatWriter(Writing):
         elif len(words) == 1 and not self._parts:
             self.write_block(opening + b',"content":', words[0], ending)
         elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
-            self.write_block(
-                b'%b,"content":"%b"%b' % (opening, joined, ending)
-            )  # a single string, which every host accepts
+            # Every host accepts a single string.
+            self.write_block(b'%b,"content":"%b"%b' % (opening, joined, ending))
         else:
-            self._spread()
+            self._convert_to_parts()
             self.write_block(b'%b,"content":[%b]%b' % (opening, b",".join(self._parts), ending))
         words.clear()
         self._parts.clear()
 
-    def _think(self) -> bytes:
-        """Return reasoning as a field, or prepend it to the content. A placeholder has text and no seal."""
+    def _write_reasoning(self) -> bytes:
+        """Return the message's reasoning as a field, or add it to the content. A placeholder has text but no seal."""
         thoughts, self._thoughts = self._thoughts, []
         if self._carrier == "thinking_chunk":
-            self._parts += map(_chunk, thoughts)
-            self._spread()
+            self._parts += map(_thinking_chunk, thoughts)
+            self._convert_to_parts()
             return b""
         if self._carrier == "reasoning_content":
             return b'%b%b"' % (self._reasoning, b"".join([block.json[1:-1] for block in thoughts]))
@@ -151,12 +149,12 @@ _OPENING: Mapping[Role, bytes] = {"user": b'{"role":"user"', "assistant": b'{"ro
 _SIGNED = b',"extra_content":{"google":{"thought_signature":%b}}'
 _TEXT = b'{"type":"text","text":%b}'
 _JOINED = 1024 * 1024
-"""Bytes. The texts of a message are joined into one string up to this size, or the dialect's limit (OAC-14)."""
+"""Largest string, in bytes, into which the texts of a message are joined. The dialect may limit it too (OAC-14)."""
 _GAP = b"\\n\\n"
 
 
-def _chunk(block: Thinking) -> bytes:
-    assert block.seal is not None  # the renderer passes no unsealed reasoning here
+def _thinking_chunk(block: Thinking) -> bytes:
+    assert block.seal is not None  # the renderer passes only sealed reasoning here
     more = unquote(block.seal.data).encode()[1:-1]  # other fields of the chunk, such as its signature
     held = b'{"type":"thinking","thinking":[{"type":"text","text":%b}]' % block.json
     return held + b",%b}" % more if more else held + b"}"
@@ -171,52 +169,52 @@ def request_head(settings: Settings, dialect: ChatDialect, _: frozenset[str]) ->
         losses.append("stream_options")
     table: WireTable = {
         "model": settings.model,
-        "tools": [_tool(tool, dialect, losses) for tool in settings.tools],
-        "tool_choice": _choice(settings, dialect),
+        "tools": [_tool_json(tool, dialect, losses) for tool in settings.tools],
+        "tool_choice": _tool_choice(settings, dialect),
         dialect.request.max_tokens_field: settings.max_tokens,
-        "response_format": _answer(settings),
-        **_reasoning(settings, dialect, losses),
-        "provider": _pin(settings, dialect, losses),
+        "response_format": _response_format(settings),
+        **_reasoning_fields(settings, dialect, losses),
+        "provider": _pin_upstream(settings, dialect, losses),
     }
     after: dict[str, Wire] = {
         "stream": settings.stream or None,
         "stream_options": {"include_usage": True} if counted else None,
     }
-    said, ends = system(settings), mark(settings, dialect)
+    said, ends = system_prompt(settings), block_mark(settings, dialect)
     content: Wire = [{"type": "text", "text": said, **ends}] if ends else said
     first = write_json({"role": "system", "content": content}) + b"," if said else b""
     return RequestHead(
         "/chat/completions",
-        write_json(with_fields(table, settings, dialect))[:-1],
-        b"," + open_body(after, "messages")[1:] + first,
+        write_json(add_setting_fields(table, settings, dialect))[:-1],
+        b"," + begin_body(after, "messages")[1:] + first,
         losses=tuple(dict.fromkeys(losses)),
         assumed=_assumed_settings(settings, dialect),
     )
 
 
 def _assumed_settings(settings: Settings, dialect: ChatDialect) -> tuple[str, ...]:
-    """Return the effort that the model requires with tools, if the settings did not request it (OAC-20)."""
+    """Return the effort that the model requires with tools, if the settings did not request that effort (OAC-20)."""
     demands = dialect.model.chat_tools == "effort_none" and dialect.reasoning.switch == "effort"
     sends = settings.effort == "none" and settings.thinking != "off"
     return ("reasoning_effort none",) if demands and settings.tools and sends else ()
 
 
-def _answer(settings: Settings) -> Wire:
+def _response_format(settings: Settings) -> Wire:
     """Return the `response_format` field for a structured answer, or None."""
     if settings.output is None:
         return None
     return {"type": "json_schema", "json_schema": named_schema(settings.output)}
 
 
-def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
-    """Return the field that pins a gateway to one upstream, since no other can read its reasoning."""
+def _pin_upstream(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
+    """Return the field that pins a gateway to one upstream, since no other can read its reasoning; or None."""
     if settings.upstream and dialect.request.upstream_pin == "provider":
         return {"order": [settings.upstream], "allow_fallbacks": False}
     losses += ["upstream"] if settings.upstream else []
     return None
 
 
-def _choice(settings: Settings, dialect: ChatDialect) -> Wire:
+def _tool_choice(settings: Settings, dialect: ChatDialect) -> Wire:
     choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
         kind = "custom" if _is_custom(choice, dialect) else "function"
@@ -228,27 +226,27 @@ def _is_custom(tool: ToolSpec, dialect: ChatDialect) -> bool:
     return tool.form is not None and dialect.request.custom_tools
 
 
-def _tool(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> Wire:
+def _tool_json(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> Wire:
     named = {"name": tool.name, "description": tool.description}
     if tool.form is not None and _is_custom(tool, dialect):
-        return {"type": "custom", "custom": {**named, "format": _form(tool.form)}}
+        return {"type": "custom", "custom": {**named, "format": _text_format(tool.form)}}
     parameters = tool.parameters
     if dialect.request.schema_subset == "moonshot":
-        parameters, lost = moonshot(parameters)
+        parameters, lost = moonshot_schema(parameters)
         losses += [f"schema.{keyword}" for keyword in lost]
     return {"type": "function", "function": {**named, "parameters": parameters}}
 
 
-def _form(form: Json) -> Json:
-    """Return the format of a free text. Chat Completions nests a grammar in an object of its own."""
-    said = parse(form)
+def _text_format(text_format: Json) -> Json:
+    """Return the format of a tool's free text. Chat Completions nests a grammar in another object."""
+    said = parse(text_format)
     if not isinstance(said, dict) or said.get("type") != "grammar":
-        return form
+        return text_format
     return dump({"type": "grammar", "grammar": {key: said[key] for key in said if key != "type"}})
 
 
-def _reasoning(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the fields that request reasoning: an effort, a switch, or a budget or an effort."""
+def _reasoning_fields(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Mapping[str, Wire]:
+    """Return the fields that request reasoning: an effort, a switch, or a gateway's budget or effort."""
     off, effort, budget = settings.thinking == "off", settings.effort, settings.thinking_tokens
     asked = settings.thinking != "default"
     match dialect.reasoning.switch:
@@ -260,7 +258,7 @@ def _reasoning(settings: Settings, dialect: ChatDialect, losses: list[str]) -> M
             return {"thinking": {"type": kind}, "reasoning_effort": effort}
         case "reasoning" if off or (budget is None and effort is None):
             return {"reasoning": {"enabled": not off if asked else None}}
-        case "reasoning":  # a gateway translates either for its upstream
+        case "reasoning":  # a gateway translates a budget or an effort for its upstream
             losses += ["effort"] if budget is not None and effort is not None else []
             return {"reasoning": {"max_tokens": budget, "effort": effort if budget is None else None}}
         case _:

@@ -1,9 +1,7 @@
-"""OpenAI Responses, stateless."""
+"""Provide the codec of OpenAI Responses, used without the API's storage."""
 
 from actors.adapters.codec import Codec
-from actors.adapters.responses.decode import ItemsReading, ResponsesDecoder
+from actors.adapters.responses.decode import ItemsReader, ResponsesDecoder
 from actors.adapters.responses.encode import ResponsesWriter, request_head
 
-CODEC = Codec(
-    writer=ResponsesWriter, request_head=request_head, decoder=ResponsesDecoder, reading=ItemsReading
-)
+CODEC = Codec(writer=ResponsesWriter, request_head=request_head, decoder=ResponsesDecoder, reader=ItemsReader)

@@ -1,20 +1,21 @@
 """Decode the answers of OpenAI Responses, and read foreign transcripts.
 
-An answer is a list of items: messages, reasoning, calls. A stream has each item as `output_item.added`, deltas and
-`output_item.done`, and ends with one of `response.completed`, `response.incomplete` and `response.failed`. Items are
-merged by id. Relays rewrite the ids, so a delta with an unknown id is assigned by its `output_index`, and one with
-neither to the latest item of its kind. `output_item.done` and the `output` of the last event hold complete items,
-which override the deltas, names and call ids included: a relay may send nothing else, and encrypted content may be
-partial before. An empty value overrides nothing. A call that the provider does not mark as finished is dropped,
-because cut arguments may look complete.
+An answer is a list of items: messages, reasoning, calls. A stream sends each item as `output_item.added`, deltas and
+`output_item.done`, and ends with `response.completed`, `response.incomplete` or `response.failed`.
+
+Items are merged by id. Relays rewrite the ids, so a delta with an unknown id belongs to the item at its `output_index`,
+or else to the latest item of its kind. `output_item.done` and the `output` of the last event contain complete items.
+These override the deltas, including names and call ids, because a relay may send only complete items, and encrypted
+content may be partial in earlier events. An empty value overrides nothing. A call that the provider does not mark as
+finished is dropped, because truncated arguments may look complete.
 
 A reasoning item that can be sent again is sealed as the JSON text of the item, reduced to the fields that the API
-accepts back. The phase of a message is sealed before its text, as `Thinking("", ProviderState("phase", ...))`. So is
-the id of an item (`"item"`), for dialects that send items back with their ids.
+accepts back. The phase of a message is sealed before its text, as `Thinking("", ProviderState("phase", ...))`. In
+dialects that send items back with their ids, the id of an item is sealed in the same way (`"item"`).
 
-In foreign transcripts, consecutive items of the model (reasoning, text, calls) form one message, and so do
-consecutive outputs. Items of an unknown type are kept as labelled text, and so are references to stored items and
-items of the provider's own tools, which are not calls of the client.
+In foreign transcripts, consecutive items of the model (reasoning, text, calls) form one message, and so do consecutive
+outputs. Items of an unknown type are kept as labelled text. So are references to stored items, and items of the
+provider's own tools, which are not calls of the client.
 """
 
 from collections.abc import Sequence
@@ -22,13 +23,22 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from actors.adapters.base import Decoder
-from actors.adapters.calls import Slot, real_word, slot_of
-from actors.adapters.classify import cut_of_finish
+from actors.adapters.calls import Slot, slot_of, without_placeholder
+from actors.adapters.classify import cut_from_finish_reason
 from actors.adapters.document import LongText
 from actors.adapters.failure import answer_fault
-from actors.adapters.partial import Own, Part, PartialCall, PartialText
+from actors.adapters.partial import Part, PartialCall, PartialText, ProviderPart
 from actors.adapters.reading import TranscriptReader
-from actors.adapters.wire import Fields, WireObject, argument_text, fields, items, long_string, number, string
+from actors.adapters.wire import (
+    Fields,
+    WireObject,
+    argument_text,
+    as_array,
+    as_long_string,
+    as_object,
+    as_string,
+    whole_number,
+)
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import JsonValue, dump, sanitise
 from actors.core.dialects.dialect import ResponsesReasoning
@@ -38,7 +48,7 @@ from actors.core.values.content import Media, MessageRole
 _OWN = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}
 )
-"""Items of the provider's own tools that are sent back, always without their id."""
+"""Items of the provider's own tools that are sent back. They never include their id."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _NAMED = ("message", *_CALLS)
 _WORDS = ("output_text", "refusal", None)
@@ -53,363 +63,388 @@ _OF_EVENT = {
     "reasoning_summary_text": "reasoning",
     "reasoning_text": "reasoning",
 }
-"""The kind of item that a delta, or a `done` event, belongs to."""
+"""The kind of item to which an event belongs, by the name of the event."""
 _Place: TypeAlias = tuple[str, int | None]
 
 
 @dataclass(slots=True)
 class _Item:
-    """An arriving item, and its part."""
+    """An item that is still arriving, and the part that collects its content."""
 
     kind: str
     part: Part
-    phase: PartialText | None = None  # holds the seal of a message's phase
-    named: PartialText | None = None  # holds the seal of its id, if ids are sent back
+    phase: PartialText | None = None  # the thinking block with the seal of the message's phase
+    named: PartialText | None = None  # the thinking block with the seal of the item's id
     done: bool = False  # whether the complete item has arrived
-    place: _Place | None = None  # the place of the latest text inside a reasoning item
+    place: _Place | None = None  # the part of a reasoning item that received the latest text
 
 
 class ResponsesDecoder(Decoder):
-    """Reads events, and a complete body as items."""
+    """The decoder of OpenAI Responses. A complete body counts as its last event."""
 
     ended: bool
 
-    def begin(self) -> None:
-        super().begin()
+    def reset_parts(self) -> None:
+        super().reset_parts()
         self._items: list[_Item] = []
-        self._by_id: dict[tuple[str, str], _Item] = {}  # by kind and id
+        self._by_id: dict[tuple[str, str], _Item] = {}  # keys: kind and id
         self._by_call_id: dict[tuple[str, str], _Item] = {}
         self._by_index: dict[tuple[str, Slot], _Item] = {}
-        self._latest: dict[str, _Item] = {}  # by kind
+        self._latest: dict[str, _Item] = {}  # keys: kind
         reasoning = self.dialect.reasoning
         self._keeps_ids = isinstance(reasoning, ResponsesReasoning) and reasoning.replay_item_ids == "all"
 
-    def event(self, name: str, payload: Fields) -> None:
-        kind = string(payload.get("type")) or name
+    def process_event(self, name: str, payload: Fields) -> None:
+        kind = as_string(payload.get("type")) or name
         what, _, step = kind.removeprefix("response.").rpartition(".")
         if not kind.startswith("response."):
             if kind == "error" or payload.get("error"):
-                self.report(payload)
+                self.raise_reported_error(payload)
         elif what in _OF_EVENT:
-            self._piece(what, step, payload)
+            self._process_piece(what, step, payload)
         elif what == "output_item" and step == "added":
-            self._take_start(fields(payload.get("item")), slot_of(payload.get("output_index")))
+            self._process_start(as_object(payload.get("item")), slot_of(payload.get("output_index")))
         elif what == "output_item" and step == "done":
-            self._take_complete(fields(payload.get("item")), slot_of(payload.get("output_index")))
+            self._process_complete_item(as_object(payload.get("item")), slot_of(payload.get("output_index")))
         elif not what and step in _ENDS:
-            self._end_response(fields(payload.get("response")), step)
+            self._process_end(as_object(payload.get("response")), step)
 
-    def body(self, body: Fields) -> None:
+    def process_body(self, body: Fields) -> None:
         if body.get("error"):
-            self.report(body)
+            self.raise_reported_error(body)
         if not isinstance(body.get("output"), list):
-            raise answer_fault("the body holds no response")
-        self._end_response(body, "completed")
+            raise answer_fault("the body contains no response")
+        self._process_end(body, "completed")
 
-    def _end_response(self, response: Fields, told: str) -> None:
-        status = string(response.get("status")) or told
-        usage = fields(response.get("usage"))
-        self.count({**usage, **fields(usage.get("input_tokens_details"))}, _FIGURES)
-        self.report_withheld(response.get("input_transformations"))
+    def _process_end(self, response: Fields, event_status: str) -> None:
+        status = as_string(response.get("status")) or event_status
+        usage = as_object(response.get("usage"))
+        self.update_usage({**usage, **as_object(usage.get("input_tokens_details"))}, _FIGURES)
+        self.record_withheld(response.get("input_transformations"))
         if status == "failed" or response.get("error"):
-            self.report({"error": response.get("error") or {"message": "the response failed"}})
+            self.raise_reported_error({"error": response.get("error") or {"message": "the response failed"}})
         if status not in ("completed", "incomplete"):
             raise answer_fault(f"the response ended with status {sanitise(status)[:40]!r}")
-        self._merge(items(response.get("output")))
+        self._merge_output(as_array(response.get("output")))
         if status == "incomplete":
             self.drop_unfinished_calls()
-        reason = real_word(fields(response.get("incomplete_details")).get("reason"))
-        self.finish(reason if cut_of_finish(reason) else status)
-        self.end_all([item.part for item in self._items if not item.part.done], fails=False)
+        reason = without_placeholder(as_object(response.get("incomplete_details")).get("reason"))
+        self.record_finish_reason(reason if cut_from_finish_reason(reason) else status)
+        self.end_all_parts([item.part for item in self._items if not item.part.done], may_fail=False)
         self.ended = True
 
-    def _merge(self, output: Sequence[object]) -> None:
-        """Merge the items of the last event: each is an item of the stream, or one that the stream omitted.
+    def _merge_output(self, output: Sequence[object]) -> None:
+        """Merge the complete items of the last event with the items of the stream, and add those that the stream
+        omitted.
 
         Relays use other ids and indices here. An item without a known id is the next compatible item of its kind.
         """
-        told = [fields(item) for item in output]
+        told = [as_object(item) for item in output]
         known = [self._item_by_id(item) for item in told]
         left = [item for item in self._items if not any(item is each for each in known)]
         place = 0
         for whole, item in zip(told, known, strict=True):
-            item = item or next((each for each in left if _may_be(each, whole)), None)
+            item = item or next((each for each in left if _is_compatible(each, whole)), None)
             if item is not None:
                 left = [each for each in left if each is not item]
-                self._take_whole(item, whole)
-                place = self.place_of(item.part)
+                self._complete_item(item, whole)
+                place = self.position_after(item.part)
             else:
-                count = self.place_of(None)
-                self._take_whole(self._begin(whole, None), whole)
+                count = self.position_after(None)
+                self._complete_item(self._begin_item(whole, None), whole)
                 place = self.move_parts(count, place)
 
-    def _item_by_id(self, told: Fields) -> _Item | None:
-        """Return the item with the id of a complete item; by call id if only that one is compatible."""
-        kind = string(told.get("type"))
-        item = self._by_id.get((kind, real_word(told.get("id"))))
-        other = self._by_call_id.get((kind, real_word(told.get("call_id"))))
-        return other if other and _may_be(other, told) and not (item and _may_be(item, told)) else item
+    def _item_by_id(self, wire_item: Fields) -> _Item | None:
+        """Return the known item with the id of a complete item, or with its call id if only that item is compatible."""
+        kind = as_string(wire_item.get("type"))
+        item = self._by_id.get((kind, without_placeholder(wire_item.get("id"))))
+        other = self._by_call_id.get((kind, without_placeholder(wire_item.get("call_id"))))
+        return (
+            other
+            if other and _is_compatible(other, wire_item) and not (item and _is_compatible(item, wire_item))
+            else item
+        )
 
-    def _find(self, kind: str, item_id: object, index: Slot) -> _Item | None:
-        """Return the item of an event, by id, index or position."""
-        key = kind, item_id if isinstance(item_id, str) else real_word(item_id)  # placeholders are not keys
+    def _find_item(self, kind: str, item_id: object, index: Slot) -> _Item | None:
+        """Return the item to which an event belongs: by id, by index, or the latest unfinished item of its kind."""
+        # Some relays send numbers as ids.
+        key = kind, item_id if isinstance(item_id, str) else without_placeholder(item_id)
         if item := self._by_id.get(key) or self._by_index.get((kind, index)) or self._by_call_id.get(key):
             return item
         latest = self._latest.get(kind)
         return latest if latest is not None and not latest.done else None
 
-    def _take_start(self, told: Fields, index: Slot) -> None:
-        """Process the start of an item. A relay may repeat it, or reuse the id of an ended item."""
-        item = self._by_id.get((string(told.get("type")), real_word(told.get("id"))))
+    def _process_start(self, wire_item: Fields, index: Slot) -> None:
+        """Process the start event of an item. A relay may repeat the event, or reuse the id of a finished item."""
+        item = self._by_id.get((as_string(wire_item.get("type")), without_placeholder(wire_item.get("id"))))
         if item is None or item.done:
-            item = self._begin(told, index)
+            item = self._begin_item(wire_item, index)
             if isinstance(item.part, PartialCall):
-                self.argue(item.part, self.arguments(told.get(_CALLS[item.kind])))
+                self.add_arguments(item.part, self.arguments_text(wire_item.get(_CALLS[item.kind])))
         elif isinstance(item.part, PartialCall):
-            self.identify(item.part, string(told.get("call_id")), _name_of(told))
+            self.identify_call(item.part, as_string(wire_item.get("call_id")), _tool_name_of(wire_item))
 
-    def _begin(self, told: Fields, index: Slot) -> _Item:
-        kind = string(told.get("type"))
-        named = self.words("thinking") if self._keeps_ids and kind in _NAMED else None
+    def _begin_item(self, wire_item: Fields, index: Slot) -> _Item:
+        kind = as_string(wire_item.get("type"))
+        named = self.begin_text("thinking") if self._keeps_ids and kind in _NAMED else None
         if kind == "message":
-            phase = self.words("thinking")
-            item = _Item(kind, self.words("text"), phase)
-            self._seal_phase(item, told)
+            phase = self.begin_text("thinking")
+            item = _Item(kind, self.begin_text("text"), phase)
+            self._seal_phase(item, wire_item)
         elif kind == "reasoning":
-            item = _Item(kind, self.words("thinking"))
+            item = _Item(kind, self.begin_text("thinking"))
         elif kind in _CALLS:
-            call = self.call(real_word(told.get("call_id")), _name_of(told), index)
-            call.free, call.namespace = kind == "custom_tool_call", sanitise(string(told.get("namespace")))
+            call = self.begin_call(
+                without_placeholder(wire_item.get("call_id")), _tool_name_of(wire_item), index
+            )
+            call.free, call.namespace = (
+                kind == "custom_tool_call",
+                sanitise(as_string(wire_item.get("namespace"))),
+            )
             item = _Item(kind, call)
         else:
-            item = _Item(kind, self.native(kind, None, goes_back=kind in _OWN))
+            item = _Item(kind, self.add_native(kind, None, is_resendable=kind in _OWN))
         item.named = named
         self._items.append(item)
-        self._note(item, told, index)
+        self._index_item(item, wire_item, index)
         return item
 
-    def _note(self, item: _Item, told: Fields, index: Slot) -> None:
+    def _index_item(self, item: _Item, wire_item: Fields, index: Slot) -> None:
         self._latest[item.kind] = item
-        if item_id := real_word(told.get("id")):
+        if item_id := without_placeholder(wire_item.get("id")):
             self._by_id[item.kind, item_id] = item
-        if call_id := real_word(told.get("call_id")):
+        if call_id := without_placeholder(wire_item.get("call_id")):
             self._by_call_id.setdefault((item.kind, call_id), item)
         if index is not None:
             self._by_index[item.kind, index] = item
 
-    def _take_complete(self, told: Fields, index: Slot) -> None:
-        """Process a complete item, whatever its deltas were."""
-        kind, item = string(told.get("type")), self._item_by_id(told)
-        if item is None or self._is_reused(item, told, index):
-            item = self._find(kind, "", index)
-            if item is None or (item.done and not _may_be(item, told)):
-                item = self._begin(told, index)
-        self._take_whole(item, told)
+    def _process_complete_item(self, wire_item: Fields, index: Slot) -> None:
+        """Process a complete item of the stream, whether or not its deltas arrived."""
+        kind, item = as_string(wire_item.get("type")), self._item_by_id(wire_item)
+        if item is None or self._is_reused(item, wire_item, index):
+            item = self._find_item(kind, "", index)
+            if item is None or (item.done and not _is_compatible(item, wire_item)):
+                item = self._begin_item(wire_item, index)
+        self._complete_item(item, wire_item)
 
-    def _is_reused(self, item: _Item, told: Fields, index: Slot) -> bool:
-        """Return True if an ended item's id is reused for another item at another index."""
+    def _is_reused(self, item: _Item, wire_item: Fields, index: Slot) -> bool:
+        """Return True if a complete item reuses the id of the finished `item` at another index."""
         is_there = index is None or self._by_index.get((item.kind, index)) is item
-        return item.done and not is_there and not _may_be(item, told)
+        return item.done and not is_there and not _is_compatible(item, wire_item)
 
-    def _take_whole(self, item: _Item, told: Fields) -> None:
+    def _complete_item(self, item: _Item, wire_item: Fields) -> None:
         if item.named is not None:
-            self.seal(item.named, "item", string(told.get("id")))
-            self.end(item.named)
+            self.attach_seal(item.named, "item", as_string(wire_item.get("id")))
+            self.end_part(item.named)
         match part := item.part:
             case PartialText(kind="text"):
-                self._seal_phase(item, told)
-                self.complete(part, *_texts_of(told))
-                self._take_other_fields(told)
+                self._seal_phase(item, wire_item)
+                self.reconcile_text(part, *_message_texts(wire_item))
+                self._process_message_extras(wire_item)
             case PartialText():
-                self.complete(part, *_thoughts_of(told))
-                self.seal(part, "reasoning_item", _resendable(told))
+                self.reconcile_text(part, *_reasoning_texts(wire_item))
+                self.attach_seal(part, "reasoning_item", _resendable_json(wire_item))
             case PartialCall():
-                self.identify(
-                    part, string(told.get("call_id")), _name_of(told, part.namespace), is_final=True
+                self.identify_call(
+                    part,
+                    as_string(wire_item.get("call_id")),
+                    _tool_name_of(wire_item, part.namespace),
+                    is_final=True,
                 )
-                self.complete(part, self.arguments(told.get(_CALLS[item.kind])))
-                part.told = item.kind == "custom_tool_call" and told.get("status") == "completed"
+                self.reconcile_text(part, self.arguments_text(wire_item.get(_CALLS[item.kind])))
+                part.is_marked_complete = (
+                    item.kind == "custom_tool_call" and wire_item.get("status") == "completed"
+                )
                 part.is_closed = True
-            case Own():
-                _take_item(part, told)
+            case ProviderPart():
+                _store_item(part, wire_item)
         item.done = True
-        if isinstance(part, PartialCall) and told.get("status") in ("incomplete", "in_progress"):
+        if isinstance(part, PartialCall) and wire_item.get("status") in ("incomplete", "in_progress"):
             part.done = False
         else:
-            self.end(part)
+            self.end_part(part)
 
-    def _take_other_fields(self, message: Fields) -> None:
-        """Process the fields of a message's parts other than text."""
-        for part in map(fields, items(message.get("content"))):
+    def _process_message_extras(self, message: Fields) -> None:
+        """Process the fields of a message's parts other than text, such as annotations and logprobs."""
+        for part in map(as_object, as_array(message.get("content"))):
             if part.get("type") not in _WORDS:
-                self.mark(string(part.get("type")), [dict(part)])
-            self.mark("annotations", part.get("annotations"))
-            self.leave_out_once("logprobs", part.get("logprobs"))
+                self.add_mark(as_string(part.get("type")), [dict(part)])
+            self.add_mark("annotations", part.get("annotations"))
+            self.count_omission_once("logprobs", part.get("logprobs"))
 
-    def _seal_phase(self, item: _Item, told: Fields) -> None:
-        phase = told.get("phase")
+    def _seal_phase(self, item: _Item, wire_item: Fields) -> None:
+        phase = wire_item.get("phase")
         if item.phase is not None and isinstance(phase, str) and phase in _PHASES:
-            self.seal(item.phase, "phase", phase)
-            self.end(item.phase)
+            self.attach_seal(item.phase, "phase", phase)
+            self.end_part(item.phase)
 
-    def _piece(self, what: str, step: str, payload: Fields) -> None:
-        """Process a delta of an item, or its `done` event; begin an item that was never announced."""
-        kind, index = _OF_EVENT[what], slot_of(payload.get("output_index"))
-        item = self._find(kind, payload.get("item_id"), index)
+    def _process_piece(self, event_kind: str, step: str, payload: Fields) -> None:
+        """Process a delta of an item, or its `done` event. An item without a start event begins here."""
+        kind, index = _OF_EVENT[event_kind], slot_of(payload.get("output_index"))
+        item = self._find_item(kind, payload.get("item_id"), index)
         if item is None:
             told = {"type": kind, "id": payload.get("item_id"), "name": payload.get("name")}
-            item = self._begin(told, index)
+            item = self._begin_item(told, index)
         delta = payload.get("delta")
         match kind, step, item.part:
             case "message", "delta", PartialText(kind="text") as words:
-                self.say(words, string(delta))
+                self.add_text(words, as_string(delta))
             case "message", "done", PartialText(kind="text") as words if not words.pieces.size:
-                self.say(words, string(payload.get("text")) or string(payload.get("refusal")))
+                self.add_text(words, as_string(payload.get("text")) or as_string(payload.get("refusal")))
             case "reasoning", "delta", PartialText(kind="thinking") as words:
-                place = what, number(payload.get("summary_index", payload.get("content_index")))
+                place = event_kind, whole_number(payload.get("summary_index", payload.get("content_index")))
                 if item.place not in (None, place) and words.pieces.size:
-                    self.say(words, "\n\n")
+                    self.add_text(words, "\n\n")
                 item.place = place
-                self.say(words, string(delta))
+                self.add_text(words, as_string(delta))
             case _, "delta", PartialCall() as call if kind in _CALLS:
-                self.argue(call, self.arguments(delta))
+                self.add_arguments(call, self.arguments_text(delta))
             case _, "done", PartialCall() as call if kind in _CALLS:
-                self.identify(call, "", _name_of(payload, call.namespace), is_final=True)
-                self.complete(call, self.arguments(payload.get("arguments") or payload.get("input")))
-                self.end(call)
+                self.identify_call(call, "", _tool_name_of(payload, call.namespace), is_final=True)
+                self.reconcile_text(
+                    call, self.arguments_text(payload.get("arguments") or payload.get("input"))
+                )
+                self.end_part(call)
             case _:
                 pass
 
 
-def _may_be(item: _Item, told: Fields) -> bool:
-    """Return True if the complete item `told` matches `item`, which arrived under another id.
+def _is_compatible(item: _Item, wire_item: Fields) -> bool:
+    """Return True if the complete item `wire_item` may be `item`, which arrived under another id.
 
-    The items match if they are of the same kind and no field conflicts.
+    This is the case if both have the same kind and no field conflicts.
     """
-    if item.kind != told.get("type"):
+    if item.kind != wire_item.get("type"):
         return False
     part = item.part
     if isinstance(part, PartialCall):
-        whole, name = argument_text(told.get(_CALLS[item.kind])), _name_of(told, part.namespace)
-        return part.wire_name in ("", name) and part.pieces.rest_of([whole]) is not None
+        whole, name = (
+            argument_text(wire_item.get(_CALLS[item.kind])),
+            _tool_name_of(wire_item, part.namespace),
+        )
+        return part.wire_name in ("", name) and part.pieces.remainder_of([whole]) is not None
     if not isinstance(part, PartialText) or part.kind != "text":
         return True
-    return "".join(map(str, _texts_of(told))).strip().startswith(part.pieces.join().strip())  # relays trim
+    # Relays strip whitespace from texts, so it is ignored.
+    return "".join(map(str, _message_texts(wire_item))).strip().startswith(part.pieces.join().strip())
 
 
-def _take_item(own: Own, item: Fields) -> None:
-    """Store a complete item of the provider's own. A generated image becomes media; other items lose their id."""
-    if item.get("type") == "image_generation_call" and (data := string(item.get("result"))):
-        own.value = Media(f"image/{sanitise(string(item.get('output_format')) or 'png')}", sanitise(data))
+def _store_item(part: ProviderPart, item: Fields) -> None:
+    """Store a complete item of the provider's own tools, without its id. A generated image becomes media instead."""
+    if item.get("type") == "image_generation_call" and (data := as_string(item.get("result"))):
+        part.value = Media(f"image/{sanitise(as_string(item.get('output_format')) or 'png')}", sanitise(data))
         return
-    own.value = {key: value for key, value in item.items() if key != "id"}
+    part.value = {key: value for key, value in item.items() if key != "id"}
     if item.get("status") in ("incomplete", "in_progress"):
-        own.kind = "unknown"
+        part.kind = "unknown"
 
 
-def _name_of(call: Fields, namespace: str = "") -> str:
-    """Return a tool's name, prefixed by its namespace; empty for a placeholder."""
-    name = real_word(call.get("name"))
-    return flat_name(string(call.get("namespace")) or namespace, name) if name else ""
+def _tool_name_of(call: Fields, namespace: str = "") -> str:
+    """Return a call's tool name, prefixed by its namespace; "" for a placeholder such as `null`."""
+    name = without_placeholder(call.get("name"))
+    return flat_name(as_string(call.get("namespace")) or namespace, name) if name else ""
 
 
-def _texts_of(item: Fields) -> list[str | LongText]:
-    """Return the texts of a message item. Refusals are included: they are text of the model."""
+def _message_texts(item: Fields) -> list[str | LongText]:
+    """Return the texts of a message item. Refusals are included, since they are text of the model."""
     content = item.get("content")
-    parts = map(fields, items(content))
-    texts = [long_string(part.get("text")) or long_string(part.get("refusal")) for part in parts]
-    return [long_string(content), *texts]
+    parts = map(as_object, as_array(content))
+    texts = [as_long_string(part.get("text")) or as_long_string(part.get("refusal")) for part in parts]
+    return [as_long_string(content), *texts]
 
 
-def _thoughts_of(item: Fields) -> list[str | LongText]:
-    parts = map(fields, (*items(item.get("summary")), *items(item.get("content"))))
-    texts = [text for part in parts if (text := long_string(part.get("text")))]
+def _reasoning_texts(item: Fields) -> list[str | LongText]:
+    parts = map(as_object, (*as_array(item.get("summary")), *as_array(item.get("content"))))
+    texts = [text for part in parts if (text := as_long_string(part.get("text")))]
     return [piece for text in texts for piece in ("\n\n", text)][1:]
 
 
-def _resendable(item: Fields) -> str:
-    """Return a reasoning item in the form that can be sent again; empty if it cannot: an id alone is not found
-    (OAR-05).
+def _resendable_json(item: Fields) -> str:
+    """Return a reasoning item as JSON text that can be sent again; "" without encrypted content (OAR-05).
 
-    Relays omit the id or replace it by an invalid one. The id is sent back only if the next item has one too
-    (OAR-03).
+    An id alone cannot be sent, because the API would not find it. Relays omit the id or replace it by an invalid one.
+    The id is sent back only if the next item has an id too (OAR-03).
     """
-    item_id, state = string(item.get("id")), string(item.get("encrypted_content"))
+    item_id, state = as_string(item.get("id")), as_string(item.get("encrypted_content"))
     if not state:
         return ""
     named: dict[str, JsonValue] = {"id": item_id} if REASONING_ID.fullmatch(item_id) else {}
-    again: dict[str, JsonValue] = {"type": "reasoning", **named, "summary": _parts(item, "summary")}
-    if content := _parts(item, "content"):
+    again: dict[str, JsonValue] = {"type": "reasoning", **named, "summary": _text_parts(item, "summary")}
+    if content := _text_parts(item, "content"):
         again["content"] = content
     return dump({**again, "encrypted_content": state}).decode()
 
 
-def _parts(item: Fields, key: str) -> list[JsonValue]:
+def _text_parts(item: Fields, key: str) -> list[JsonValue]:
     kind = "summary_text" if key == "summary" else "reasoning_text"
-    texts = (string(fields(part).get("text")) for part in items(item.get(key)))
+    texts = (as_string(as_object(part).get("text")) for part in as_array(item.get(key)))
     return [{"type": kind, "text": text} for text in texts]
 
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
-# Not part of the conversation, or readable only by its provider.
+# Types of items that are not part of the conversation, or that only their provider can read.
 _LEFT_OUT = ("additional_tools", "compaction", "compaction_summary", "compaction_trigger")
 
 
-class ItemsReading(TranscriptReader):
-    """Reads a Responses transcript."""
+class ItemsReader(TranscriptReader):
+    """The reader of transcripts in the format of OpenAI Responses."""
 
     container: ClassVar[str] = "input"
     instructors: ClassVar[Sequence[str]] = ("system", "developer")
     stray_message: ClassVar[str] = "entry that is no item"
 
-    def message(self, item: WireObject) -> None:
-        kind, role = item.text("type"), item.fields.get("role")
-        # A message may omit its type; a tool message of Chat Completions has none.
+    def read_item(self, item: WireObject) -> None:
+        kind, role = item.read_text("type"), item.fields.get("role")
+        # A message may omit its type, and a tool message of Chat Completions has no type.
         if not kind and "role" in item.fields:
             kind = "tool message" if role == "tool" else "message"
-        self.begin(_role(kind, role), joins=True)
+        self.begin_message(_item_role(kind, role), joins=True)
         item.has_value("status", "completed")
         match kind:
             case "message":
-                self.read_message(item.text("role"), item)
+                self.read_message(item.read_text("role"), item)
             case "reasoning":
-                self._reasoning(item)
+                self._read_reasoning(item)
             case "function_call" | "custom_tool_call":
-                free, key = kind == "custom_tool_call", item.native_id("call_id", "id")
-                given = item.take("input", "arguments") if free else item.take("arguments", "input")
-                self.call(key, item.text("name"), given, item.text("namespace"), free=free)
+                free, key = kind == "custom_tool_call", item.read_id("call_id", "id")
+                given = (
+                    item.read_value("input", "arguments") if free else item.read_value("arguments", "input")
+                )
+                self.add_call(key, item.read_text("name"), given, item.read_text("namespace"), free=free)
             case "item_reference":
-                self.fold("reference to an item that its provider keeps", item.take("id"))
-            case "image_generation_call" if data := item.text("result"):
-                self.note("image made by its provider's tool kept as an image of the model's")
-                self.say(Media(f"image/{item.text('output_format') or 'png'}", data))
+                self.add_as_text("reference to an item that its provider keeps", item.read_value("id"))
+            case "image_generation_call" if data := item.read_text("result"):
+                self.note_oddity("image made by its provider's tool kept as an image of the model's")
+                self.add_block(Media(f"image/{item.read_text('output_format') or 'png'}", data))
             case _ if kind in _OUTPUTS:
                 item.has_value("role", "tool")
-                key = item.native_id("call_id", "tool_call_id")
-                name = flat_name(item.text("namespace"), item.text("name"))
+                key = item.read_id("call_id", "tool_call_id")
+                name = flat_name(item.read_text("namespace"), item.read_text("name"))
                 if item.has_value("status", "in_progress", "incomplete") and not item.fields.get("output"):
-                    self.pending(key, name)
+                    self.add_pending_result(key, name)
                 else:
-                    self.result(key, *self.spread(item, "output", "content"), name=name)
+                    self.add_result(key, *self.read_result_content(item, "output", "content"), name=name)
             case _ if kind in _LEFT_OUT:
-                self.note(f"item of type {kind!r} left out")
-                item.whole()
+                self.note_oddity(f"item of type {kind!r} left out")
+                item.read_all()
             case _:
-                self.fold(f"item of type {kind[:40]!r}", item.whole())
+                self.add_as_text(f"item of type {kind[:40]!r}", item.read_all())
 
-    def _reasoning(self, item: WireObject) -> None:
-        """Add reasoning, sealed as the complete item if it holds more than text."""
+    def _read_reasoning(self, item: WireObject) -> None:
+        """Add reasoning. If the item has encrypted content, the reasoning is sealed with the complete item."""
         parts = [
-            part for part in (*item.each("summary"), *item.each("content")) if isinstance(part, WireObject)
+            part
+            for part in (*item.read_list("summary"), *item.read_list("content"))
+            if isinstance(part, WireObject)
         ]
         for part in parts:
             part.has_value("type", "summary_text", "reasoning_text")
-        words = "\n\n".join(text for part in parts if (text := part.text("text")))
-        state = ingest(item.whole()).json.decode() if item.fields.get("encrypted_content") else ""
-        self.think(words, "reasoning_item", state)
+        words = "\n\n".join(text for part in parts if (text := part.read_text("text")))
+        state = ingest(item.read_all()).json.decode() if item.fields.get("encrypted_content") else ""
+        self.add_thinking(words, "reasoning_item", state)
 
 
-def _role(kind: str, role: object) -> MessageRole:
+def _item_role(kind: str, role: object) -> MessageRole:
     if kind in _OUTPUTS:
         return "tool"
     if kind == "message":

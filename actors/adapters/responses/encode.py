@@ -1,10 +1,10 @@
 """Encode a rendered transcript as an OpenAI Responses request.
 
-A message becomes a sequence of items. The request is stateless: nothing is stored or referenced by id, and reasoning
-is returned encrypted, to be sent again.
+A message becomes a sequence of items. Requests are stateless: nothing is stored or referenced by id, and reasoning is
+returned encrypted, to be sent again.
 
-Items have the order of the blocks. The renderer puts no text after a call, so outputs follow directly after their
-calls (rulebook OAR-14).
+Items have the order of the blocks. The renderer puts no text after a call, so outputs directly follow their calls
+(rulebook OAR-14).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ from actors.adapters.request_head import (
     RequestHead,
     Wire,
     WireTable,
+    add_setting_fields,
     chosen_tool,
-    system,
-    with_fields,
+    system_prompt,
     write_json,
 )
-from actors.adapters.writing import Writing
+from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.rules import Role
@@ -29,14 +29,14 @@ from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
 MIN_TOKENS = 16
-"""Smallest limit on the answer's tokens; the API rejects less with "Invalid value for 'max_output_tokens'."."""
+"""Smallest token limit of an answer. The API rejects less with "Invalid value for 'max_output_tokens'."."""
 
 
-class ResponsesWriter(Writing):
-    """Writes `input`, item by item; every item is closed. Items of the provider's own tools are written verbatim.
+class ResponsesWriter(BaseWriter):
+    """The writer of the `input` of a request, item by item. Items of the provider's own tools are written verbatim.
 
-    Items have no ids (OAR-04), unless the dialect requires them. Then reasoning is held until the next item, and
-    either both have ids or neither (`ResponsesReasoning.replay_item_ids`).
+    Items have no ids (OAR-04), unless the dialect requires ids. In that case, reasoning waits for the next item, and
+    either both are sent with their ids, or both without (`ResponsesReasoning.replay_item_ids`).
     """
 
     closing = b""
@@ -46,26 +46,26 @@ class ResponsesWriter(Writing):
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
         self._pattern = dialect.ids.tool_name_pattern
         self._by_user = False
-        self._content: list[bytes] = []  # of the user's open message: its only text, or parts
+        self._content: list[bytes] = []  # the parts of the user's open message
         self._only: Json | None = None
         self._phase = b""
         self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
-        self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items held until the next item
-        self._id = b""  # of the next item
-        self._named = False  # whether the items of this answer have ids, from their reasoning to here
-        self._free: set[str] = set()  # calls of the group with free text as input
+        self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items that wait for the next item
+        self._id = b""  # the id of the next item
+        self._named = False  # whether all items of this answer since its last reasoning have ids
+        self._free: set[str] = set()  # ids of unanswered calls with free text
 
     def begin(self, role: Role) -> None:
-        """Begin a message: a user's message is a single item, any other message one item per block."""
-        self._end()
+        """Begin a message. A user's message becomes a single item; any other message becomes one item per block."""
+        self._write_user_message()
         self._by_user, self._phase, self._id, self._named = role == "user", b"", b"", False
 
     def take_pieces(self) -> list[bytes]:
-        self._end()
+        self._write_user_message()
         return super().take_pieces()
 
     def write_text(self, json: Json) -> None:
-        """Write a message of the assistant with its phase, or add text to the user's message."""
+        """Write a text of the assistant as a message with its phase, or add a text to the user's open message."""
         if self._by_user:
             self._only = None if self._content else json
             self._content.append(_TEXT % json)
@@ -76,16 +76,16 @@ class ResponsesWriter(Writing):
         self._phase = b""
 
     def write_thinking(self, block: Thinking) -> None:
-        """Write a reasoning item verbatim. A phase and an id apply to the next item."""
+        """Write a reasoning item verbatim. A sealed phase or id applies to the next item."""
         assert block.seal is not None
         if block.seal.kind == "phase":
             self._phase = block.seal.data
         elif block.seal.kind == "item":
             self._id = block.seal.data
         elif self._keeps_ids:
-            self._thought.append(_item(block.seal.data))
+            self._thought.append(_parse_item(block.seal.data))
         else:
-            self.write_block(_resend(_item(block.seal.data), named=False))
+            self.write_block(_resent_item(_parse_item(block.seal.data), with_id=False))
 
     def write_native(self, part: bytes) -> None:
         if self._keeps_ids:
@@ -94,10 +94,10 @@ class ResponsesWriter(Writing):
 
     def write_media(self, media: Media, title: str) -> None:
         self._only = None
-        self._content.append(_media(media))
+        self._content.append(_media_json(media))
 
     def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a `function_call` item, or `custom_tool_call` for free text."""
+        """Write a `function_call` item, or a `custom_tool_call` item for free text."""
         group = b""
         if call.namespace:
             group = b',"namespace":"%b"' % tool_name(call.namespace, self._pattern).encode()
@@ -114,7 +114,7 @@ class ResponsesWriter(Writing):
     def write_result(
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
     ) -> None:
-        """Write a `function_call_output` item, or `custom_tool_call_output` for free text."""
+        """Write a `function_call_output` item, or a `custom_tool_call_output` item for a call with free text."""
         kind = b"function_call_output"
         if call_id in self._free:
             self._free.discard(call_id)
@@ -122,27 +122,27 @@ class ResponsesWriter(Writing):
         opening = b'{"type":"%b","call_id":"%b","output":' % (kind, call_id.encode())
         if media:
             words = [_TEXT % json] if json != b'""' else []
-            parts = b",".join([*words, *(_media(item) for item, _ in media)])
+            parts = b",".join([*words, *(_media_json(item) for item, _ in media)])
             self.write_block(b"%b[%b]}" % (opening, parts))
-        elif failed:  # the wire has no error flag
+        elif failed:  # the wire format has no error flag, so a prefix reports the failure
             self.write_block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
         else:
             self.write_block(opening, json, b"}")
 
     def _next_id(self, prefix: bytes | None) -> bytes:
-        """Write the held reasoning, and return the id field of the next item.
+        """Write the waiting reasoning items, and return the id field of the next item.
 
-        The field is empty if the id is missing or has another prefix, or if an earlier item of the answer has no id.
+        The field is empty if the id is missing or lacks the prefix, or if an earlier item of the answer has no id.
         """
         waited, self._thought, item_id, self._id = self._thought, [], self._id, b""
         fits = prefix is not None and item_id.startswith(prefix)
         self._named = fits and (all("id" in item for item in waited) if waited else self._named)
         for item in waited:
-            self.write_block(_resend(item, named=self._named))
+            self.write_block(_resent_item(item, with_id=self._named))
         return b',"id":' + item_id if self._named else b""
 
-    def _end(self) -> None:
-        """Write the user's open message: as a string if it is a single text, else as a list of parts."""
+    def _write_user_message(self) -> None:
+        """Write the user's open message: its content is a string if it is a single text, otherwise a list of parts."""
         if self._content:
             opening = b'{"type":"message","role":"user","content":'
             if self._only is not None:
@@ -155,18 +155,18 @@ class ResponsesWriter(Writing):
 _TEXT = b'{"type":"input_text","text":%b}'
 
 
-def _item(sealed: Json) -> Mapping[str, JsonValue]:
+def _parse_item(sealed: Json) -> Mapping[str, JsonValue]:
     item = parse(unquote(sealed).encode())
     assert isinstance(item, dict)
     return item
 
 
-def _resend(item: Mapping[str, JsonValue], *, named: bool) -> bytes:
-    """Return a reasoning item for sending, without its id if the next item has none (OAR-03)."""
-    return dump({key: value for key, value in item.items() if named or key != "id"})
+def _resent_item(item: Mapping[str, JsonValue], *, with_id: bool) -> bytes:
+    """Return a reasoning item as JSON to be sent again. `with_id` is True if the next item has an id too (OAR-03)."""
+    return dump({key: value for key, value in item.items() if with_id or key != "id"})
 
 
-def _media(media: Media) -> bytes:
+def _media_json(media: Media) -> bytes:
     data = media.url or f"data:{media.media_type};base64,{media.data}"
     if media.media_type.startswith("image/"):
         return b'{"type":"input_image","detail":"auto","image_url":%b}' % quote(data)
@@ -191,30 +191,30 @@ def request_head(settings: Settings, dialect: ResponsesDialect, _: frozenset[str
         "model": settings.model,
         "store": False,
         "include": included,
-        "instructions": system(settings),
+        "instructions": system_prompt(settings),
         "tools": _group_tools(settings.tools),
-        "tool_choice": _choice(settings),
+        "tool_choice": _tool_choice(settings),
         "reasoning": {"effort": effort, "summary": summary},
         "max_output_tokens": most,
-        "text": {"format": _answer(settings)},
+        "text": {"format": _output_format(settings)},
     }
     assumed = () if most == settings.max_tokens else (f"max_output_tokens {most}",)
     after = b',"stream":true,"input":[' if settings.stream else b',"input":['
     return RequestHead(
         "/responses",
-        write_json(with_fields(table, settings, dialect))[:-1],
+        write_json(add_setting_fields(table, settings, dialect))[:-1],
         after,
         losses=tuple(losses),
         assumed=assumed,
     )
 
 
-def _answer(settings: Settings) -> Wire:
-    """Return the answer's schema."""
+def _output_format(settings: Settings) -> Wire:
+    """Return the format field with the answer's schema; None without a schema."""
     return None if settings.output is None else {"type": "json_schema", **named_schema(settings.output)}
 
 
-def _choice(settings: Settings) -> Wire:
+def _tool_choice(settings: Settings) -> Wire:
     choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
         return {"type": "function" if choice.form is None else "custom", "name": choice.name}
@@ -222,7 +222,7 @@ def _choice(settings: Settings) -> Wire:
 
 
 def _group_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
-    """Return the tools, with each namespace as one group at the position of its first tool."""
+    """Return the tools. The tools of a namespace form one group, at the position of its first tool."""
     groups: dict[str, list[Wire]] = {}
     listed: list[Wire] = []
     for tool in tools:
@@ -230,11 +230,11 @@ def _group_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
             listed.append(
                 {"type": "namespace", "name": name, "description": name, "tools": groups.setdefault(name, [])}
             )
-        groups.get(name, listed).append(_tool(tool))
+        groups.get(name, listed).append(_tool_json(tool))
     return listed
 
 
-def _tool(tool: ToolSpec) -> Wire:
+def _tool_json(tool: ToolSpec) -> Wire:
     named = {"name": local_name(tool.name, tool.namespace), "description": tool.description}
     if tool.form is not None:
         return {"type": "custom", **named, "format": tool.form}

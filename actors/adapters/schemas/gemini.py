@@ -1,7 +1,7 @@
-"""Project a tool's JSON Schema to the subset that generateContent accepts as `parameters`.
+"""Rewrite a tool's JSON Schema to the subset that generateContent accepts as `parameters`.
 
-The provider rejects a keyword outside its subset (rulebook GEM-10), a schema without a type, an array without items,
-and any keyword next to `anyOf`. Features that the subset cannot express are dropped and reported.
+The provider rejects keywords outside its subset (rulebook GEM-10), a schema without a type, an array without items, and
+any keyword next to `anyOf`. Features that the subset cannot express are dropped and reported as losses.
 """
 
 from collections.abc import Mapping
@@ -20,28 +20,28 @@ _KEPT: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("minimum", "maximum"), (int, float)),
     "default": (str, int, float, bool, list, dict, type(None)),
 }
-"""Keywords that are kept unchanged, with their allowed types."""
+"""Keywords that are kept unchanged, with the allowed types of their values."""
 _SILENT = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", "examples"})
 _FORMATS = {"STRING": ("enum", "date-time"), "NUMBER": ("float", "double"), "INTEGER": ("int32", "int64")}
 _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"})
 _READ = frozenset(
-    "type properties required items enum const anyOf oneOf allOf $ref format nullable".split()  # noqa: SIM905  likewise
+    "type properties required items enum const anyOf oneOf allOf $ref format nullable".split()  # noqa: SIM905  more readable
 )
 _DEEPEST = 24  # most levels of a schema that are sent
-_LARGEST = 4096  # most schemas in one tool, references followed
+_LARGEST = 4096  # most schemas that one tool may contain, with references followed
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def project_schema(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
-    """Return a tool's schema in the provider's subset, None if it has no parameters, and the lost keywords."""
+    """Return a tool's schema in the provider's subset, or None if it has no parameters; and the lost keywords."""
     whole = parse(schema)
-    projection = _Projection(whole if type(whole) is dict else {})
+    projection = _SubsetProjector(whole if type(whole) is dict else {})
     made = projection.project(projection.root)
     return (dump(made) if made.get("properties") else None), projection.losses
 
 
-class _Projection(SchemaRewriter):
-    """Projects one tool's schema to the subset, with references and `allOf` expanded."""
+class _SubsetProjector(SchemaRewriter):
+    """A rewriter of one tool's schema to the subset. References and `allOf` are replaced by their schemas."""
 
     policies: ClassVar[Mapping[str, Policy]] = {
         **dict.fromkeys(_KEPT, "keep"),
@@ -53,11 +53,11 @@ class _Projection(SchemaRewriter):
         super().__init__()
         self.root = root
         self._made = 0
-        self._depth = _DEEPEST + 1  # remaining levels
-        self._followed: tuple[str, ...] = ()  # references that enclose the current schema
+        self._depth = _DEEPEST + 1  # levels until the depth limit
+        self._followed: tuple[str, ...] = ()  # the references that lead to the current schema
 
     def project(self, given: JsonValue) -> Schema:
-        """Return a schema one level further down. At the depth limit, it is an object of any kind."""
+        """Return the rewritten form of a schema one level further down; at the depth limit, an object of any kind."""
         self._made += 1
         if type(given) is not dict:
             return {"type": "STRING"}
@@ -66,8 +66,8 @@ class _Projection(SchemaRewriter):
             return {"type": "OBJECT"}
         around = self._followed
         self._depth -= 1
-        given = self._flat(given, self._depth)
-        arms = self._arms(given)
+        given = self._flatten(given, self._depth)
+        arms = self._alternatives(given)
         made = self._project_choice(given, arms) if arms else self.schema(given)
         self._followed = around
         self._depth += 1
@@ -80,12 +80,12 @@ class _Projection(SchemaRewriter):
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         return value
 
-    def _flat(self, given: Schema, depth: int) -> Schema:
-        """Return a schema with its references followed and its `allOf` merged into it."""
+    def _flatten(self, given: Schema, depth: int) -> Schema:
+        """Return a schema with its references followed and its `allOf` merged, in at most `depth` steps."""
         for _ in range(depth):
             inner: list[JsonValue] = []
             if "$ref" in given:
-                inner.append(self._follow(given["$ref"]))
+                inner.append(self._follow_reference(given["$ref"]))
             inner += as_list(given.get("allOf"))
             if not inner:
                 return given
@@ -93,7 +93,7 @@ class _Projection(SchemaRewriter):
         self.lost.append("$ref")
         return _own_keywords(given)
 
-    def _follow(self, reference: JsonValue) -> JsonValue:
+    def _follow_reference(self, reference: JsonValue) -> JsonValue:
         """Return the target of a local reference. A remote or recursive reference becomes an object."""
         if type(reference) is not str or not reference.startswith("#") or reference in self._followed:
             self.lost.append("$ref")
@@ -101,8 +101,8 @@ class _Projection(SchemaRewriter):
         self._followed = (*self._followed, reference)
         return resolve_pointer(self.root, reference)
 
-    def _arms(self, given: Schema) -> list[JsonValue]:
-        """Return the alternatives of a schema, if it has several."""
+    def _alternatives(self, given: Schema) -> list[JsonValue]:
+        """Return the alternatives of a schema; none if the schema is not a choice."""
         for keyword in ("anyOf", "oneOf"):
             if arms := as_list(given.get(keyword)):
                 if keyword == "oneOf":
@@ -112,7 +112,9 @@ class _Projection(SchemaRewriter):
         return [{**given, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
     def _project_choice(self, given: Schema, arms: list[JsonValue]) -> Schema:
-        """Return a choice. `anyOf` allows no other keyword, so `null` and the description move into its arms."""
+        """Return the rewritten form of a choice. `anyOf` allows no other keyword, so null and descriptions move into
+        it.
+        """
         real = [arm for arm in arms if not _is_null(arm)]
         beside: Schema = {key: given[key] for key in ("title", "description", "default") if key in given}
         made = [self.project({**beside, **arm} if type(arm) is dict else arm) for arm in real]
@@ -120,11 +122,11 @@ class _Projection(SchemaRewriter):
             arm["nullable"] = True
         if not made:
             return {"type": "STRING", "nullable": True}
-        flat = [inner for arm in made for inner in _spread(arm)]
+        flat = [inner for arm in made for inner in _nested_alternatives(arm)]
         return flat[0] if len(flat) == 1 else {"anyOf": list[JsonValue](flat)}
 
     def finish(self, made: Schema, given: Schema) -> Schema:
-        kind = _kind(given)
+        kind = _type_of(given)
         made = {"type": kind, **made}
         if (form := given.get("format")) in _FORMATS.get(kind, ()):
             made["format"] = form
@@ -132,15 +134,15 @@ class _Projection(SchemaRewriter):
             self.lost.append("format")
         if given.get("nullable") is True:
             made["nullable"] = True
-        self._values(given, made)
+        self._add_enumeration(given, made)
         if kind == "ARRAY":
             made["items"] = self.project(given.get("items", {"type": "string"}))
         if kind == "OBJECT":
-            self._members(given, made)
+            self._add_properties(given, made)
         return made
 
-    def _values(self, given: Schema, made: Schema) -> None:
-        """Add an enumeration. Only strings are accepted; null makes the schema nullable."""
+    def _add_enumeration(self, given: Schema, made: Schema) -> None:
+        """Add the enumeration to the schema. The subset accepts only strings; null makes the schema nullable."""
         values = [given["const"]] if "const" in given else given.get("enum")
         if type(values) is not list:
             return
@@ -152,7 +154,7 @@ class _Projection(SchemaRewriter):
         if len(words) < len(values) - (None in values):
             self.lost.append("const" if "const" in given else "enum")
 
-    def _members(self, given: Schema, made: Schema) -> None:
+    def _add_properties(self, given: Schema, made: Schema) -> None:
         known = given.get("properties")
         if type(known) is not dict:
             return
@@ -166,8 +168,8 @@ def _own_keywords(given: Schema) -> Schema:
     return {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
 
 
-def _kind(given: Mapping[str, JsonValue]) -> str:
-    """Return the type of a schema; if it has none, guess it from the other keywords."""
+def _type_of(given: Mapping[str, JsonValue]) -> str:
+    """Return the type of a schema. If the schema has none, guess it from the other keywords."""
     kind = given.get("type")
     if type(kind) is list and kind:
         kind = kind[0]
@@ -189,8 +191,8 @@ def _is_null(arm: JsonValue) -> bool:
     return type(arm) is dict and (arm.get("type") == "null" or ("const" in arm and arm["const"] is None))
 
 
-def _spread(arm: Schema) -> list[Schema]:
-    """Return the arms of a nested choice."""
+def _nested_alternatives(arm: Schema) -> list[Schema]:
+    """Return the alternatives of a nested choice, or the schema itself if it is no choice."""
     inner = arm.get("anyOf")
     if type(inner) is not list:
         return [arm]
@@ -199,7 +201,7 @@ def _spread(arm: Schema) -> list[Schema]:
 
 
 def _merge(schemas: list[Schema]) -> Schema:
-    """Return the merged schema: properties and required names are united, otherwise the later value wins."""
+    """Merge schemas into one. Properties and required names are united; for other keywords, the later schema wins."""
     merged: Schema = {}
     for schema in schemas:
         for keyword, value in schema.items():

@@ -1,11 +1,12 @@
 """Adapt a tool's JSON Schema to a host, and rename the property keys that the host rejects.
 
 In:  a schema of any origin, and the host's rules for keys and patterns.
-Out: the schema to declare; the keywords that lost something; the new keys, each with the tool's own key.
+Out: the schema to declare, the keywords that lost a part of their meaning, and the new keys with the tool's own keys.
 
-A value in place of a schema becomes the schema of anything (OAC-11). Patterns without an equivalent grammar are
-dropped (CMP-03). Keys that the host rejects are renamed, with all references to them (ANT-57). Arguments are
-validated against the tool's own schema before it runs, so this weakens the guidance, not the validation.
+A value where a schema is expected becomes a schema that accepts anything (OAC-11). Patterns for which the host cannot
+compile a grammar are dropped (CMP-03). Keys that the host rejects are renamed, with all references to them (ANT-57).
+Arguments are validated against the tool's own schema before it runs, so this weakens the guidance of the model but not
+the validation.
 """
 
 import re
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from actors.adapters.schemas.rooted import nodes, root_schema
+from actors.adapters.schemas.rooted import all_schemas, flatten_root
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.models.rules import Patterns
 from actors.core.schemas.json_schema import LISTS, MAPS, Policy, Schema, SchemaRewriter, is_schema
@@ -21,17 +22,17 @@ from actors.core.schemas.property_keys import property_key
 
 _ESCAPES = re.compile(r"\\.", re.DOTALL)
 _SPECIAL_GROUP = re.compile(r"\(\?(?!:)")
-"""The start of a lookaround, a named group or a flag."""
+"""The start of a lookaround, a named group or a flag in a regular expression."""
 _KEYED = ("properties", "dependentSchemas", "dependentRequired", "dependencies")
 _KEY_LISTS = ("dependentRequired", "dependencies")
 _NAMING = {"propertyNames": ("enum", "const"), "discriminator": ("propertyName",)}
-"""Keywords that name keys, with the fields in which they do."""
+"""Keywords whose values mention property keys, with the fields that mention them."""
 
 
 class HostSchema(NamedTuple):
     """A schema as a host accepts it.
 
-    `losses` are the keywords that lost something. `keys` maps each new key to the tool's own key.
+    `losses` are the keywords that lost a part of their meaning. `keys` maps each new key to the tool's own key.
     """
 
     schema: Json
@@ -41,29 +42,30 @@ class HostSchema(NamedTuple):
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | None = None) -> HostSchema:
-    """Return a schema as a host accepts it. An acceptable schema is returned as the same bytes.
+    """Return a schema as a host accepts it. A schema that is acceptable already is returned as the same bytes.
 
     Args:
-        patterns: The patterns that the host accepts (`RequestRules.patterns`).
-        key_pattern: A pattern that every property key must match in full; None accepts all.
+        schema: The tool's own schema, encoded.
+        patterns: The kind of patterns that the host accepts (`RequestRules.patterns`).
+        key_pattern: A pattern that every property key must match in full; None accepts all keys.
     """
     given = parse(schema)
     if type(given) is not dict:
         return HostSchema(schema, (), {})
-    pruning = _Pruning(patterns)
+    pruning = _SchemaPruner(patterns)
     pruned = pruning.schema(given)
-    rooted, lost = root_schema(dump(pruned) if pruning.lost else schema)
+    rooted, lost = flatten_root(dump(pruned) if pruning.lost else schema)
     losses = tuple(dict.fromkeys((*pruning.losses, *lost)))
     root = parse(rooted)
-    keys: Mapping[str, str] = _made_keys(root, key_pattern) if key_pattern is not None else {}
+    keys: Mapping[str, str] = _new_keys(root, key_pattern) if key_pattern is not None else {}
     if not keys or type(root) is not dict:
         return HostSchema(rooted, losses, {})
-    renamed = _Renaming({own: made for made, own in keys.items()}).schema(root)
+    renamed = _KeyRenamer({own: made for made, own in keys.items()}).schema(root)
     return HostSchema(dump(renamed), losses, keys)
 
 
-class _Pruning(SchemaRewriter):
-    """Drops keywords with a wrong type of value, and patterns that the host cannot compile."""
+class _SchemaPruner(SchemaRewriter):
+    """A rewriter that drops keywords whose value has a wrong type, and patterns that the host cannot compile."""
 
     def __init__(self, patterns: Patterns) -> None:
         super().__init__()
@@ -96,9 +98,9 @@ class _Pruning(SchemaRewriter):
         return self._patterns == "plain" and not _SPECIAL_GROUP.search(_ESCAPES.sub("", pattern))
 
 
-def _made_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
-    """Return a new key for each key that does not match the pattern, mapped to the schema's own key."""
-    owned = dict.fromkeys(key for node in nodes(schema) for key in _keys_of(node))
+def _new_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
+    """Return a new key for each key that does not match the pattern. Maps the new keys to the schema's own keys."""
+    owned = dict.fromkeys(key for node in all_schemas(schema) for key in _property_keys(node))
     keys: dict[str, str] = {}
     for own in owned:
         if re.fullmatch(pattern, own):
@@ -110,8 +112,8 @@ def _made_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
     return keys
 
 
-def _keys_of(node: Schema) -> Iterator[str]:
-    """Yield the keys of properties in all keywords that name them."""
+def _property_keys(node: Schema) -> Iterator[str]:
+    """Yield the property keys in all keywords of a schema that mention them."""
     for keyword in _KEYED:
         if type(value := node.get(keyword)) is dict:
             yield from value
@@ -122,8 +124,8 @@ def _keys_of(node: Schema) -> Iterator[str]:
     yield from (key for keys in listed if type(keys) is list for key in keys if type(key) is str)
 
 
-class _Renaming(SchemaRewriter):
-    """Renames the keys of properties wherever a schema names them."""
+class _KeyRenamer(SchemaRewriter):
+    """A rewriter that renames property keys wherever a schema mentions them."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
@@ -131,28 +133,28 @@ class _Renaming(SchemaRewriter):
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         if keyword == "required":
-            return self._rename(value)
+            return self._rename_keys(value)
         if keyword == "$ref" and type(value) is str:
-            return self._reference(value)
+            return self._rename_reference(value)
         if keyword in _NAMING and type(value) is dict:
             named = _NAMING[keyword]
-            return {key: self._rename(item) if key in named else item for key, item in value.items()}
+            return {key: self._rename_keys(item) if key in named else item for key, item in value.items()}
         value = super().value(keyword, value, given)
         if keyword not in _KEYED or type(value) is not dict:
             return value
         return {self._names.get(key, key): self._rename_entry(item) for key, item in value.items()}
 
     def _rename_entry(self, value: JsonValue) -> JsonValue:
-        """Return the value of a keyed entry with renamed keys: a schema, or a list of keys."""
-        return self._rename(value) if type(value) is list else value
+        """Return the value of a keyed entry. If the value is a list of keys, the keys are renamed."""
+        return self._rename_keys(value) if type(value) is list else value
 
-    def _rename(self, value: JsonValue) -> JsonValue:
+    def _rename_keys(self, value: JsonValue) -> JsonValue:
         if type(value) is list:
-            return [self._rename(item) for item in value]
+            return [self._rename_keys(item) for item in value]
         return self._names.get(value, value) if type(value) is str else value
 
-    def _reference(self, reference: str) -> str:
-        """Return a reference with the new names of the keys in its path."""
+    def _rename_reference(self, reference: str) -> str:
+        """Return a reference in which the property keys of the path have their new names."""
         from urllib.parse import quote, unquote  # imported lazily, as few schemas refer to themselves
 
         tokens = reference.split("/")

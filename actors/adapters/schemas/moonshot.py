@@ -1,7 +1,7 @@
-"""Rewrite a tool's JSON Schema to the form that Moonshot accepts: every schema typed, every reference into `$defs`.
+"""Rewrite a tool's JSON Schema so that Moonshot accepts it: every schema has a type, every reference leads to `$defs`.
 
-Dropped constraints are left to the model, so the rewrite never restricts a schema further: a type implied by the
-values is written out, and a schema of anything becomes a choice of all types (KIM-07).
+The rewrite never restricts a schema further: a type that the values imply is written out, and a schema that accepts
+anything becomes a choice of all types (KIM-07). Constraints that Moonshot does not accept are dropped.
 """
 
 from collections.abc import Mapping
@@ -33,26 +33,26 @@ _CHOICES = ("anyOf", "oneOf", "allOf")
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
-def moonshot(schema: Json) -> tuple[Json, tuple[str, ...]]:
-    """Return a tool's schema as Moonshot accepts it, and the keywords that lost something."""
-    given, typing = parse(schema), _Moonshot()
+def moonshot_schema(schema: Json) -> tuple[Json, tuple[str, ...]]:
+    """Return a tool's schema as Moonshot accepts it, and the keywords that lost a part of their meaning."""
+    given, typing = parse(schema), _MoonshotRewriter()
     return (dump(typing.schema(given)), typing.losses) if type(given) is dict else (schema, ())
 
 
-class _Moonshot(SchemaRewriter):
-    """Adds a type to every schema inside the root; the caller types the root."""
+class _MoonshotRewriter(SchemaRewriter):
+    """A rewriter that adds a type to every schema inside the root. The root already has a type."""
 
     def finish(self, made: Schema, given: Schema) -> Schema:
         if "definitions" in made:
-            made = _with_one_list_of_definitions(made)
+            made = _with_single_definitions(made)
         if "$ref" in made:
-            return self._reference(made["$ref"])
-        return _with_members(self._with_any_of(made))
+            return self._rewrite_reference(made["$ref"])
+        return _with_required_properties(self._replace_choices(made))
 
-    def _with_any_of(self, made: Schema) -> Schema:
-        """Return a schema with `anyOf` as its only choice: Moonshot accepts no other choice in place of a type.
+    def _replace_choices(self, made: Schema) -> Schema:
+        """Return a schema in which `anyOf` is the only choice, since Moonshot accepts no other in place of a type.
 
-        `oneOf` and `allOf` become `anyOf`. If a schema has several choices, the others are lost.
+        `oneOf` and `allOf` become `anyOf`. If a schema has several choices, all but the first are lost.
         """
         choices = {key: arms for key in _CHOICES if (arms := made.get(key))}
         kept = {key: value for key, value in made.items() if key not in _CHOICES}
@@ -61,20 +61,20 @@ class _Moonshot(SchemaRewriter):
         chosen, *others = choices
         arms = choices[chosen]
         self.lost += [*others, *(["allOf"] if chosen == "allOf" and arms != as_list(arms)[:1] else [])]
-        kept.pop("type", None)  # it is repeated in the arms
+        kept.pop("type", None)  # the arms repeat the type
         return {**kept, "anyOf": arms}
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         if keyword in _CHOICES:
-            value = [_arm(item, given) for item in value] if type(value) is list else value
-        elif keyword == "items" and type(value) is list:  # a tuple: items of each kind may appear anywhere
+            value = [_typed_alternative(item, given) for item in value] if type(value) is list else value
+        elif keyword == "items" and type(value) is list:  # a tuple, whose items may then appear in any order
             return {"anyOf": [self.entry(keyword, item) for item in value] or _ANY}
         elif keyword == "additionalProperties" and type(value) is not dict:
             return value
         return super().value(keyword, value, given)
 
-    def _reference(self, reference: JsonValue) -> Schema:
-        """Return a reference by itself, without other keywords."""
+    def _rewrite_reference(self, reference: JsonValue) -> Schema:
+        """Return a reference without other keywords. A reference into `definitions` leads to `$defs` instead."""
         led = reference.replace("#/definitions/", "#/$defs/", 1) if type(reference) is str else ""
         if led.startswith("#/$defs/"):
             return {"$ref": led}
@@ -82,15 +82,16 @@ class _Moonshot(SchemaRewriter):
         return {"type": "object", "description": "(see elsewhere)"}
 
     def entry(self, keyword: str, value: JsonValue) -> JsonValue:
-        """Return the schema of a value with its type."""
+        """Return the rewritten form of a nested schema, with its type."""
         if type(value) is not dict:
-            return {"anyOf": _ANY} if value is True else {"type": "null"}  # `false` accepts no value
+            # `false` accepts no value; null is the closest type.
+            return {"anyOf": _ANY} if value is True else {"type": "null"}
         made = self.schema(value)
         return {**made, **_type_of(made)} if made.keys().isdisjoint(_UNTYPED) else made
 
 
-def _with_one_list_of_definitions(made: Schema) -> Schema:
-    """Return a schema with all definitions under `$defs`. The first keyword's definitions win."""
+def _with_single_definitions(made: Schema) -> Schema:
+    """Return a schema whose definitions are all under `$defs`. On a conflict, the keyword that comes first wins."""
     joined: Schema = {}
     for keyword, value in made.items():
         key = "$defs" if keyword == "definitions" else keyword
@@ -99,15 +100,15 @@ def _with_one_list_of_definitions(made: Schema) -> Schema:
     return joined
 
 
-def _arm(arm: JsonValue, parent: Schema) -> JsonValue:
-    """Return one arm of a choice with the type of the parent schema."""
+def _typed_alternative(arm: JsonValue, parent: Schema) -> JsonValue:
+    """Return one alternative of a choice with the type of the parent schema, if the alternative has no type."""
     if type(arm) is dict and "type" in parent and arm.keys().isdisjoint(_UNTYPED):
         return {"type": parent["type"], **arm}
     return arm
 
 
-def _with_members(schema: Schema) -> Schema:
-    """Return a schema in which every required name has a property."""
+def _with_required_properties(schema: Schema) -> Schema:
+    """Return a schema in which every required name has a property. A missing property accepts any value."""
     required, members = schema.get("required"), schema.get("properties", {})
     if type(required) is not list or type(members) is not dict:
         return schema
@@ -116,7 +117,7 @@ def _with_members(schema: Schema) -> Schema:
 
 
 def _type_of(schema: Schema) -> Schema:
-    """Return the type implied by a schema's keywords or values."""
+    """Return a schema with only the type that `schema` implies; a choice of all types if it implies none."""
     for key, kind in _IMPLIED_TYPES.items():
         if key in schema:
             return {"type": kind}

@@ -1,10 +1,10 @@
-"""Rewrite the root of a tool's JSON Schema as every provider requires: an object with properties; arrays with items.
+"""Rewrite the root of a tool's JSON Schema to the form that every provider accepts: an object with properties.
 
 Most providers reject a choice or a reference at the root (OAC-11). Both are flattened: the root describes every
-property of any arm, and requires the names that every arm requires. Constraints that one schema cannot express, such
-as which properties go together, are dropped and reported. An acceptable schema is returned as the same bytes.
-Arguments are validated against the tool's own schema before anything runs, so this weakens the guidance, not the
-validation.
+property of all alternatives, and requires the names that every alternative requires. Constraints that one schema cannot
+express, such as which properties go together, are dropped and reported. Arrays get `items` everywhere. A schema that is
+acceptable already is returned as the same bytes. Arguments are validated against the tool's own schema before a tool
+runs, so this weakens the guidance of the model but not the validation.
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from actors.core.data.jsonio import Json, JsonValue, dump, parse, resolve_pointe
 from actors.core.schemas.json_schema import Schema, SchemaRewriter, map_subschemas
 
 _ALTERNATIVES = ("anyOf", "oneOf")
-_UNSAID = ("not", "enum", "const")  # about a complete object; a root must not have them
+_UNSAID = ("not", "enum", "const")  # constraints on the complete object, which a root must not have
 _FLATTENED = frozenset({"$ref", "allOf", *_ALTERNATIVES, *_UNSAID})
 _SILENT = frozenset(
-    "$schema $id $anchor $comment $defs definitions title description default examples".split()  # noqa: SIM905  as a list it is a page
+    "$schema $id $anchor $comment $defs definitions title description default examples".split()  # noqa: SIM905  more readable
 )
-"""Keywords of an arm that do not concern the arguments."""
+"""Keywords of an alternative that do not constrain the arguments."""
 _TOGETHER = frozenset({"if", "then", "else"})
-_MOST = 200  # most arms of one schema, counted per reference; this also bounds the recursion
-_LONGEST = 32  # most references in a row
+_MOST = 200  # most alternatives of one schema, counted per reference; this also bounds the recursion
+_LONGEST = 32  # most references in a row that are followed
 
 
-def nodes(schema: JsonValue) -> list[Schema]:
-    """Return a schema and all schemas in it, itself first."""
+def all_schemas(schema: JsonValue) -> list[Schema]:
+    """Return a schema and all schemas inside it, outer schemas first."""
     found: list[Schema] = []
 
     def take(inner: JsonValue) -> JsonValue:
@@ -41,29 +41,29 @@ def nodes(schema: JsonValue) -> list[Schema]:
 
 
 def as_list(value: JsonValue) -> list[JsonValue]:
-    """Return the value if it is a list, else an empty list."""
+    """Return `value` if it is a list, else an empty list."""
     return value if type(value) is list else []
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
-def root_schema(schema: Json) -> tuple[Json, tuple[str, ...]]:
-    """Return a schema that any provider accepts at its root, and the keywords that lost something."""
+def flatten_root(schema: Json) -> tuple[Json, tuple[str, ...]]:
+    """Return a schema whose root every provider accepts, and the keywords that lost a part of their meaning."""
     value = parse(schema)
     if type(value) is not dict:
         return schema, ()
-    rooting = _Rooting(value)
+    rooting = _RootFlattener(value)
     made = rooting.schema(rooting.root)
     return (schema, ()) if made == value else (dump(made), rooting.losses)
 
 
-class _Rooting(SchemaRewriter):
-    """Flattens the root of a schema. Elsewhere, it adds items to arrays and removes references to dropped schemas."""
+class _RootFlattener(SchemaRewriter):
+    """A rewriter that flattens the root of a schema. It also adds items to arrays and removes dangling references."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__()
         self._given = schema
         self._left = _MOST
-        flat = self._flat({**schema, "type": "object"}, ()) or {}
+        flat = self._flatten({**schema, "type": "object"}, ()) or {}
         self.root: Schema = {"type": "object", "properties": {}, **flat}
 
     def finish(self, made: Schema, given: Schema) -> Schema:
@@ -76,8 +76,8 @@ class _Rooting(SchemaRewriter):
         is_array = kinds == "array" or "array" in as_list(kinds)
         return {**made, "items": {}} if is_array and "items" not in made else made
 
-    def _flat(self, schema: JsonValue, followed: tuple[str, ...]) -> Schema | None:
-        """Return a schema without reference or choice at its root; None if it excludes objects."""
+    def _flatten(self, schema: JsonValue, followed: tuple[str, ...]) -> Schema | None:
+        """Return a schema without a reference or a choice at its root; None if the schema accepts no objects."""
         self._left -= 1
         if schema is True:
             return {}
@@ -88,45 +88,51 @@ class _Rooting(SchemaRewriter):
         made = {key: value for key, value in schema.items() if key not in _FLATTENED}
         self.lost += [keyword for keyword in _UNSAID if keyword in schema]
         if "$ref" in schema:
-            made = self._merge(made, self._follow(schema["$ref"], followed))
+            made = self._merge_schemas(made, self._follow_reference(schema["$ref"], followed))
         for item in as_list(schema.get("allOf")):
-            made = self._merge(made, self._arm("allOf", item, followed))
+            made = self._merge_schemas(made, self._flatten_constraint("allOf", item, followed))
         for keyword in _ALTERNATIVES:
             if keyword in schema:
-                made = self._merge(made, self._union(keyword, as_list(schema[keyword]), followed))
+                made = self._merge_schemas(
+                    made, self._unite_alternatives(keyword, as_list(schema[keyword]), followed)
+                )
         return made
 
-    def _follow(self, reference: JsonValue, followed: tuple[str, ...]) -> Schema:
-        """Return the target of a reference at the root; an empty schema if it is recursive."""
+    def _follow_reference(self, reference: JsonValue, followed: tuple[str, ...]) -> Schema:
+        """Return the target of a reference at the root; an empty schema if the reference is recursive."""
         if type(reference) is not str or reference in followed or len(followed) == _LONGEST:
             self.lost.append("$ref")
             return {}
-        return self._arm("$ref", resolve_pointer(self._given, reference), (*followed, reference))
+        return self._flatten_constraint(
+            "$ref", resolve_pointer(self._given, reference), (*followed, reference)
+        )
 
-    def _arm(self, keyword: str, item: JsonValue, followed: tuple[str, ...]) -> Schema:
-        """Return an additional constraint; an empty schema, and a loss, if it excludes objects."""
-        flat = self._flat(item, followed)
+    def _flatten_constraint(self, keyword: str, item: JsonValue, followed: tuple[str, ...]) -> Schema:
+        """Return an additional constraint, flattened. A constraint that accepts no objects is lost."""
+        flat = self._flatten(item, followed)
         if flat is None:
             self.lost.append(keyword)
         return flat or {}
 
-    def _union(self, keyword: str, items: Sequence[JsonValue], followed: tuple[str, ...]) -> Schema:
-        """Return the union of several arms. If the arms differ, the keyword is lost."""
-        arms = [flat for item in items if (flat := self._flat(item, followed)) is not None]
+    def _unite_alternatives(
+        self, keyword: str, items: Sequence[JsonValue], followed: tuple[str, ...]
+    ) -> Schema:
+        """Return the union of several alternatives. If the alternatives differ, the keyword is a loss."""
+        arms = [flat for item in items if (flat := self._flatten(item, followed)) is not None]
         is_whole = bool(arms) and self._left >= 0
         if not is_whole or any(arm != arms[0] for arm in arms):
             self.lost.append(keyword)
         return _union(arms) if is_whole else {}
 
-    def _merge(self, first: Schema, second: Schema) -> Schema:
-        """Return the merged schema of two that both apply. For a conflicting keyword, the first schema wins."""
+    def _merge_schemas(self, first: Schema, second: Schema) -> Schema:
+        """Return one schema for two schemas that both apply. For a conflicting keyword, the first schema wins."""
         made = dict(first)
         for key, value in second.items():
             before = made.get(key)
             if key in _SILENT or (key in made and before == value):
                 continue
             if key == "properties" and type(before) is dict and type(value) is dict:
-                made[key] = self._members(before, value)
+                made[key] = self._merge_properties(before, value)
             elif key == "required" and type(before) is list and type(value) is list:
                 made[key] = [*before, *(name for name in value if name not in before)]
             elif key in made or key in _TOGETHER:
@@ -135,19 +141,19 @@ class _Rooting(SchemaRewriter):
                 made[key] = value
         return made
 
-    def _members(self, first: Schema, second: Schema) -> Schema:
+    def _merge_properties(self, first: Schema, second: Schema) -> Schema:
         made = dict(first)
         for name, value in second.items():
             before = made.get(name, True)
             if type(before) is dict and type(value) is dict:
-                made[name] = self._merge(before, value)
+                made[name] = self._merge_schemas(before, value)
             elif before is True:
                 made[name] = value
         return made
 
 
 def _union(arms: Sequence[Schema]) -> Schema:
-    """Return the constraints common to all arms, with every property of any arm."""
+    """Return the constraints that all alternatives share, with the properties of every alternative."""
     made = {
         key: value
         for key, value in arms[0].items()

@@ -1,1 +1,1 @@
-"""Encode the responses of the wire families other than Chat Completions and Anthropic. One module per family."""
+"""Encode the responses of all wire families except OpenAI Chat Completions and Anthropic. One module per family."""

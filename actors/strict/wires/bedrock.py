@@ -1,4 +1,4 @@
-"""Encode scripted turns for Bedrock: one JSON response, or frames of the binary event stream."""
+"""Encode scripted turns for Bedrock Converse: one JSON response, or frames of the binary event stream."""
 
 import hashlib
 import json
@@ -38,8 +38,8 @@ _IN_STREAM: Mapping[int, str] = {
 }
 
 
-def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Return one frame of the event stream with valid checksums. All headers are strings."""
+def encode_frame(headers: Mapping[str, str], payload: bytes) -> bytes:
+    """Return one frame of the event stream with valid checksums. All header values are strings."""
     opening = b"".join(
         pack(">B", len(name)) + name.encode() + b"\x07" + pack(">H", len(value.encode())) + value.encode()
         for name, value in headers.items()
@@ -49,61 +49,65 @@ def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     return body + pack(">I", crc32(body))
 
 
-def _event(kind: str, payload: Json) -> bytes:
+def _encode_event(kind: str, payload: Json) -> bytes:
     headers = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
-    return frame(headers, dump(payload))
+    return encode_frame(headers, dump(payload))
 
 
 @dataclass(frozen=True, slots=True)
 class BedrockWire:
-    """The encoder of Bedrock Converse. Reasoning is signed for its request. `host` is part of generated ids."""
+    """The response encoder of Bedrock Converse. Reasoning is signed for its request, and generated ids depend on
+    `host`.
+    """
 
     settings: BedrockSettings
     mode: Mode = "strict"
     host: str = ""
 
-    def response(self, turn: Turn, request: Json, number: int) -> bytes:
-        message = {"role": "assistant", "content": self._blocks(turn, request, number)}
+    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
+        message = {"role": "assistant", "content": self._encode_blocks(turn, request, number)}
         return dump(
             {
                 "metrics": {"latencyMs": 7},
                 "output": {"message": message},
-                "stopReason": _stop(turn),
-                "usage": _usage(turn),
+                "stopReason": _stop_reason(turn),
+                "usage": _usage_json(turn),
                 **turn.extra,
             }
         )
 
-    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         events: list[tuple[str, Json]] = [("messageStart", {"role": "assistant"})]
-        for at, (part, block) in enumerate(zip(turn.parts, self._blocks(turn, request, number), strict=True)):
+        for at, (part, block) in enumerate(
+            zip(turn.parts, self._encode_blocks(turn, request, number), strict=True)
+        ):
             if isinstance(part, Call):
                 start = {key: block["toolUse"][key] for key in ("toolUseId", "name")}
                 events.append(("contentBlockStart", {"start": {"toolUse": start}, "contentBlockIndex": at}))
-            deltas = _deltas(part, block, turn)
+            deltas = _encode_deltas(part, block, turn)
             events += [("contentBlockDelta", {"delta": delta, "contentBlockIndex": at}) for delta in deltas]
             events.append(("contentBlockStop", {"contentBlockIndex": at}))
-        events.append(("messageStop", {"stopReason": _stop(turn)}))
-        events.append(("metadata", {"usage": _usage(turn), "metrics": {"latencyMs": 7}}))
-        return [_event(kind, {**payload, **turn.extra}) for kind, payload in events]
+        events.append(("messageStop", {"stopReason": _stop_reason(turn)}))
+        events.append(("metadata", {"usage": _usage_json(turn), "metrics": {"latencyMs": 7}}))
+        return [_encode_event(kind, {**payload, **turn.extra}) for kind, payload in events]
 
-    def error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
         return dump({"message": refusal.message})
 
-    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         kind = _IN_STREAM.get(refusal.status, "internalServerException")
         headers = {
             ":exception-type": kind,
             ":content-type": "application/json",
             ":message-type": "exception",
         }
-        return frame(headers, dump({"message": refusal.message}))
+        return encode_frame(headers, dump({"message": refusal.message}))
 
-    def failure(self, status: int) -> ServerRefusal:
+    def status_error(self, status: int) -> ServerRefusal:
         kind, message = _FAILURES.get(status, _FAILURES[500 if status >= 500 else 400])
         return ServerRefusal("", status, kind, None, None, message)
 
-    def _blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:
+    def _encode_blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:
         settings = replace(self.settings, model=request["model"])
         blocks: list[Json] = []
         for at, part in enumerate(turn.parts):
@@ -119,26 +123,28 @@ class BedrockWire:
                     data = sign_reasoning(request, blocks, "", settings, self.mode)
                     blocks.append({"reasoningContent": {"redactedContent": data}})
                 case Call(name=name):
-                    call_id = self._id(part, turn, number, at)
-                    blocks.append({"toolUse": {"toolUseId": call_id, "name": name, "input": _input(part)}})
+                    call_id = self._call_id(part, turn, number, at)
+                    blocks.append(
+                        {"toolUse": {"toolUseId": call_id, "name": name, "input": _arguments_object(part)}}
+                    )
                 case Builtin():
-                    raise ValueError("Converse has no parts of the provider's own")
+                    raise ValueError("Bedrock Converse cannot send a `Builtin`; remove it from the script")
         return blocks
 
-    def _id(self, call: Call, turn: Turn, number: int, at: int) -> str:
+    def _call_id(self, call: Call, turn: Turn, number: int, position: int) -> str:
         if call.id is not None:
             return call.id
         match turn.ids:
             case "minted":
-                digest = hashlib.sha256(f"{self.host}/{number}/{at}".encode()).hexdigest()
+                digest = hashlib.sha256(f"{self.host}/{number}/{position}".encode()).hexdigest()
                 return f"tooluse_{digest[:22]}"
             case "restart":
-                return f"call_{at}"
+                return f"call_{position}"
             case "blank":
                 return ""
 
 
-def _deltas(part: object, block: Json, turn: Turn) -> Iterator[Json]:
+def _encode_deltas(part: object, block: Json, turn: Turn) -> Iterator[Json]:
     match part:
         case Say(text=text):
             yield from ({"text": piece} for piece in _pieces(text, turn.fragment))
@@ -147,7 +153,7 @@ def _deltas(part: object, block: Json, turn: Turn) -> Iterator[Json]:
             signature = block["reasoningContent"]["reasoningText"]["signature"]
             yield {"reasoningContent": {"signature": signature}}
         case Call():
-            text = _arguments(part)
+            text = _arguments_text(part)
             size = max(len(text), 1) if turn.whole_calls else turn.fragment
             yield from ({"toolUse": {"input": piece}} for piece in _pieces(text, size))
         case _:
@@ -158,23 +164,23 @@ def _pieces(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def _arguments(call: Call) -> str:
+def _arguments_text(call: Call) -> str:
     return json.dumps(dict(call.arguments), ensure_ascii=False) if call.raw is None else call.raw
 
 
-def _input(call: Call) -> Json:
+def _arguments_object(call: Call) -> Json:
     try:
-        value = parse(_arguments(call).encode())
+        value = parse(_arguments_text(call).encode())
     except ValueError:
         return {}
     return value if is_object(value) else {}
 
 
-def _stop(turn: Turn) -> str:
+def _stop_reason(turn: Turn) -> str:
     return turn.stop or ("tool_use" if turn.calls else "end_turn")
 
 
-def _usage(turn: Turn) -> Json:
+def _usage_json(turn: Turn) -> Json:
     read, written = turn.usage
     usage: Json = {
         "inputTokens": read - sum(turn.cached),

@@ -8,17 +8,17 @@ from actors.strict.wire import OPENAI_FAILURES
 Failures = Mapping[int, tuple[str, str | None, str]]
 
 
-def body(vendor: str, refusal: ServerRefusal) -> Json:
-    """Return the error body of a vendor, as JSON. The default is OpenAI's form."""
-    return _BODIES.get(vendor, _openai)(refusal)
+def error_body(vendor: str, refusal: ServerRefusal) -> Json:
+    """Return the JSON of a vendor's error body. Vendors without their own format use OpenAI's."""
+    return _BODIES.get(vendor, _openai_body)(refusal)
 
 
-def _openai(refusal: ServerRefusal) -> Json:
+def _openai_body(refusal: ServerRefusal) -> Json:
     error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}
     return {"error": error}
 
 
-def _mistral(refusal: ServerRefusal) -> Json:
+def _mistral_body(refusal: ServerRefusal) -> Json:
     if refusal.status == 422:
         place = refusal.detail or {"loc": ["body"], "input": None}
         return {
@@ -30,65 +30,65 @@ def _mistral(refusal: ServerRefusal) -> Json:
     return {**error, "code": refusal.code, "raw_status_code": refusal.status}
 
 
-def _kimi(refusal: ServerRefusal) -> Json:
+def _kimi_body(refusal: ServerRefusal) -> Json:
     return {"error": {"message": refusal.message, "type": refusal.type}}
 
 
-def _deepseek(refusal: ServerRefusal) -> Json:
+def _deepseek_body(refusal: ServerRefusal) -> Json:
     error = {"message": refusal.message, "type": refusal.type, "param": None, "code": refusal.code}
     return {"error": error}
 
 
-def _anthropic(refusal: ServerRefusal) -> Json:
+def _anthropic_body(refusal: ServerRefusal) -> Json:
     return {"type": "error", "error": {"type": refusal.type, "message": refusal.message}}
 
 
-def _openrouter(refusal: ServerRefusal) -> Json:
+def _openrouter_body(refusal: ServerRefusal) -> Json:
     detail = refusal.detail
     if detail is None:
         return {"error": {"code": refusal.status, "message": refusal.message}, "user_id": "user_1"}
-    raw = dump(body(detail["vendor"], refusal)).decode()
+    raw = dump(error_body(detail["vendor"], refusal)).decode()
     metadata = {"provider_name": detail.get("provider_name", ""), "raw": raw}
     error = {"code": refusal.status, "message": "Provider returned error", "metadata": metadata}
     return {"error": error, "user_id": "user_1"}
 
 
-def _xai(refusal: ServerRefusal) -> Json:
+def _xai_body(refusal: ServerRefusal) -> Json:
     return {"code": refusal.code, "error": refusal.message}
 
 
-def _glm(refusal: ServerRefusal) -> Json:
+def _glm_body(refusal: ServerRefusal) -> Json:
     return {"error": {"code": refusal.code, "message": refusal.message}}
 
 
-def _groq(refusal: ServerRefusal) -> Json:
-    said: Json = _openai(refusal)
+def _groq_body(refusal: ServerRefusal) -> Json:
+    said: Json = _openai_body(refusal)
     said["error"].update(refusal.detail or {})
     return said
 
 
-def _vllm(refusal: ServerRefusal) -> Json:
+def _vllm_body(refusal: ServerRefusal) -> Json:
     error = {"object": "error", "message": refusal.message, "type": refusal.type, "param": None}
     return {**error, "code": refusal.status}
 
 
-def _llama_cpp(refusal: ServerRefusal) -> Json:
+def _llama_cpp_body(refusal: ServerRefusal) -> Json:
     error: dict[str, Json] = {"code": refusal.status, "message": refusal.message, "type": refusal.type}
     return {"error": error | dict(refusal.detail or dict[str, Json]())}
 
 
 _BODIES: Mapping[str, Callable[[ServerRefusal], Json]] = {
-    "anthropic": _anthropic,
-    "mistral": _mistral,
-    "kimi": _kimi,
-    "deepseek": _deepseek,
-    "openrouter": _openrouter,
-    "xai": _xai,
-    "glm": _glm,
-    "groq": _groq,
-    "vllm": _vllm,
-    "open_models": _vllm,
-    "llama_cpp": _llama_cpp,
+    "anthropic": _anthropic_body,
+    "mistral": _mistral_body,
+    "kimi": _kimi_body,
+    "deepseek": _deepseek_body,
+    "openrouter": _openrouter_body,
+    "xai": _xai_body,
+    "glm": _glm_body,
+    "groq": _groq_body,
+    "vllm": _vllm_body,
+    "open_models": _vllm_body,
+    "llama_cpp": _llama_cpp_body,
 }
 
 FAILURES: Mapping[str, Failures] = {
@@ -131,4 +131,4 @@ FAILURES: Mapping[str, Failures] = {
         429: ("", "1302", "您当前使用该API的并发数过高"),
     },
 }
-"""By vendor and status: type, code and message. Other vendors use OpenAI's errors."""
+"""Type, code and message of each error, by vendor and status. Other vendors use OpenAI's errors."""

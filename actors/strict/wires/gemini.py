@@ -1,8 +1,9 @@
 """Encode scripted turns for Google's generateContent.
 
-A streamed response is a list of `data:` events. Each is a response with the new parts; the last has the finish
-reason. The signature is on the first call of a response, or on its last text if there is no call. In a stream, the
-signature of a text is on an empty text at the end. Thinking is a part marked as thought, without a signature.
+A streamed response is a list of `data:` events. Each event is a response with the new parts, and the last event
+contains the finish reason. The signature is on the first call of a response, or on its last text if there is no call.
+In a stream, the signature of a text is on an empty text at the end. Thinking is a part marked as thought, without a
+signature.
 """
 
 import hashlib
@@ -35,36 +36,42 @@ _FAILURES: Mapping[int, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class GeminiWire:
-    """The encoder of generateContent. Requests contain the `model` of their path. `host` is part of generated ids."""
+    """The response encoder of generateContent. Requests contain the `model` of their path; generated ids depend on
+    `host`.
+    """
 
     settings: GeminiSettings
     host: str = ""
 
-    def response(self, turn: Turn, request: Json, number: int) -> bytes:
-        parts = [part for _, part in self._parts(turn, request, number)]
-        return dump(self._response(parts, turn, request, number, _stop(turn)))
+    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
+        parts = [part for _, part in self._encode_parts(turn, request, number)]
+        return dump(self._response_json(parts, turn, request, number, _stop_reason(turn)))
 
-    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        pieces = [[part] for part in self._deltas(turn, request, number)] or [[]]
+    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        pieces = [[part] for part in self._encode_deltas(turn, request, number)] or [[]]
         last = len(pieces) - 1
         return [
-            _event(self._response(parts, turn, request, number, _stop(turn) if at == last else None))
+            _encode_event(
+                self._response_json(parts, turn, request, number, _stop_reason(turn) if at == last else None)
+            )
             for at, parts in enumerate(pieces)
         ]
 
-    def error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"code": refusal.status, "message": refusal.message, "status": refusal.type}
-        return dump({"error": {**error, "details": _details(refusal)}})
+        return dump({"error": {**error, "details": _error_details(refusal)}})
 
-    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
-        return b"data: " + self.error(refusal, number) + b"\r\n\r\n"
+    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+        return b"data: " + self.encode_error(refusal, number) + b"\r\n\r\n"
 
-    def failure(self, status: int) -> ServerRefusal:
+    def status_error(self, status: int) -> ServerRefusal:
         fallback = _FAILURES[503 if status in (503, 529) else 500 if status >= 500 else 400]
         kind, message = _FAILURES.get(status, fallback)
         return ServerRefusal("", 503 if status == 529 else status, kind, None, None, message)
 
-    def _response(self, parts: list[Json], turn: Turn, request: Json, number: int, stop: str | None) -> Json:
+    def _response_json(
+        self, parts: list[Json], turn: Turn, request: Json, number: int, stop: str | None
+    ) -> Json:
         read, written = turn.usage
         cached = {"cachedContentTokenCount": turn.cached[0]} if turn.cached[0] else {}
         candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
@@ -85,47 +92,47 @@ class GeminiWire:
             **turn.extra,
         }
 
-    def _parts(self, turn: Turn, request: Json, number: int) -> Iterator[tuple[object, Json]]:
-        """Yield each scripted part with its wire form, signed as the model does."""
+    def _encode_parts(self, turn: Turn, request: Json, number: int) -> Iterator[tuple[object, Json]]:
+        """Yield each scripted part with its wire form, signed where the model signs."""
         settings = replace(self.settings, model=request["model"])
         calls = 0
         signs = _signed_part(turn) if settings.profile.signatures else None
         for part in turn.parts:
-            made = self._part(part, turn, number, calls)
+            made = self._encode_part(part, turn, number, calls)
             calls += isinstance(part, Call)
             if part is signs:
                 made["thoughtSignature"] = sign(made, settings)
             if made:
                 yield part, made
 
-    def _part(self, part: object, turn: Turn, number: int, at: int) -> Json:
+    def _encode_part(self, part: object, turn: Turn, number: int, position: int) -> Json:
         match part:
             case Say(text=text):
                 return {"text": text}
             case Think(text=text):
                 return {"text": text, "thought": True}
             case Call(name=name):
-                call: Json = {"name": name, "args": _arguments(part)}
-                call_id = part.id if part.id is not None else self._id(turn, number, at)
+                call: Json = {"name": name, "args": _arguments_object(part)}
+                call_id = part.id if part.id is not None else self._call_id(turn, number, position)
                 return {"functionCall": {**call, "id": call_id} if call_id else call}
             case Builtin(value=value):
                 return dict(value)
             case _:
                 return {}
 
-    def _id(self, turn: Turn, number: int, at: int) -> str:
+    def _call_id(self, turn: Turn, number: int, position: int) -> str:
         match turn.ids:
             case "minted":
-                return _mint_id(self.host, number, at)[:8]
+                return _mint_id(self.host, number, position)[:8]
             case "restart":
-                return f"call_{at}"
+                return f"call_{position}"
             case _:
                 return ""
 
-    def _deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
-        """Yield the parts of a stream: texts in pieces, followed by an empty text with the signature."""
+    def _encode_deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
+        """Yield the wire parts of a stream. A text arrives in pieces, followed by an empty text with its signature."""
         settings = replace(self.settings, model=request["model"])
-        for part, made in self._parts(turn, request, number):
+        for part, made in self._encode_parts(turn, request, number):
             if not isinstance(part, Say | Think):
                 yield made
                 continue
@@ -135,8 +142,8 @@ class GeminiWire:
                 yield {"text": "", "thoughtSignature": sign({"text": ""}, settings)}
 
 
-def _mint_id(host: str, number: int, at: int) -> str:
-    return hashlib.sha256(f"{host}/{number}/{at}".encode()).hexdigest()[:20]
+def _mint_id(host: str, number: int, position: int) -> str:
+    return hashlib.sha256(f"{host}/{number}/{position}".encode()).hexdigest()[:20]
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:
@@ -144,7 +151,7 @@ def _pieces(text: str, size: int) -> Iterator[str]:
 
 
 def _signed_part(turn: Turn) -> object:
-    """Return the part to sign: the first call, else the last text of an answer with thinking."""
+    """Return the part that the model signs: the first call, else the last text of an answer with thinking, or None."""
     if turn.calls:
         return turn.calls[0]
     thought = any(isinstance(part, Think | Redacted) for part in turn.parts)
@@ -152,7 +159,7 @@ def _signed_part(turn: Turn) -> object:
     return texts[-1] if thought and texts else None
 
 
-def _arguments(call: Call) -> Json:
+def _arguments_object(call: Call) -> Json:
     if call.raw is None:
         return dict(call.arguments)
     try:
@@ -162,11 +169,11 @@ def _arguments(call: Call) -> Json:
     return value if is_object(value) else {}
 
 
-def _stop(turn: Turn) -> str:
+def _stop_reason(turn: Turn) -> str:
     return turn.stop or "STOP"
 
 
-def _details(refusal: ServerRefusal) -> list[Json]:
+def _error_details(refusal: ServerRefusal) -> list[Json]:
     if refusal.status == 429:
         per = "Day" if "PerDay" in (refusal.code or "") else "Minute"
         quota = {"quotaId": f"GenerateRequestsPer{per}PerProjectPerModel", "quotaValue": "20"}
@@ -180,5 +187,5 @@ def _details(refusal: ServerRefusal) -> list[Json]:
     return [{"@type": _ERROR + "BadRequest", "fieldViolations": [violation]}]
 
 
-def _event(response: Json) -> bytes:
+def _encode_event(response: Json) -> bytes:
     return b"data: " + dump(response) + b"\r\n\r\n"

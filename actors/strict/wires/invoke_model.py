@@ -1,4 +1,4 @@
-"""Encode scripted turns for Bedrock's InvokeModel: Anthropic's events, each in a binary frame."""
+"""Encode scripted turns for Bedrock's InvokeModel, which sends each of Anthropic's events in a binary frame."""
 
 from base64 import b64encode
 from dataclasses import dataclass
@@ -6,34 +6,34 @@ from dataclasses import dataclass
 from actors.strict.rules.base import Json, ServerRefusal, dump
 from actors.strict.script import Turn
 from actors.strict.wire import AnthropicWire
-from actors.strict.wires.bedrock import BedrockWire, frame
+from actors.strict.wires.bedrock import BedrockWire, encode_frame
 
 _CHUNK = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
 
 
 @dataclass(frozen=True, slots=True)
 class InvokeModelWire:
-    """The encoder of InvokeModel: answers in Anthropic's format, errors in Bedrock's."""
+    """The response encoder of InvokeModel. Answers are in Anthropic's format, and errors in Bedrock's."""
 
     claude: AnthropicWire
     bedrock: BedrockWire
 
-    def response(self, turn: Turn, request: Json, number: int) -> bytes:
-        return self.claude.response(turn, request, number)
+    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
+        return self.claude.encode_response(turn, request, number)
 
-    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        return [_frame(payload) for payload in self.claude.payloads(turn, request, number)]
+    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        return [_encode_event(payload) for payload in self.claude.payloads(turn, request, number)]
 
-    def error(self, refusal: ServerRefusal, number: int) -> bytes:
-        return self.bedrock.error(refusal, number)
+    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+        return self.bedrock.encode_error(refusal, number)
 
-    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
-        return self.bedrock.error_event(refusal, number)
+    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+        return self.bedrock.encode_error_event(refusal, number)
 
-    def failure(self, status: int) -> ServerRefusal:
-        return self.bedrock.failure(status)
+    def status_error(self, status: int) -> ServerRefusal:
+        return self.bedrock.status_error(status)
 
 
-def _frame(payload: Json) -> bytes:
-    padding = "abcdefghijklmnopqrstuvwxyz"[: 1 + len(payload) % 26]  # padding, so that lengths reveal nothing
-    return frame(_CHUNK, dump({"bytes": b64encode(dump(payload)).decode(), "p": padding}))
+def _encode_event(payload: Json) -> bytes:
+    padding = "abcdefghijklmnopqrstuvwxyz"[: 1 + len(payload) % 26]  # AWS pads events to hide their lengths
+    return encode_frame(_CHUNK, dump({"bytes": b64encode(dump(payload)).decode(), "p": padding}))

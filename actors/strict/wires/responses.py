@@ -1,7 +1,8 @@
 """Encode scripted turns for OpenAI Responses.
 
 The output is built first as a list of items, and the events of a stream are derived from the same items, so a response
-and a stream of one turn cannot differ. An item id encodes the reasoning that it follows (`rules/responses_items.py`).
+and a stream of one turn cannot differ. The id of an item encodes the reasoning that precedes the item
+(`rules/responses_items.py`).
 """
 
 from collections.abc import Iterator
@@ -15,22 +16,22 @@ from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 from actors.strict.wire import (
     _CREATED,
     OPENAI_FAILURES,
-    _arguments,
-    _id,
-    failure_of,
+    _arguments_text,
+    _call_id,
+    find_error,
     free_text,
     mint_id,
-    pieces,
+    split_text,
 )
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _CALL_EVENTS = {"arguments": "function_call_arguments", "input": "custom_tool_call_input"}
-_LAST = 999_999  # the number of preceding events is unknown here; clients require increasing numbers
+_LAST = 999_999  # clients require increasing numbers, and the number of preceding events is unknown here
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsesWire:
-    """The encoder of OpenAI Responses. `host` is part of generated ids.
+    """The response encoder of OpenAI Responses. Generated ids depend on `host`.
 
     `Turn.stop` is the reason of an incomplete response (`max_output_tokens`), or `failed`.
     """
@@ -38,38 +39,38 @@ class ResponsesWire:
     settings: ResponsesSettings
     host: str = ""
 
-    def response(self, turn: Turn, request: Json, number: int) -> bytes:
-        return dump(self.whole(turn, request, number))
+    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
+        return dump(self.response_json(turn, request, number))
 
-    def whole(self, turn: Turn, request: Json, number: int) -> Json:
-        """Return a response without streaming, as JSON."""
-        output = [item for _, item in self._output(turn, request, number)]
-        return {**self._end_event(turn, request, number, output), **turn.extra}
+    def response_json(self, turn: Turn, request: Json, number: int) -> Json:
+        """Return the JSON of a response that is not streamed."""
+        output = [item for _, item in self._build_items(turn, request, number)]
+        return {**self._final_response(turn, request, number, output), **turn.extra}
 
-    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        begun = self._response(request, number, "in_progress", [])
+    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        begun = self._response_json(request, number, "in_progress", [])
         events: list[Json] = [
             {"type": "response.created", "response": begun},
             {"type": "response.in_progress", "response": begun},
         ]
-        output = self._output(turn, request, number)
+        output = self._build_items(turn, request, number)
         for at, (part, item) in enumerate(output):
             events += ({**event, "output_index": at} for event in _item_events(part, item, turn))
-        ended = self._end_event(turn, request, number, [item for _, item in output])
+        ended = self._final_response(turn, request, number, [item for _, item in output])
         events.append({"type": f"response.{ended['status']}", "response": ended})
         return [
-            _event({**event, "sequence_number": sequence, **turn.extra})
+            _encode_event({**event, "sequence_number": sequence, **turn.extra})
             for sequence, event in enumerate(events)
         ]
 
     def compact(self, request: Json, number: int) -> Json:
-        """Return the compacted form of a conversation: the user messages, and one item for everything else."""
+        """Return the compacted form of a conversation: the user's messages, and one item for all other items."""
         users = [
             {
                 "id": mint_id("msg_", self.host, number, at),
                 "status": "completed",
                 **item,
-                "content": _parts(item["content"]),
+                "content": _content_parts(item["content"]),
             }
             for at, item in enumerate(as_items(request["input"]))
             if item.get("role") == "user"
@@ -85,22 +86,22 @@ class ResponsesWire:
             "id": mint_id("resp_", self.host, number, 0),
             "object": "response.compaction",
             "created_at": _CREATED,
-            "output": [*users, _compaction(mint_id("cmp_", self.host, number, 0))],
+            "output": [*users, _compaction_item(mint_id("cmp_", self.host, number, 0))],
             "usage": usage,
         }
 
-    def error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
         return dump({"error": {**error, "code": refusal.code}})
 
-    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         told = {"code": refusal.code or refusal.type, "message": refusal.message, "param": refusal.param}
-        return _event({"type": "error", **told, "sequence_number": _LAST})
+        return _encode_event({"type": "error", **told, "sequence_number": _LAST})
 
-    def failure(self, status: int) -> ServerRefusal:
-        return failure_of(status, OPENAI_FAILURES)
+    def status_error(self, status: int) -> ServerRefusal:
+        return find_error(status, OPENAI_FAILURES)
 
-    def _response(self, request: Json, number: int, status: str, output: list[Json]) -> Json:
+    def _response_json(self, request: Json, number: int, status: str, output: list[Json]) -> Json:
         return {
             "id": mint_id("resp_", self.host, number, 0),
             "object": "response",
@@ -128,11 +129,11 @@ class ResponsesWire:
             **({"background": True} if request.get("background") else {}),
         }
 
-    def _end_event(self, turn: Turn, request: Json, number: int, output: list[Json]) -> Json:
+    def _final_response(self, turn: Turn, request: Json, number: int, output: list[Json]) -> Json:
         status = {None: "completed", "completed": "completed", "failed": "failed"}.get(
             turn.stop, "incomplete"
         )
-        response = self._response(request, number, status, output)
+        response = self._response_json(request, number, status, output)
         if status == "failed":
             error = {"code": "server_error", "message": "The model failed to generate a response."}
             return {**response, "error": error}
@@ -152,25 +153,29 @@ class ResponsesWire:
             }
         }
 
-    def _output(self, turn: Turn, request: Json, number: int) -> list[tuple[object, Json]]:
-        if _compacts(request):
-            return [(None, _compaction(mint_id("cmp_", self.host, number, 0)))]
+    def _build_items(self, turn: Turn, request: Json, number: int) -> list[tuple[object, Json]]:
+        if _asks_for_compaction(request):
+            return [(None, _compaction_item(mint_id("cmp_", self.host, number, 0)))]
         output: list[tuple[object, Json]] = []
-        behind, calls, free = "", 0, _free_form(request)
+        behind, calls, free = "", 0, _free_form_tools(request)
         for at, part in enumerate(turn.parts):
             named = f"{behind or mint_id('', self.host, number, 0)}_{at}"
             match part:
                 case Say():
-                    item = _message(f"msg_{named}", part)
+                    item = _message_item(f"msg_{named}", part)
                 case Builtin(value=value):
                     item = {"id": f"item_{named}", **value}
                 case Call(name=name):
-                    native = _id(part, turn, "call_", self.host, number, calls)
-                    item = _custom_call(named, native, part) if name in free else _call(named, native, part)
+                    native = _call_id(part, turn, "call_", self.host, number, calls)
+                    item = (
+                        _custom_call_item(named, native, part)
+                        if name in free
+                        else _call_item(named, native, part)
+                    )
                     calls += 1
                 case _:
                     word = mint_id("", self.host, number, 1 + at)
-                    item = self._reasoning(part, request, [made for _, made in output], f"rs_{word}")
+                    item = self._reasoning_item(part, request, [made for _, made in output], f"rs_{word}")
                     behind = f"r{word}"
             output.append((part, item))
         if turn.stop not in (None, "completed", "failed") and output:
@@ -180,7 +185,9 @@ class ResponsesWire:
                 del item["id"]
         return output
 
-    def _reasoning(self, part: Think | Redacted, request: Json, before: list[Json], item_id: str) -> Json:
+    def _reasoning_item(
+        self, part: Think | Redacted, request: Json, before: list[Json], item_id: str
+    ) -> Json:
         text = part.text if isinstance(part, Think) else ""
         summary = [{"type": "summary_text", "text": text}] if text else []
         state = part.signature if isinstance(part, Think) else None
@@ -189,28 +196,33 @@ class ResponsesWire:
         return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
 
 
-def _parts(content: Json) -> Json:
+def _content_parts(content: Json) -> Json:
     return [{"type": "input_text", "text": content}] if isinstance(content, str) else content
 
 
-def _message(item_id: str, said: Say) -> Json:
+def _message_item(item_id: str, said: Say) -> Json:
     annotated = {"annotations": list(said.cited), "logprobs": []}
     content = [{"type": "output_text", "text": said.text, **annotated}]
     return {"id": item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
 
 
-def _call(named: str, native: str, call: Call) -> Json:
-    opening = {"id": f"fc_{named}", "type": "function_call", "status": "completed", "call_id": native}
-    return {**opening, "name": call.name, "arguments": _arguments(call)}
+def _call_item(id_suffix: str, call_id: str, call: Call) -> Json:
+    opening = {"id": f"fc_{id_suffix}", "type": "function_call", "status": "completed", "call_id": call_id}
+    return {**opening, "name": call.name, "arguments": _arguments_text(call)}
 
 
-def _custom_call(named: str, native: str, call: Call) -> Json:
-    opening = {"id": f"ctc_{named}", "type": "custom_tool_call", "status": "completed", "call_id": native}
+def _custom_call_item(id_suffix: str, call_id: str, call: Call) -> Json:
+    opening = {
+        "id": f"ctc_{id_suffix}",
+        "type": "custom_tool_call",
+        "status": "completed",
+        "call_id": call_id,
+    }
     return {**opening, "name": call.name, "input": free_text(call)}
 
 
-def _free_form(request: Json) -> set[str]:
-    """Return the names of free-form tools, including tools declared among the items."""
+def _free_form_tools(request: Json) -> set[str]:
+    """Return the names of the free-form tools of a request, including tools that its items declare."""
     added = [
         item.get("tools") for item in as_items(request["input"]) if item.get("type") == "additional_tools"
     ]
@@ -218,14 +230,14 @@ def _free_form(request: Json) -> set[str]:
     return {tool["name"] for tool in tools if tool.get("type") == "custom"}
 
 
-def _compacts(request: Json) -> bool:
-    """Return True if the request only asks for compaction, which its last item declares."""
+def _asks_for_compaction(request: Json) -> bool:
+    """Return True if a request only asks for compaction, as its last item says."""
     items = as_items(request["input"])
     last: Json = items[-1] if items else {}
     return bool(last.get("type") == "compaction_trigger")
 
 
-def _compaction(item_id: str) -> Json:
+def _compaction_item(item_id: str) -> Json:
     return {"id": item_id, "type": "compaction", "encrypted_content": f"compacted by {item_id}"}
 
 
@@ -242,10 +254,10 @@ def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
             empty, told = {"status": "in_progress"}, iter(())
         case None:
             empty, told = {}, iter(())
-        case _:  # an item may be added with part of its content
+        case _:  # like OpenAI, send a part of the encrypted content in the start event
             partial = (item["encrypted_content"] or "")[:8] or None
             empty = {"summary": [], "encrypted_content": partial}
-            told = _thought_events(item, turn)
+            told = _reasoning_events(item, turn)
     yield {"type": "response.output_item.added", "item": {**item, **empty}}
     named = {"item_id": item["id"]} if "id" in item else {}
     yield from ({**event, **named} for event in told)
@@ -255,7 +267,7 @@ def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
 def _message_events(item: Json, turn: Turn) -> Iterator[Json]:
     (part,) = item["content"]
     yield {"type": "response.content_part.added", "content_index": 0, "part": {**part, "text": ""}}
-    for piece in pieces(part["text"], turn.fragment):
+    for piece in split_text(part["text"], turn.fragment):
         yield {"type": "response.output_text.delta", "content_index": 0, "delta": piece, "logprobs": []}
     yield {"type": "response.output_text.done", "content_index": 0, "text": part["text"], "logprobs": []}
     yield {"type": "response.content_part.done", "content_index": 0, "part": part}
@@ -263,22 +275,22 @@ def _message_events(item: Json, turn: Turn) -> Iterator[Json]:
 
 def _call_events(item: Json, key: str, turn: Turn) -> Iterator[Json]:
     text, name = item[key], f"response.{_CALL_EVENTS[key]}"
-    for piece in pieces(text, max(len(text), 1) if turn.whole_calls else turn.fragment):
+    for piece in split_text(text, max(len(text), 1) if turn.whole_calls else turn.fragment):
         yield {"type": f"{name}.delta", "delta": piece}
     called = {"name": item["name"]} if key == "arguments" else {}
     yield {"type": f"{name}.done", **called, key: text}
 
 
-def _thought_events(item: Json, turn: Turn) -> Iterator[Json]:
+def _reasoning_events(item: Json, turn: Turn) -> Iterator[Json]:
     for at, part in enumerate(item["summary"]):
         told = {"summary_index": at}
         yield {"type": "response.reasoning_summary_part.added", **told, "part": {**part, "text": ""}}
-        for piece in pieces(part["text"], turn.fragment):
+        for piece in split_text(part["text"], turn.fragment):
             yield {"type": "response.reasoning_summary_text.delta", **told, "delta": piece}
         yield {"type": "response.reasoning_summary_text.done", **told, "text": part["text"]}
         yield {"type": "response.reasoning_summary_part.done", **told, "part": part}
 
 
-def _event(event: Json) -> bytes:
+def _encode_event(event: Json) -> bytes:
     name: str = event["type"]
     return b"event: " + name.encode() + b"\ndata: " + dump(event) + b"\n\n"

@@ -18,7 +18,7 @@ from actors.strict.rules import AnthropicProfile, AnthropicSettings
 from actors.strict.rules.base import Json
 from actors.strict.script import Script, Turn
 from actors.strict.server import Exchange, LoopbackServer, ServerLimits
-from actors.strict.windows import BYTES, window
+from actors.strict.windows import BYTES, window_faults
 from actors.testing.simulation.benches import SimulatedToolsets
 from actors.testing.simulation.journal import SimulatedJournal
 from actors.testing.simulation.model import Model
@@ -174,7 +174,7 @@ class World:
 
     def prompts(self, server: LoopbackServer) -> None:
         """Disable the prompt cache, which would take a tenth of the time of a run."""
-        server._prompt = _no_prompt  # type: ignore[method-assign]  # of this server alone
+        server._cache_prompt = _no_prompt  # type: ignore[method-assign]  # of this server alone
 
     def _backend(self, server: LoopbackServer) -> BackendSettings:
         speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
@@ -198,7 +198,7 @@ class World:
     def _fault(self, name: str, number: int, request: Json) -> Any:  # Any: a fault or None
         most = WINDOWS.get(name, self.model.size)
         is_large = not self.faultless and self.model.size > most * BYTES
-        if is_large and (refusal := window(name, most)(number, request)) is not None:
+        if is_large and (refusal := window_faults(name, most)(number, request)) is not None:
             self.too_long += 1
             self.observer.request_too_long(self._asking)
             return refusal

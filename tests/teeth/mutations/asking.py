@@ -66,14 +66,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "settings: a setting in the table is stored and never sent",
-        "actors/adapters/request_head.py:with_fields",
+        "actors/adapters/request_head.py:add_setting_fields",
         "_set_field(table, field_name(name, dialect), dict(value) if name == 'metadata' else value)",
         "None",
         (f"{TABLE}::test_every_setting_changes_the_request_or_is_reported_as_a_loss",),
     ),
     Mutation(
         "settings: a setting that a family lacks is omitted without a loss",
-        "actors/adapters/request_head.py:is_lacking",
+        "actors/adapters/request_head.py:is_unsupported_setting",
         "not field or name in request.lacks",
         "name in request.lacks",
         (TABLE,),
@@ -130,7 +130,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: a strict schema leaves objects open",
-        "actors/adapters/schemas/closed.py:_Closing._close",
+        "actors/adapters/schemas/closed.py:_SchemaCloser._close_object",
         'made["additionalProperties"] = False',
         "pass",
         (OUTPUT,),

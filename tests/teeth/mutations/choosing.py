@@ -17,14 +17,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: every model knows a tool under the same name",
-        f"{SETTINGS}:_choice",
+        f"{SETTINGS}:_accepted_choice",
         "dialect.request.named_choice and dialect.model.named_choice",
         "dialect.request.named_choice",
         CHOICE,
     ),
     Mutation(
         "choosing: a removed tool forces another one",
-        f"{SETTINGS}:_choice",
+        f"{SETTINGS}:_accepted_choice",
         """
         if tool is None:
             return "auto"
@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: a tool of a group is forced without its group",
-        f"{SETTINGS}:_choice",
+        f"{SETTINGS}:_accepted_choice",
         "is_named and not (tool.namespace and dialect.request.namespaces)",
         "is_named",
         CHOICE,
@@ -80,21 +80,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: Gemini may call any tool",
-        "actors/adapters/gemini.py:_calling",
+        "actors/adapters/gemini.py:_calling_config",
         '{**..., "allowedFunctionNames": [choice.name]}',
         "{**...}",
         CHOICE,
     ),
     Mutation(
         "choosing: a free-text tool is forced as a function",
-        "actors/adapters/responses/encode.py:_choice",
+        "actors/adapters/responses/encode.py:_tool_choice",
         '{"type": "function" if choice.form is None else "custom", **...}',
         '{"type": "function", **...}',
         CHOICE,
     ),
     Mutation(
         "choosing: an answer tool replaces the forced tool",
-        "actors/adapters/outputs.py:asked_form",
+        "actors/adapters/outputs.py:request_output",
         '"required" if choice == "auto" else choice',
         'choice if alone else "required"',
         CHOICE,

@@ -40,14 +40,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: a stream cut before its end passes",
-        "actors/adapters/converse.py:ConverseDecoder.stream_end",
+        "actors/adapters/converse.py:ConverseDecoder.on_stream_end",
         "self._stopped and not self.ended",
         "not self.ended",
         ("tests/adapters/test_converse_decode.py",),
     ),
     Mutation(
         "bedrock: a frame's checksum is not checked",
-        "actors/adapters/framing.py:_event",
+        "actors/adapters/framing.py:_decode_frame",
         'crc32(frame[:-_CRC]) != unpack_from(">I", frame, len(frame) - _CRC)[0]',
         'False and crc32(frame[:-_CRC]) != unpack_from(">I", frame, len(frame) - _CRC)[0]',
         ("tests/adapters/test_outside_frames.py",),
@@ -61,28 +61,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "assembly: a call is repeated when its end is reported twice",
-        "actors/adapters/assembly.py:MessageBuilder.end",
+        "actors/adapters/assembly.py:MessageBuilder.end_part",
         "... or part.ended or part.dropped",
         "... or part.dropped",
         ("tests/adapters/test_decode_cuts.py",),
     ),
     Mutation(
         "decode: a stop reason that means failure is an empty answer",
-        "actors/adapters/base.py:Decoder._judge_end",
+        "actors/adapters/base.py:Decoder._check_finish_reason",
         "not stands",
         "False",
         ("tests/adapters/test_reasons_to_stop.py",),
     ),
     Mutation(
         "decode: a JSON error between events is a cut stream",
-        "actors/adapters/framing.py:EventParser._take",
+        "actors/adapters/framing.py:EventParser._process_line",
         'self._stray or line.startswith((b"{", b"["))',
         'False and line.startswith((b"{", b"["))',
         ("tests/adapters/test_decode_cuts.py",),
     ),
     Mutation(
         "decode, anthropic: a relay's own error format is skipped",
-        "actors/adapters/anthropic/decode.py:MessagesDecoder.event",
+        "actors/adapters/anthropic/decode.py:MessagesDecoder.process_event",
         '"error" in (kind, name) or payload.get("error")',
         'kind == "error"',
         ("tests/adapters/test_decode_cuts.py",),
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "anthropic: unsigned thinking in a copied answer is not sent back",
-        "actors/adapters/anthropic/decode.py:MessagesDecoder._close",
+        "actors/adapters/anthropic/decode.py:MessagesDecoder._close_block",
         'self.dialect.reasoning.required == "with_calls"',
         "False",
         ("tests/adapters/test_anthropic_copies.py",),
@@ -117,28 +117,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, openai_chat: an empty legacy call is a call",
-        "actors/adapters/openai_chat/decode.py:ChatDecoder._take_message",
+        "actors/adapters/openai_chat/decode.py:ChatDecoder._process_message",
         'legacy and is_object(legacy) and (legacy.get("name") or legacy.get("arguments"))',
         '"function_call" in delta',
         ("tests/adapters/test_openai_chat_decode.py",),
     ),
     Mutation(
         "decode, openai_chat: calls under one index are distinguished only by position",
-        "actors/adapters/calls.py:CallTable._goes_on",
+        "actors/adapters/calls.py:CallTable._continues_call",
         "bool(native_id and call.native_id and (native_id != call.native_id))",
         "False",
         ("tests/adapters/test_openai_chat_decode.py",),
     ),
     Mutation(
         "decode: a call with cut arguments is a call without any",
-        "actors/adapters/assembly.py:MessageBuilder._conclude",
+        "actors/adapters/assembly.py:MessageBuilder._end_call",
         "self._is_cut and (not call.is_whole)",
         "False",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode: a call is complete before a cut can be detected",
-        "actors/adapters/assembly.py:MessageBuilder.end",
+        "actors/adapters/assembly.py:MessageBuilder.end_part",
         "part is self._parts[-1] and self.finish_reason is None",
         "False",
         ("tests/adapters/test_cut_calls.py",),
@@ -146,27 +146,27 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode: a call without arguments is kept from a broken stream",
         "actors/adapters/partial.py:PartialCall.is_keepable",
-        "self.done and bool(self.wire_name) and (self.ended or self.told or self.is_whole)",
+        "self.done and bool(self.wire_name) and (self.ended or self.is_marked_complete or self.is_whole)",
         "self.done",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode: the block of an unfinished call ends normally",
-        "actors/adapters/assembly.py:MessageBuilder.end",
-        "not told and isinstance(part, PartialCall) and (not (part.dropped or part.is_whole or self._is_cut))",
+        "actors/adapters/assembly.py:MessageBuilder.end_part",
+        "not has_marker and isinstance(part, PartialCall) and (not (part.dropped or part.is_whole or self._is_cut))",
         "False",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode, anthropic: a second message start continues the first",
-        "actors/adapters/anthropic/decode.py:MessagesDecoder._message_start",
+        "actors/adapters/anthropic/decode.py:MessagesDecoder._begin_message",
         "self.restart()",
         "pass",
         ("tests/adapters/test_anthropic_decode.py",),
     ),
     Mutation(
         "decode: a restarted answer gives a call the number of a discarded one",
-        "actors/adapters/assembly.py:MessageBuilder.begin",
+        "actors/adapters/assembly.py:MessageBuilder.reset_parts",
         "self._parts: list[Part] = []",
         """
         self._parts: list[Part] = []
@@ -176,21 +176,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, responses: an item of a provider's own tool is lost silently",
-        "actors/adapters/responses/decode.py:ResponsesDecoder._take_whole",
-        "_take_item(part, told)",
+        "actors/adapters/responses/decode.py:ResponsesDecoder._complete_item",
+        "_store_item(part, wire_item)",
         "pass",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
         "decode, anthropic: a call of a server tool is sent back without its result",
-        "actors/adapters/anthropic/decode.py:MessagesDecoder._pair",
+        "actors/adapters/anthropic/decode.py:MessagesDecoder._pair_server_tools",
         "own_id not in called & answered or not _SERVER_ID.fullmatch(own_id)",
         "not _SERVER_ID.fullmatch(own_id)",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
         "decode: a provider-specific part of a broken answer is kept",
-        "actors/adapters/partial.py:Own.is_keepable",
+        "actors/adapters/partial.py:ProviderPart.is_keepable",
         "self.done and isinstance(self.value, Media)",
         "self.done",
         ("tests/adapters/test_left_out.py",),
@@ -204,14 +204,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, bedrock: cited text is dropped with its citations",
-        "actors/adapters/converse.py:ConverseDecoder._delta",
+        "actors/adapters/converse.py:ConverseDecoder._process_delta",
         '"citationsContent" in delta',
         '"citationsContents" in delta',
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
         "decode, gemini: the signature of a cut call remains alone",
-        "actors/adapters/assembly.py:MessageBuilder._drop",
+        "actors/adapters/assembly.py:MessageBuilder._drop_call",
         "call.signature.seal = None",
         "pass",
         (GEMINI_DECODE,),
@@ -239,8 +239,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: reasoning has its id although the next item has none",
-        "actors/adapters/responses/encode.py:_resend",
-        '{key: value for key, value in item.items() if named or key != "id"}',
+        "actors/adapters/responses/encode.py:_resent_item",
+        '{key: value for key, value in item.items() if with_id or key != "id"}',
         "{key: value for key, value in item.items() if key}",
         ("tests/session/test_item_ids.py",),
     ),
@@ -289,13 +289,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: a pinned upstream is not named in the request",
         "actors/adapters/openai_chat/encode.py:request_head",
-        '{**..., "provider": _pin(settings, dialect, losses)}',
+        '{**..., "provider": _pin_upstream(settings, dialect, losses)}',
         "{**...}",
         ("tests/provider/test_gateways.py",),
     ),
     Mutation(
         "openrouter: a seal of a pinned upstream is assigned to the answering one",
-        "actors/adapters/assembly.py:MessageBuilder._maker",
+        "actors/adapters/assembly.py:MessageBuilder._seal_origin",
         "self.binding.upstream or self.upstream",
         "self.upstream",
         (VENDORS,),
@@ -316,18 +316,18 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: a cut call is a call",
-        "actors/adapters/responses/decode.py:ResponsesDecoder._end_response",
+        "actors/adapters/responses/decode.py:ResponsesDecoder._process_end",
         'status == "incomplete"',
         "False",
         ("tests/adapters/test_responses_decode.py",),
     ),
     Mutation(
         "responses: encrypted content is taken from an announced item",
-        "actors/adapters/responses/decode.py:ResponsesDecoder._begin",
-        'item = _Item(kind, self.words("thinking"))',
+        "actors/adapters/responses/decode.py:ResponsesDecoder._begin_item",
+        'item = _Item(kind, self.begin_text("thinking"))',
         """
-        item = _Item(kind, self.words("thinking"))
-        self.seal(item.part, "reasoning_item", _resendable(told))
+        item = _Item(kind, self.begin_text("thinking"))
+        self.attach_seal(item.part, "reasoning_item", _resendable_json(wire_item))
         item.part.done = True
         """,
         ("tests/adapters/test_responses_decode.py",),
@@ -335,8 +335,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: a response is sent without the id of its call",
         "actors/adapters/gemini.py:GeminiWriter.write_result",
-        "_id_and_name(call_id, name)",
-        '_id_and_name("", name)',
+        "_id_and_name_fields(call_id, name)",
+        '_id_and_name_fields("", name)',
         (GEMINI_ENCODE,),
     ),
     Mutation(
@@ -362,17 +362,17 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "gemini: text continues in a signed part",
-        "actors/adapters/gemini.py:GenerateContentDecoder._signed_text",
-        'self._text("text", text, signed=True)',
-        'self._text("text", text)',
+        "actors/adapters/gemini.py:GenerateContentDecoder._add_signed_text",
+        'self._add_part_text("text", text, signed=True)',
+        'self._add_part_text("text", text)',
         (GEMINI_DECODE,),
     ),
     Mutation(
         "gemini: a stream may end without a finish reason",
-        "actors/adapters/gemini.py:GenerateContentDecoder.event",
-        'candidate = first(payload.get("candidates"))',
+        "actors/adapters/gemini.py:GenerateContentDecoder.process_event",
+        'candidate = first_candidate(payload.get("candidates"))',
         """
-        candidate = first(payload.get("candidates"))
+        candidate = first_candidate(payload.get("candidates"))
         self.ended = True
         """,
         (GEMINI_DECODE,),
@@ -430,7 +430,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mistral: reasoning is sent back beside the content",
-        "actors/adapters/openai_chat/encode.py:OpenAIChatWriter._think",
+        "actors/adapters/openai_chat/encode.py:OpenAIChatWriter._write_reasoning",
         'self._carrier == "thinking_chunk"',
         "False",
         (VENDORS,),
@@ -458,7 +458,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "schemas: a choice at the root is sent",
-        "actors/adapters/schemas/rooted.py:_Rooting._flat",
+        "actors/adapters/schemas/rooted.py:_RootFlattener._flatten",
         "{key: value for key, value in schema.items() if key not in _FLATTENED}",
         "dict(schema)",
         ("tests/adapters/test_tool_schemas.py",),
@@ -472,8 +472,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "gemini: a fragment of a call is taken for a call",
-        "actors/adapters/gemini.py:GenerateContentDecoder._function_call",
-        'given.get("partialArgs") or given.get("willContinue")',
+        "actors/adapters/gemini.py:GenerateContentDecoder._add_function_call",
+        'wire_call.get("partialArgs") or wire_call.get("willContinue")',
         "False",
         (GEMINI_DECODE,),
     ),

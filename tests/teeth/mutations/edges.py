@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "large events: an event may have one mebibyte",
-        "actors/adapters/base.py:Decoder.framing",
+        "actors/adapters/base.py:Decoder.new_parser",
         "self.frames(self.max_bytes)",
         "self.frames(min(self.max_bytes, _LARGE))",
         (
@@ -104,7 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "large events: a line without data may be as large as an answer",
-        "actors/adapters/framing.py:EventParser._check",
+        "actors/adapters/framing.py:EventParser._check_size",
         'not line.startswith(b"data")',
         "False",
         ("tests/adapters/test_sse.py", "tests/session/test_faulty_streams.py"),

@@ -54,7 +54,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a byte order mark breaks a stream",
-        "actors/adapters/framing.py:EventParser._whole_line",
+        "actors/adapters/framing.py:EventParser._complete_line",
         "line = line.removeprefix(_MARK)",
         "",
         ("tests/adapters/test_sse.py",),
@@ -62,7 +62,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "an event without its blank line is ignored at the end",
         "actors/adapters/framing.py:EventParser.close",
-        "self._dispatch(events)",
+        "self._dispatch_event(events)",
         "",
         (f"{_STREAMS}::test_an_unusual_but_valid_stream_is_read_normally",),
     ),
@@ -122,13 +122,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "an answer with calls needs no end marker",
-        "actors/adapters/base.py:Decoder._end",
+        "actors/adapters/base.py:Decoder._finish_response",
         """
         if not self.ended:
             raise answer_fault("the stream ended without its end marker")
         """,
         """
-        if not (self.ended or self.calls):
+        if not (self.ended or self.has_calls):
             raise answer_fault("the stream ended without its end marker")
         """,
         (_CUT,),

@@ -89,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a cloud receives the model in the body too",
-        "actors/adapters/anthropic/encode.py:Route.opening",
+        "actors/adapters/anthropic/encode.py:Route.first_fields",
         "{'anthropic_version': self.version}",
         "{'anthropic_version': self.version, 'model': settings.model}",
         (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_is_accepted",),

@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a value of an unexpected type counts as read",
-        "actors/adapters/wire.py:WireObject.take",
+        "actors/adapters/wire.py:WireObject.read_value",
         """
         if value is not None and isinstance(value, kind):
             self._taken.add(key)
@@ -54,7 +54,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a transcript in another dialect is read nevertheless",
-        "actors/adapters/importing.py:recognise",
+        "actors/adapters/importing.py:recognise_dialect",
         """
         if plain_marks:
             ...
@@ -67,14 +67,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a format is guessed although a message does not match it",
-        "actors/adapters/importing.py:_guess",
+        "actors/adapters/importing.py:_guess_dialect",
         "at is None",
         "at is None or mark.is_plain",
         (GUESSES,),
     ),
     Mutation(
         "import: plain texts are read although a message has no role",
-        "actors/adapters/formats.py:is_words_alone",
+        "actors/adapters/formats.py:has_only_text",
         'not message.keys() <= _CHAT_KEYS or "role" not in message',
         "False",
         (GUESSES,),
@@ -88,7 +88,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a provider's own tool becomes a client function",
-        "actors/adapters/importing.py:_tools",
+        "actors/adapters/importing.py:_client_tools",
         'kind in ("", "function", "custom")',
         'kind != "namespace"',
         (FILES,),

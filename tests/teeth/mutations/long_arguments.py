@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "long arguments: a large object is written in one step",
-        "actors/adapters/base.py:Decoder.arguments",
+        "actors/adapters/base.py:Decoder.arguments_text",
         "LongJson(value)",
         "argument_text(value)",
         (MEMORY,),
@@ -43,23 +43,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "long arguments: a fragment cut by a slice is compared only up to the cut",
-        "actors/adapters/partial.py:Pieces.rest_of",
+        "actors/adapters/partial.py:Pieces.remainder_of",
         "done, at = done + size, at + size",
         "done, at = len(piece), at + size",
         (LONG,),
     ),
     Mutation(
         "long arguments: copies of a call are distinguished by their beginning",
-        "actors/adapters/settling.py:_arguments",
+        "actors/adapters/settling.py:_canonical_arguments",
         "digest.update(piece.encode())",
         "digest.update(piece.encode())\nbreak",
         (LONG,),
     ),
     Mutation(
         "long arguments: deltas of replaced arguments are added to the new ones",
-        "actors/adapters/partial.py:take_long",
-        "LongTextDeltas(part.delta, kept, first, len(kept))",
-        "LongTextDeltas(part.delta, kept, first, first)",
+        "actors/adapters/partial.py:add_long_text",
+        "LongTextDeltas(part.delta_event, kept, first, len(kept))",
+        "LongTextDeltas(part.delta_event, kept, first, first)",
         (LONG,),
     ),
 )

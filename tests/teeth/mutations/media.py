@@ -10,15 +10,15 @@ REFUSED = "tests/provider/test_refused_schemas.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "keys: two generated keys may be equal",
-        "actors/adapters/schemas/host.py:_made_keys",
+        "actors/adapters/schemas/host.py:_new_keys",
         "(made := property_key(own, pattern, probe)) in owned or made in keys",
         "(made := property_key(own, pattern, probe)) in keys",
         (KEYS,),
     ),
     Mutation(
         "keys: a reference does not follow its renamed key",
-        "actors/adapters/schemas/host.py:_Renaming.value",
-        "return self._reference(value)",
+        "actors/adapters/schemas/host.py:_KeyRenamer.value",
+        "return self._rename_reference(value)",
         "return value",
         (KEYS,),
     ),
@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "patterns: an escaped parenthesis starts a lookaround",
-        "actors/adapters/schemas/host.py:_Pruning._accepts",
+        "actors/adapters/schemas/host.py:_SchemaPruner._accepts",
         '_ESCAPES.sub("", pattern)',
         "pattern",
         (KEYS,),
@@ -102,7 +102,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "schemas: a refusal of keys has no effect",
         "actors/adapters/settings.py:_fit_schema",
-        '"schema_keys" in refused and keyed',
+        '"schema_keys" in refused and renames_keys',
         "False",
         (REFUSED,),
     ),
@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "schemas: a refusal names the provider's keys",
-        "actors/adapters/refused_parts.py:refused_tool",
+        "actors/adapters/refused_parts.py:name_refused_tool",
         "made.get(key, key)",
         "key",
         (REFUSED,),

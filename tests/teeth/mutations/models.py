@@ -66,14 +66,14 @@ MUTATIONS = (
     ),
     Mutation(
         "models: the lowest effort is not a loss where thinking cannot be turned off",
-        f"{THINKING}:_fit_off",
+        f"{THINKING}:_fit_disabled_thinking",
         'losses["thinking"] = None',
         "",
         (MODELS,),
     ),
     Mutation(
         "models: a model without budgets receives one",
-        f"{THINKING}:_fit_on",
+        f"{THINKING}:_fit_enabled_thinking",
         'settings.thinking == "manual" and "enabled" not in facts.thinking',
         "False",
         (MODELS,),

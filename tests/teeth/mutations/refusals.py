@@ -73,8 +73,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: all attachments become notes although one is named",
-        "actors/adapters/refused_parts.py:_is_at",
-        "part[:least] == place[:least]",
+        "actors/adapters/refused_parts.py:_is_same_position",
+        "first[:least] == second[:least]",
         "True",
         (MEDIA, "tests/adapters/test_refused_media.py"),
     ),
@@ -110,7 +110,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusal: a refused token limit is explained as sampling",
-        "actors/adapters/classify.py:_failure",
+        "actors/adapters/classify.py:_build_failure",
         "parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings)",
         "False",
         ("tests/cli/test_asked_for_help.py::test_explain_names_a_refused_parameter",),

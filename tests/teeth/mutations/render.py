@@ -169,7 +169,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: a relay's reasoning without item names is plain text",
-        "actors/adapters/responses/decode.py:_resendable",
+        "actors/adapters/responses/decode.py:_resendable_json",
         "not state",
         "not state or not item_id",
         ("tests/session/test_responses_sessions.py",),
@@ -357,7 +357,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "assembly: thinking after an omitted part keeps its seal",
-        "actors/adapters/assembly.py:MessageBuilder._message",
+        "actors/adapters/assembly.py:MessageBuilder._build_message",
         "blocks.append(block if stands else _without_bound_seal(block))",
         "blocks.append(block)",
         ("tests/session/test_bound_reasoning.py",),
@@ -594,7 +594,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: long results are copied into it",
-        "actors/adapters/writing.py:Writing.more",
+        "actors/adapters/writing.py:BaseWriter.write_more",
         "len(literal) < SHARED",
         "literal",
         (f"{LANE}::test_a_long_result_is_one_object_in_log_ledger_and_lanes",),

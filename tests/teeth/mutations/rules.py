@@ -62,7 +62,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "rules: a refused parameter is read as a broken transcript",
-        "actors/adapters/classify.py:_failure",
+        "actors/adapters/classify.py:_build_failure",
         "row.kind if parameter is None else 'parameter'",
         "row.kind",
         REFUSED,

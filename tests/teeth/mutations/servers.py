@@ -65,7 +65,7 @@ MUTATIONS = (
     ),
     Mutation(
         "responses: a page includes the item before it",
-        "actors/strict/responses_resources.py:_page",
+        "actors/strict/responses_resources.py:_list_page",
         'ids.index(asked["after"]) + 1',
         'ids.index(asked["after"])',
         (f"{RESOURCES}::test_the_input_of_a_response_is_listed_in_pages",),
@@ -102,7 +102,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: each call of a batch is a position",
-        f"{_CACHE}:_before",
+        f"{_CACHE}:_searched_positions",
         "not (place.piece.run and place.piece.run == behind.piece.run)",
         "1",
         (f"{CACHED}::test_a_run_of_calls_or_of_results_is_one_position",),
@@ -130,7 +130,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: an entry never expires",
-        f"{_CACHE}:_Entries.use",
+        f"{_CACHE}:_CacheEntries.use_entry",
         "expires <= now",
         "key not in self._known",
         (
@@ -140,7 +140,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: a use does not renew an entry",
-        f"{_CACHE}:_Entries.use",
+        f"{_CACHE}:_CacheEntries.use_entry",
         "self._known[key] = (now + lifetime, lifetime)",
         "",
         (f"{CACHED}::test_reading_through_a_later_mark_extends_the_life_of_an_entry",),
@@ -154,17 +154,17 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: the ideal cache counts only marked content",
-        f"{_CACHE}:PromptCache._best",
-        "self._ideal.keep((lane, place.plain), now, lifetime)",
+        f"{_CACHE}:PromptCache._ideal_tokens",
+        "self._ideal.write_entry((lane, place.plain), now, lifetime)",
         """
         if place.piece.mark is not None:
-            self._ideal.keep((lane, place.plain), now, lifetime)
+            self._ideal.write_entry((lane, place.plain), now, lifetime)
         """,
         (f"{CACHED}::test_without_a_mark_nothing_is_read_and_the_ideal_shows_the_miss",),
     ),
     Mutation(
         "cache: the ideal cache depends on the parameters",
-        f"{_CACHE}:_places",
+        f"{_CACHE}:_piece_positions",
         "plain.digest",
         "digest.digest",
         (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_messages",),
@@ -214,7 +214,7 @@ MUTATIONS = (
     Mutation(
         "oauth: a bearer token needs no beta header",
         "actors/strict/anthropic_server.py:_oauth_refusal",
-        "OAUTH_BETA not in _betas(request)",
+        "OAUTH_BETA not in _beta_names(request)",
         "False",
         (f"{ACCOUNTS}::test_anthropic_accepts_a_bearer_token_with_its_beta_header",),
     ),
@@ -227,7 +227,7 @@ MUTATIONS = (
     ),
     Mutation(
         "limits: a body with a too large declared length is read",
-        "actors/strict/loopback.py:_Connection.request",
+        "actors/strict/loopback.py:_Connection.read_request",
         'int(headers.get("content-length", "0")) > max_body',
         "False",
         ("tests/strict/test_server.py::test_a_body_that_announces_too_large_a_size_is_rejected_unread",),

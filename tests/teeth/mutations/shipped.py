@@ -28,16 +28,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "shipped: a strict server accepts every bearer token",
-        "actors/strict/server.py:LoopbackServer._denied",
-        "same(bearer(request), self.api_key)",
-        "bearer(request)",
+        "actors/strict/server.py:LoopbackServer._credential_refusal",
+        "is_same_key(bearer_token(request), self.api_key)",
+        "bearer_token(request)",
         (KEYS,),
     ),
     Mutation(
         "shipped: a cloud lists Claude models in Anthropic's format",
-        "actors/strict/claude_servers.py:HostedClaude._stored",
+        "actors/strict/claude_servers.py:HostedClaudeServer._stored_resource",
         "return None",
-        "return super()._stored(request)",
+        "return super()._stored_resource(request)",
         ("tests/strict/test_by_name.py::test_only_anthropic_itself_lists_models_in_its_own_form",),
     ),
     Mutation(
