@@ -18,7 +18,7 @@ from actors.core.session.publishing import NOBODY
 from actors.errors import SessionClosed
 from actors.journal.commands import Append, ClaimSession, JournalCommand
 from actors.journal.session_events import SessionEvents
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from actors.kernel import Ref
 from actors.runtime.runtime import Runtime
 from benchmarks.durable import Writers, user_event
@@ -96,7 +96,7 @@ async def _beside(
 async def _measure(file: Path, what: str, passes: int, asks: int, count: int) -> tuple[Passes, float]:
     """Return the median waits with the client and alone, and the 99th percentile with the client."""
     rows, beside = [], list[float]()
-    async with open_runtime(journal=storage_at(file)) as runtime:
+    async with open_runtime(journal=create_storage(file)) as runtime:
         journal = runtime._opening_host().journal
         writers = Writers(journal)
         await writers.claim(WRITER)

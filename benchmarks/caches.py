@@ -17,7 +17,7 @@ from actors.config.settings import RuntimeLimits
 from actors.strict.cache import PromptCache
 from actors.strict.server import LoopbackServer
 from actors.testing.simulation.plan import Odds, make_plan
-from actors.testing.simulation.report import played_in
+from actors.testing.simulation.report import play_in_world
 from actors.testing.simulation.world import TARGETS, World
 from benchmarks.figures import Extent, Figure, Measure
 
@@ -40,7 +40,7 @@ class CachedWorld(World):
         "bedrock": "eu.anthropic.claude-sonnet-5-v1:0",
     }
 
-    def prompts(self, server: LoopbackServer) -> None:
+    def disable_prompt_cache(self, server: LoopbackServer) -> None:
         """Give the host a prompt cache that uses virtual time."""
         server.cache = PromptCache(clock=anyio.current_time)
 
@@ -50,7 +50,7 @@ def count_tokens(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]
     read, ideal = Counter[str](), Counter[str]()
     for seed in range(seeds):
         world = CachedWorld(make_plan(seed, sessions, _TURNS, TARGETS, (), "safety", ODDS))
-        report = played_in(world)
+        report = play_in_world(world)
         assert not report.problems, report
         for name, server in world.servers.items():
             read[name] += server.cache.read_tokens

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, escape_controls
 from actors.errors import ConfigError
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from benchmarks.comparing import Incomparable, compare, lines
 from benchmarks.figures import Extent, Library, Loop, Measure
 from benchmarks.goals import MEASURES
@@ -90,7 +90,7 @@ def _check_database(address: str) -> None:
     """Raise `ConfigError` for an invalid database address before the measurements start."""
     if "://" not in address:
         raise ConfigError("--postgres takes the address of a database, as postgresql://user@host/name")
-    storage_at(address)
+    create_storage(address)
 
 
 def _loops(wanted: str) -> tuple[Loop, ...]:

@@ -32,7 +32,7 @@ from actors.journal.commands import Append, ClaimSession, DeleteLog, JournalComm
 from actors.journal.journal_actor import JournalActor
 from actors.journal.storage import Appended, Durability, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from actors.kernel import Ref, System
 from benchmarks.figures import Extent, Figure, Loop, Measure
 from benchmarks.timing import Passes
@@ -205,7 +205,7 @@ def _rows(
 def _in_file(backend: Loop, durability: Durability, passes: int, events: int) -> list[Figure]:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        taken = _run(backend, storage_at(folder / "journal.db", durability), passes, events)
+        taken = _run(backend, create_storage(folder / "journal.db", durability), passes, events)
         beside = _beside(folder, durability, taken, SESSIONS * events)
     return _rows(f"{backend}, {durability}", taken, _LIMITS.get(durability), beside)
 
@@ -228,7 +228,7 @@ def _in_postgres(backend: Loop, extent: Extent, passes: int, events: int) -> lis
     if not extent.postgres:
         why = "name a database that may be written to: --postgres postgresql://..."
         return [Figure("J1", _QUESTION, case, "us", POSTGRES_US, note=why)]
-    taken = _run(backend, storage_at(extent.postgres), passes, events, delete=True)
+    taken = _run(backend, create_storage(extent.postgres), passes, events, delete=True)
     return _rows(case, taken, POSTGRES_US)[:1]
 
 

@@ -142,7 +142,7 @@ class Crowded:
     failed: int
 
 
-async def _crowd(count: int, rounds: int) -> Crowded:
+async def _ask_concurrently(count: int, rounds: int) -> Crowded:
     with running(together=count) as url:
         async with Runtime(stub_config(url, stream=True, connections=count)) as runtime:
             sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count)]
@@ -201,7 +201,7 @@ def _crowd_of(count: int, library: Library) -> float:
 
 
 def _run_crowd(backend: Loop, count: int) -> Crowded:
-    return anyio.run(_crowd, count, 3 if count < 5000 else 1, backend=backend)
+    return anyio.run(_ask_concurrently, count, 3 if count < 5000 else 1, backend=backend)
 
 
 # ---- C1 over HTTP

@@ -33,7 +33,7 @@ import anyio
 
 from actors.config import RuntimeLimits
 from actors.core.values.content import Message
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from benchmarks.figures import Extent, Figure, Library, Loop, Measure, Peer
@@ -152,7 +152,7 @@ async def hibernated_sessions(count: int) -> Weight:
     """Open sessions in a file, ask one in twenty, and weigh them when all but the last few hibernate."""
     limits = RuntimeLimits(max_active_sessions=1, sessions=1_000_000, memory=512 * 1024)
     with TemporaryDirectory() as folder:
-        async with open_runtime(limits, storage_at(Path(folder) / "journal.db", "process")) as runtime:
+        async with open_runtime(limits, create_storage(Path(folder) / "journal.db", "process")) as runtime:
             await _open_many(runtime, range(_BEFORE))
             scales = Scales()
             await _open_many(runtime, range(_BEFORE, _BEFORE + count))

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from actors.config import RuntimeLimits
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from actors.runtime.runtime import Runtime
 from benchmarks.figures import Extent, Figure, Loop, Measure
 from benchmarks.memory import measure
@@ -32,7 +32,7 @@ _RESIDENT = "a hibernated session"
 
 async def write_sessions(file: Path, count: int) -> int:
     """Write `count` sessions to a file; return the number of blocks in the last one."""
-    async with open_runtime(journal=storage_at(file, "process")) as runtime:
+    async with open_runtime(journal=create_storage(file, "process")) as runtime:
         return [await _write_session(runtime, f"s{number}") for number in range(count)][-1]
 
 
@@ -48,7 +48,7 @@ async def _write_session(runtime: Runtime, name: str) -> int:
 async def resume_times(file: Path, count: int) -> list[float]:
     """Return the CPU milliseconds of resuming each session."""
     took = []
-    async with open_runtime(journal=storage_at(file, "process")) as runtime:
+    async with open_runtime(journal=create_storage(file, "process")) as runtime:
         for number in range(count):
             began = time.process_time()
             await runtime.resume(f"s{number}", tools=[SEARCH])
@@ -60,7 +60,7 @@ async def wake_times(file: Path, count: int) -> list[float]:
     """Return the CPU milliseconds of the first query to each hibernated session."""
     took = []
     limits = RuntimeLimits(max_active_sessions=1, memory=64 * 1024)
-    async with open_runtime(limits, storage_at(file, "process")) as runtime:
+    async with open_runtime(limits, create_storage(file, "process")) as runtime:
         sessions = [await runtime.resume(f"s{number}", tools=[SEARCH]) for number in range(count)]
         for session in (
             *sessions,

@@ -10,8 +10,8 @@ from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import complain, escape_controls
 from actors.errors import ConfigError, JournalError
-from actors.journal.storage.damage import Damage, damage_of
-from actors.journal.storage.named import tables_at
+from actors.journal.storage.damage import Damage, damage_from_error
+from actors.journal.storage.named import open_tables
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.salvage import salvage
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> Exit:
         return _check_file(Path(options.journal), options)
     if options.salvage:  # the address may contain a password and is not repeated
         raise ConfigError("--salvage takes a file; for a Postgres journal, restore a backup")
-    tables = tables_at(options.journal)
+    tables = open_tables(options.journal)
     return _check(tables, tables.where, options)
 
 
@@ -51,7 +51,7 @@ def _check_file(path: Path, options: argparse.Namespace) -> Exit:
         if not options.salvage:
             raise
         _salvage(path, Path(options.salvage))
-        complain(damage_of(error).what)
+        complain(damage_from_error(error).what)
         return Exit.FAILED
     return _check(file, options.journal, options)
 

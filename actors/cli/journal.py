@@ -16,7 +16,7 @@ from actors.config import Config
 from actors.errors import JournalError
 from actors.journal.storage import Storage
 from actors.journal.storage.memory import MemoryStorage
-from actors.journal.storage.named import storage_at, storage_for
+from actors.journal.storage.named import choose_storage, create_storage
 
 _FIX = "name another with --journal FILE"
 
@@ -55,7 +55,7 @@ def stored_sessions(options: argparse.Namespace, config: Config, *, create: bool
     if path is None:
         return MemoryStorage()
     _make_folder(path)
-    return storage_at(path)
+    return create_storage(path)
 
 
 def named_journal(options: argparse.Namespace) -> str | None:
@@ -79,13 +79,13 @@ def _configured_storage(options: argparse.Namespace, config: Config, *, create: 
     if (name := named_journal(options)) is not None:
         if not (create or "://" in name or Path(name).exists()):
             raise JournalError(f"{name}: no such file; name an existing journal")
-        return storage_at(name)
+        return create_storage(name)
     settings = config.settings.journal
-    return None if settings.path is None and settings.url is None else storage_for(None, settings)
+    return None if settings.path is None and settings.url is None else choose_storage(None, settings)
 
 
 def _default(path: Path) -> Storage:
-    storage = storage_at(path)
+    storage = create_storage(path)
     try:
         _make_folder(path)
         storage.open()

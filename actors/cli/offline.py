@@ -18,7 +18,7 @@ from actors.core.settings.spending import Price
 from actors.errors import UnknownTarget
 from actors.strict.server import LoopbackServer
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
-from actors.testing.standin import arguments
+from actors.testing.standin import sample_arguments
 from actors.tools import tool
 
 Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted
@@ -63,7 +63,7 @@ def answer(request: Request) -> Turn:
         return Turn(Say(f"The result is: {words}"))
     for offered in read_declarations(request).tools:
         if offered.name in words.split():
-            return Turn(Call(offered.name, arguments(json.loads(offered.parameters))))
+            return Turn(Call(offered.name, sample_arguments(json.loads(offered.parameters))))
     thought = (Think("A stand-in only repeats."),) if _asks_to_think(request) else ()
     return Turn(*thought, Say(f"You said: {words}"))
 

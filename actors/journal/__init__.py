@@ -1,11 +1,11 @@
-"""The journal: its administration, the sessions in it, and the storages that keep it.
+"""Administer the journal of a runtime, and store its logs in memory, in an SQLite file or in PostgreSQL.
 
     async with Runtime(journal=SqliteStorage("sessions.db")) as runtime:
         stored = await runtime.journal.list(state="idle")
 
-`Runtime.journal` is a `JournalAdmin`. `Storage` is the interface that a storage implements; the other classes are the
-values that its methods take and return. Names are imported when they are first used: each storage needs a driver that
-the others do not.
+`Runtime.journal` is a `JournalAdmin`. `Storage` is the interface that each storage implements; the other classes are
+arguments and results of its methods. Names are imported when they are first used, because each storage needs its own
+driver.
 """
 
 from importlib import import_module
@@ -54,11 +54,11 @@ _HOMES = {
     "journal.storage.sqlite.storage": ("SqliteStorage",),
     "runtime.journal_admin": ("JournalAdmin",),
 }
-"""The public names, by the module that defines them."""
+"""Each module of `actors` with the public names that it defines."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
 
     def __getattr__(name: str) -> object:
         if name not in _MODULE_OF:

@@ -1,4 +1,4 @@
-"""The commands of the journal actor: appends, and the operations that are executed in order with them."""
+"""Define the messages that the journal actor accepts: appends, and queries that run in order with the appends."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeAlias, TypeVar
@@ -15,19 +15,20 @@ from actors.kernel import Query
 R = TypeVar("R")
 
 OnDurable: TypeAlias = Callable[[int], None]
-"""Called with the number of an event when the event is durable."""
+"""A callback that receives the number of an event once the event is durable."""
 
 
 class Append(Query[int], frozen=True):
-    """Append events to a session's log; the answer is the number of the last one.
+    """Append events to a session's log. The answer is the number of the last appended event.
 
     Args:
         session: The session's id.
-        fence: The number with which the writer claimed the session.
-        events: The events, in order; at least one.
-        on_durable: The callbacks of events, each with the index of its event.
-        on_failure: Called if the events are not written, for a handler, which cannot ask.
-        live: Publishes the events once they are durable.
+        fence: The fencing number of the writer's claim.
+        events: The events in log order; at least one.
+        on_durable: Callbacks, each with the index in `events` of the event that it reports.
+        on_failure: Called with the error if the events are not written. Message handlers use it, since they cannot wait
+            for an answer.
+        live: Publishes the events once they are durable; None if no ask can watch them.
     """
 
     session: str
@@ -39,11 +40,15 @@ class Append(Query[int], frozen=True):
 
     @property
     def entry(self) -> Entry:
-        """The events as an entry for the storage."""
+        """The events as an entry for `Storage.append`."""
         return Entry(self.session, self.fence, self.events)
 
     def finish(self, last: int) -> None:
-        """Publish the events, then call the callbacks and answer. `last` is the number of the last event."""
+        """Report that the events are durable: publish them, call the callbacks and send the answer.
+
+        Args:
+            last: The number of the last event in the log.
+        """
         if self.live is not None and self.live.is_watched:
             self.live.publish(self.events, last)
         first = last - len(self.events) + 1
@@ -52,57 +57,64 @@ class Append(Query[int], frozen=True):
         self.reply.send(last)
 
     def fail(self, error: Exception) -> None:
-        """Report to the writer that the events are not durable."""
-        failure = error if isinstance(error, JournalError) else self._not_written(error)
+        """Report to the writer that the events were not written, and why."""
+        failure = error if isinstance(error, JournalError) else self._write_error(error)
         if self.on_failure is not None:
             self.on_failure(failure)
         self.reply.fail(failure)
 
-    def _not_written(self, error: Exception) -> JournalError:
+    def _write_error(self, error: Exception) -> JournalError:
         kinds = ", ".join(type(event).__name__ for event in self.events)
-        why = f"Session {self.session!r}: {kinds} could not be written: {type(error).__name__}: {error}"
+        why = (
+            f"Could not write {kinds} to the log of session {self.session!r}: {type(error).__name__}: {error}"
+        )
         return JournalError(why[:500])
 
 
 class LogQuery(Query[R], frozen=True):
     """A journal operation other than `Append`. It runs after all appends that were sent earlier.
 
-    `participle`: for the error message "its log could not be ...".
+    `participle`: completes the error message "The log of session 's' could not be ...".
     """
 
     participle: ClassVar[str]
     session: str
 
     def answer(self, answer: R) -> None:
-        """Send the answer."""
+        """Send the result of the operation to the caller."""
         self.reply.send(answer)
 
     def fail(self, error: Exception) -> None:
-        """Reply with an error."""
+        """Send an error to the caller; errors of other packages become a `JournalError`."""
         if isinstance(error, JournalError | SessionLeased):
             self.reply.fail(error)
             return
-        why = f"Session {self.session!r}: its log could not be {self.participle}: {type(error).__name__}: {error}"
+        why = f"The log of session {self.session!r} could not be {self.participle}: {type(error).__name__}: {error}"
         self.reply.fail(JournalError(why[:500]))
 
 
 class ReadLog(LogQuery[LogPage], frozen=True):
-    """Read a page of a session's log: at most `most` events after number `after`.
+    """Read one page of a session's log.
 
-    `anew`: the writer of the log continues from its end. `urgent`: the read is accepted even if the queue is full.
+    Args:
+        after: The number of the event before the page.
+        as_writer: Whether the log's writer reads it to continue from its end. This ends the rejection of the writer's
+            appends.
+        most: The maximum number of events in the page.
+        urgent: Whether a session waits for the page. The read is then accepted even if the queue is full.
     """
 
     participle = "read"
     after: int = 0
-    anew: bool = False
+    as_writer: bool = False
     most: int = PAGE
     urgent: bool = False
 
 
 class ClaimSession(LogQuery[Claim], frozen=True):
-    """Make the asker the live writer of a session; with `existing`, only if the session has a log.
+    """Make the caller the live writer of a session. With `existing`, claim the session only if it has a log.
 
-    `on_claim`: called with the claim, even if the asker no longer waits.
+    `on_claim` receives the claim even if the caller was cancelled in the meantime, so that the claim can be released.
     """
 
     participle = "claimed"
@@ -110,21 +122,21 @@ class ClaimSession(LogQuery[Claim], frozen=True):
     on_claim: Callable[[Claim], None] | None = None
 
     def answer(self, answer: Claim) -> None:
-        """Pass the claim to `on_claim`, and send the answer."""
+        """Pass the claim to `on_claim` and send it to the caller."""
         if self.on_claim is not None:
             self.on_claim(answer)
         super().answer(answer)
 
 
 class ReleaseSession(LogQuery[None], frozen=True):
-    """Release a session that was claimed with `fence`, so that others can claim it."""
+    """Release a session that was claimed with the fencing number `fence`, so that other hosts can claim it."""
 
     participle = "released"
     fence: int
 
 
 class ListSessions(LogQuery[list[StoredSession]], frozen=True):
-    """Return the sessions that have a log, as `Storage.sessions` does."""
+    """List the sessions that have a log; see `Storage.sessions`."""
 
     participle = "listed"
     which: SessionFilter = EVERY
@@ -133,20 +145,25 @@ class ListSessions(LogQuery[list[StoredSession]], frozen=True):
 
 
 class FindSession(LogQuery[StoredSession | None], frozen=True):
-    """Return the directory's entry of a session; None if it has no log."""
+    """Look up one session in the journal's directory. The answer is None if the session has no log."""
 
     participle = "found"
 
 
 class DeleteLog(LogQuery[None], frozen=True):
-    """Delete a session's log and those of `others`, all of them or none."""
+    """Delete the log of a session and the logs of the sessions in `others`: all of them, or none if one cannot be
+    deleted.
+    """
 
     participle = "deleted"
     others: tuple[str, ...] = ()
 
 
 class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
-    """Remove every byte of deleted logs from the storage's own files. The answer lists remaining data."""
+    """Remove every byte of deleted logs from the storage's own files. The answer lists data that could not be removed.
+
+    `most`: the size in bytes of the largest file to rewrite; None for no limit.
+    """
 
     participle = "vacuumed"
     session: str = ""
@@ -154,7 +171,7 @@ class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
 
 
 class ObserveClock(LogQuery[ObservedClock], frozen=True):
-    """Record the wall clock. The answer says how far the clock is trusted, as in `Storage.look_at_clock`."""
+    """Record the wall clock in the storage; see `Storage.look_at_clock` for the arguments and the answer."""
 
     participle = "looked at"
     session: str = ""
@@ -163,7 +180,7 @@ class ObserveClock(LogQuery[ObservedClock], frozen=True):
 
 
 class RenewLease(LogQuery[None], frozen=True):
-    """Renew the lease of this host."""
+    """Renew this host's lease of the storage, so that other hosts do not take over its sessions."""
 
     participle = "kept"
     session: str = ""

@@ -1,8 +1,8 @@
 """Track the last acknowledged event of each log that this host writes.
 
-The journal actor uses it. A storage may lose acknowledged events: a replica that lagged takes over, or a backup is
-restored. So every append states the number of the last acknowledged event, and a storage with fewer events rejects it
-instead of reusing the numbers. The loss is recorded in the log before anything else is written there.
+The journal actor uses this module. A storage may lose acknowledged events: a database fails over to a replica that
+lagged, or a backup is restored. So every append states the number of the last acknowledged event. A storage with fewer
+events rejects the append instead of reusing the lost numbers. The log then records the loss before any other event.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,17 +14,20 @@ from actors.telemetry import logger
 
 
 class LogEnds:
-    """The last event numbers of the logs that this host has claimed. They live as long as its claims."""
+    """The number of the last acknowledged event in each log that this host has claimed."""
 
     __slots__ = ("_ends", "_fences", "_lost")
 
     def __init__(self) -> None:
         self._ends: dict[str, int] = {}
         self._fences: dict[str, int] = {}
-        self._lost: dict[str, Entry] = {}  # records of losses that are not yet written
+        self._lost: dict[str, Entry] = {}  # `EventsLost` records that are not written yet, by session
 
-    def with_predecessors(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield the entries, written in this order, each with the number of the event that must precede it."""
+    def add_predecessors(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield the entries, each with the number of the event that must precede it in its log.
+
+        The entries are written in this order, so an entry may follow an earlier entry of the same session.
+        """
         ends = dict[tuple[str, int], int]()
         for entry in entries:
             after = ends.get(entry.writer, self._ends.get(entry.session))
@@ -33,7 +36,7 @@ class LogEnds:
             yield Entry(entry.session, entry.fence, entry.events, after)
 
     def record_claim(self, session: str, claim: Claim) -> None:
-        """Record that this host has claimed a session."""
+        """Store the fencing number and the last event of a new claim, and log a takeover from another host."""
         self._lost.pop(session, None)
         if claim.taken_from:
             logger.session_taken_over(session, claim.taken_from)
@@ -41,46 +44,52 @@ class LogEnds:
             self._ends[session], self._fences[session] = claim.last, claim.fence
 
     def record_write(self, session: str, last: int) -> None:
-        """Record that events up to number `last` were acknowledged."""
+        """Record that the storage has acknowledged a session's events up to number `last`."""
         self._ends[session] = last
 
     def forget(self, *sessions: str) -> None:
-        """Record that this host no longer writes these sessions."""
+        """Stop tracking sessions that this host no longer writes."""
         for session in sessions:
             self._ends.pop(session, None)
             self._fences.pop(session, None)
             self._lost.pop(session, None)
 
     def fence(self, session: str) -> int:
-        """Return the fence of this host's claim of a session; 0 without a claim."""
+        """Return the fencing number of this host's claim of a session; 0 if this host has no claim."""
         return self._fences.get(session, 0)
 
-    def lose(self, error: JournalBehind, fence: int) -> None:
-        """Record which events were lost; once, even if several appends are rejected for it."""
+    def record_loss(self, error: JournalBehind, fence: int) -> None:
+        """Prepare the `EventsLost` record of lost events. If several appends fail because of the same loss, record it
+        once.
+
+        `fence`: the fencing number that writes the record.
+        """
         session, first, last = error.session, error.first, error.last
         if self._ends.get(session, first) < first:
             return
-        if (before := self._lost.get(session)) is not None:  # the storage went back again
+        if (before := self._lost.get(session)) is not None:  # a second loss before the first one was recorded
             last = max(last, *(event.last for event in before.events if isinstance(event, EventsLost)))
         self._ends[session] = first - 1
         self._lost[session] = Entry(session, fence, (EventsLost(first, last),), first - 1)
         logger.events_lost(session, first, last)
 
-    def acknowledged_end(self, session: str, last: int) -> int:
-        """Return the number of a log's `last` events that are visible to readers: the acknowledged ones, if this host
-        writes it."""
+    def visible_end(self, session: str, last: int) -> int:
+        """Return the number of the last event of a log that readers may see.
+
+        If this host writes the log, readers see acknowledged events only; otherwise all `last` events.
+        """
         return self._ends.get(session, last)
 
-    def missing(self, session: str, last: int) -> JournalBehind | None:
-        """Return the error for lost events if a log with `last` events lacks acknowledged ones; otherwise None."""
+    def missing_events_error(self, session: str, last: int) -> JournalBehind | None:
+        """Return the error if a log that ends at event `last` lacks acknowledged events; otherwise None."""
         known = self._ends.get(session, 0)
         return Entry(session, 0, ()).behind_error(last, known) if last < known else None
 
-    def loss_entry(self, session: str) -> Entry | None:
-        """Return the record of a loss that is not yet in a session's log."""
+    def pending_loss(self, session: str) -> Entry | None:
+        """Return the `EventsLost` entry that must be written to a session's log next; None if nothing was lost."""
         return self._lost.get(session)
 
     def confirm_loss(self, entry: Entry) -> None:
-        """Record that a loss was written to its log."""
+        """Record that the `EventsLost` entry was written to the log."""
         del self._lost[entry.session]
         self._ends[entry.session] = (entry.after or 0) + 1

@@ -1,6 +1,6 @@
-"""Record outages of the journal: their start, their cause, and the delay of writers.
+"""Record the outages of the journal: when an outage began, its cause, and how long writers wait.
 
-The journal actor records them, and `Runtime.stats` reads them without sending a message.
+The journal actor updates these measurements. `Runtime.stats` reads them directly, without sending a message.
 """
 
 from collections.abc import Callable
@@ -19,21 +19,21 @@ __all__ = ["LAG", "JournalHealth"]
 R = TypeVar("R")
 
 LONGEST = 300
-"""Most characters of the cause that are kept."""
+"""Maximum characters of an error message that are stored."""
 
 
 class JournalHealth(Struct):
     """The measurements of the journal actor.
 
     Args:
-        damage: The first damage found, in the words of the storage; empty without damage.
-        refused: Events that could not be written.
-        since: The start of the outage, by `clock`; None while the journal works.
-        why: The storage's error at that time.
-        began: The start of the running write, by the loop's clock; None without one.
-        took: Seconds that the last write took.
-        queued: Commands that the actor has received and not started.
-        beaten: The time of the last lease renewal, by the loop's clock; None before the first.
+        damage: The storage's message about the first damage that it found; empty without damage.
+        refused: Number of events that could not be written.
+        since: Start of the current outage, by `clock`; None while the journal works.
+        why: The storage's error message at the start of the outage.
+        began: Start of the write in progress, by the event loop's clock; None between writes.
+        took: Duration of the last write, in seconds.
+        queued: Number of commands that the actor has received but not started.
+        renewed_at: Time of the last lease renewal, by the event loop's clock; None before the first renewal.
         commits: Durations of commits.
         clock: The wall clock, in seconds since 1970.
     """
@@ -45,25 +45,25 @@ class JournalHealth(Struct):
     began: float | None = None
     took: float = 0.0
     queued: int = 0
-    beaten: float | None = None
+    renewed_at: float | None = None
     commits: DurationCounts = field(default_factory=DurationCounts)
     clock: Callable[[], float] = time
 
     def time_commit(self, commit: Callable[[], R]) -> R:
-        """Commit, in the thread of the storage, and record the duration. Failed commits are not counted."""
+        """Call `commit` in the storage's thread and record its duration. Failed commits are not counted."""
         began = monotonic()
         written = commit()
         self.commits.record(monotonic() - began)
         return written
 
     def record_failure(self, error: Exception) -> None:
-        """Record that the journal is unavailable."""
+        """Record the start of an outage. Later failures during the outage have no effect."""
         if self.since is None:
             self.since, self.why = self.clock(), str(error)[:LONGEST]
             logger.journal_unavailable(self.why)
 
-    def found_damaged(self, error: Exception) -> None:
-        """Record that a part of the journal is damaged, for the rest of the runtime's life."""
+    def record_damage_found(self, error: Exception) -> None:
+        """Record that the journal is damaged. The mark remains until the runtime ends."""
         if not self.damage:
             self.damage = str(error)[:LONGEST]
             logger.journal_damaged(self.damage)
@@ -74,31 +74,36 @@ class JournalHealth(Struct):
             logger.journal_available(self.clock() - self.since)
             self.since, self.why = None, ""
 
-    def record_beat(self, now: float) -> None:
-        """Record a renewal of the lease."""
-        self.beaten = now
+    def record_renewal_time(self, now: float) -> None:
+        """Record that the lease was renewed at the time `now`."""
+        self.renewed_at = now
 
-    def begin(self, now: float) -> None:
-        """Record the start of a batch."""
+    def begin_batch(self, now: float) -> None:
+        """Record that a batch of commands started at the time `now`."""
         self.began = now
 
-    def end(self, now: float) -> None:
-        """Record the end of a batch."""
+    def end_batch(self, now: float) -> None:
+        """Record that the batch ended at the time `now`."""
         if (began := self.began) is not None:
             self.began, self.took = None, now - began
 
     def lag(self, waiting: int, batch: int, now: float) -> float:
-        """Return the seconds that another command would wait behind `waiting` messages, written in batches of
-        `batch`."""
-        under_way = 0.0 if self.began is None else now - self.began
-        return under_way + ceil((waiting + self.queued) / batch) * self.took
+        """Estimate how many seconds a new command would wait.
+
+        Args:
+            waiting: Number of messages in the actor's mailbox.
+            batch: Maximum number of commands that are written together.
+            now: The current time, by the event loop's clock.
+        """
+        elapsed = 0.0 if self.began is None else now - self.began
+        return elapsed + ceil((waiting + self.queued) / batch) * self.took
 
     def stats(
         self, durability: str, lease: float | None, sizes: StorageSizes, waiting: int, batch: int, now: float
     ) -> JournalStats:
-        """Return the stats of the journal, with `waiting` messages in the mailbox, written in batches of `batch`."""
+        """Return the statistics of the journal; see `lag` for `waiting`, `batch` and `now`."""
         lag = round(self.lag(waiting, batch, now), 3)
-        age = 0.0 if self.beaten is None else round(now - self.beaten, 3)
+        age = 0.0 if self.renewed_at is None else round(now - self.renewed_at, 3)
         queued = waiting + self.queued
         unavailable = self.since, self.why, self.refused
         return JournalStats(

@@ -1,7 +1,7 @@
-"""Count the bytes that sessions hold in memory, updated at each change.
+"""Count the bytes that sessions occupy in memory, and update the counts at each change.
 
-Each of a session's actors counts its own part: the session its messages, the ledger its calls, the renderer its
-lanes. The host counts the actor objects. So the total of all sessions is always known, and reading it is free.
+Each actor of a session counts its own data: the session actor its messages, the ledger its calls, the renderer its
+lanes. The host counts the actor objects themselves. So the sum over all sessions is always available at no cost.
 """
 
 from typing import Literal, TypeAlias
@@ -11,32 +11,35 @@ from msgspec import Struct
 Part: TypeAlias = Literal["messages", "calls", "lanes", "objects"]
 
 
-class HeldBytes(Struct, gc=False):
-    """The memory use of all sessions of a runtime."""
+class TotalMemory(Struct, gc=False):
+    """The memory that all sessions of a runtime use together, in bytes."""
 
     total: int = 0
 
 
 class MemoryUse(Struct, gc=False):
-    """The memory use of one session. `everyone` is the total that includes it."""
+    """The memory use of one session, in bytes.
 
-    everyone: HeldBytes
+    `runtime_total` is the sum over all sessions of the runtime. This object keeps it up to date.
+    """
+
+    runtime_total: TotalMemory
     messages: int = 0
     calls: int = 0
     lanes: int = 0
     objects: int = 0
 
-    def count(self, part: Part, size: int) -> None:
-        """Record the current size of a part, in bytes."""
-        self.everyone.total += size - getattr(self, part)
+    def record_size(self, part: Part, size: int) -> None:
+        """Set the current size of one category of data, in bytes."""
+        self.runtime_total.total += size - getattr(self, part)
         setattr(self, part, size)
 
     @property
     def total(self) -> int:
-        """The sum of all parts, in bytes."""
+        """The session's memory use over all categories, in bytes."""
         return self.messages + self.calls + self.lanes + self.objects
 
     def release(self) -> None:
-        """Record that the session holds nothing any more."""
-        self.everyone.total -= self.total
+        """Set every size to 0, after the session's actors were removed from memory."""
+        self.runtime_total.total -= self.total
         self.messages = self.calls = self.lanes = self.objects = 0

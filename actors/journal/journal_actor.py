@@ -1,16 +1,16 @@
-"""The journal actor: the only writer of all logs.
+"""Append events to all logs. The journal actor is the only writer of a runtime's storage.
 
-Writers send their events here and get a reply when these are durable; events are published only after that. Records
-are appended in the order of the commands, and a log is read in its turn among them, so that restarted actors see
-every event that was sent before they crashed.
+A writer sends its events to this actor and receives a reply once they are durable; only then are the events published.
+Commands run in the order of their arrival. So actors that restart after a crash read every event that their
+predecessors sent.
 
-A log never has a gap: after a rejected append, later appends of the session are rejected too, until its writer has
-read the log again.
+A log never has a gap. After a rejected append, later appends of the same session are rejected too, until the session
+has read its log again.
 
-A blocking storage is called in threads. Commands that arrive in the meantime are written together in one commit, so
-the cost per event falls as the load rises. Sessions that are opened at the same time are claimed in one commit too.
-Reads have a thread of their own, which reads a page at a time: they start after the writes that were sent before
-them, and do not delay later writes.
+The methods of a blocking storage run in threads. Commands that arrive while a method runs are then written together in
+one commit, so the cost per event falls as the load rises. Sessions that are opened at the same time are claimed in one
+commit too. Reads run in a separate thread, one page at a time. A read starts after the writes that were sent before it,
+and does not delay later writes.
 """
 
 from collections import deque
@@ -48,13 +48,13 @@ from actors.journal.storage_threads import StorageThreads
 from actors.kernel import Actor, Context
 
 BATCH = 256
-"""Most commands written together; while as many are queued, no more mail is handled."""
+"""Maximum commands that are written together. While this many are queued, the actor handles no further messages."""
 READS = 1024
-"""Most queued reads of pages and lists. Reads that a session needs to start or continue are always accepted."""
+"""Maximum queued reads of pages and lists. Reads that a session needs to start or continue are always accepted."""
 
 
 class _Group(Struct):
-    """The operations of one commit, claims before appends, and the reads after it."""
+    """Operations that are committed together: claims, then appends, then reads of the committed logs."""
 
     claims: list[ClaimSession]
     appends: list[Append]
@@ -63,20 +63,20 @@ class _Group(Struct):
     def __len__(self) -> int:
         return len(self.claims) + len(self.appends)
 
-    def writes(self, session: str) -> bool:
-        """Return True if the group appends to a session; a claim of that session must come later."""
+    def appends_to(self, session: str) -> bool:
+        """Return True if the group appends to a session. A later claim of that session must then start a new group."""
         return any(append.session == session for append in self.appends)
 
     @property
-    def parts(self) -> list["_Group"]:
-        """One group per operation."""
+    def single_operations(self) -> list["_Group"]:
+        """The claims and appends as separate groups of one operation each, without the reads."""
         return [_Group([claim], []) for claim in self.claims] + [
             _Group([], [append]) for append in self.appends
         ]
 
     def write(self, storage: Storage, ends: LogEnds) -> tuple[list[Claim | Exception], Sequence[Appended]]:
-        """Write the group, in a thread. Return the outcome of each operation."""
-        entries = list(ends.with_predecessors(append.entry for append in self.appends))
+        """Write the claims and appends in the storage's thread. Return one outcome per claim and one per append."""
+        entries = list(ends.add_predecessors(append.entry for append in self.appends))
         if not self.claims:
             return [], storage.append(entries)
         with storage.transaction([claim.session for claim in self.claims if not claim.existing]):
@@ -84,17 +84,22 @@ class _Group(Struct):
             return claimed, storage.append(entries) if entries else ()
 
     def _claim(self, storage: Storage, claim: ClaimSession) -> Claim | Exception:
+        """Claim a session. Return an error that concerns only this claim; raise an error that concerns the complete
+        group.
+        """
         try:
             return storage.claim(claim.session, existing=claim.existing)
         except JournalUnavailable:
-            raise  # affects all of them
-        except Exception as error:  # a storage may be foreign code
+            raise  # the storage is unavailable for every operation of the group
+        except Exception as error:  # a program's own storage may raise anything
             return error
 
 
 class JournalActor(Actor[JournalCommand]):
-    """The owner of the storage. A crash loses nothing that was acknowledged. Storage errors reject commands and are
-    no crash."""
+    """The actor that owns the storage. A crash loses no acknowledged event.
+
+    An error of the storage rejects the command and does not crash the actor.
+    """
 
     level: ClassVar[int] = 5
 
@@ -104,11 +109,12 @@ class JournalActor(Actor[JournalCommand]):
         self._storage = storage
         self._readers = Readers() if readers is None else readers
         self._meter = JournalHealth() if meter is None else meter
-        self._meter.began, self._meter.queued = None, 0  # left over from a crashed actor
+        self._meter.began, self._meter.queued = None, 0  # a crashed predecessor may have left other values
         self._throttle = self._readers.throttle
-        self._throttle.end_writes(self._throttle.pending)  # likewise
+        # Writes of a crashed predecessor are no longer pending.
+        self._throttle.end_writes(self._throttle.pending)
         self._queued: deque[JournalCommand] = deque()
-        self._broken: dict[str, Exception] = {}  # rejected appends, until the log is read again
+        self._broken: dict[str, Exception] = {}  # the last rejection per session, until its log is read again
         self._ends = LogEnds()
         self._is_working = False
         self._reads: ReadQueue[Read]
@@ -116,14 +122,14 @@ class JournalActor(Actor[JournalCommand]):
         self._threads: StorageThreads
 
     def on_start(self, context: Context[JournalCommand]) -> None:
-        """Store the context, and create separate threads: slow tools must not delay a write."""
+        """Create the storage's threads. They are not shared with tools, because a slow tool must not delay a write."""
         self._context = context
         self._threads = StorageThreads(self._storage, self._meter, context.system)
-        self._reads = ReadQueue(READS, self._start_read, partial(context.start, name="read"))
+        self._reads = ReadQueue(READS, self._run_read, partial(context.start, name="read"))
 
     def receive(self, command: JournalCommand) -> None:
         if not self._storage.blocking:
-            self._do_at_once(command)
+            self._run_without_thread(command)
             return
         self._queued.append(command)
         self._meter.queued += 1
@@ -133,26 +139,30 @@ class JournalActor(Actor[JournalCommand]):
             self._context.hold()
         if not self._is_working:
             self._is_working = True
-            self._context.start(self._work, name="write")
+            self._context.start(self._process_queue, name="write")
 
-    def _do_at_once(self, command: JournalCommand) -> None:
+    def _run_without_thread(self, command: JournalCommand) -> None:
+        """Run a command of a storage that does not block, and answer at once."""
         tell: Callable[[], None]
         try:
             if not isinstance(command, Append):
-                answer = self._check_answer(command, call_storage(self._operation(command)))
+                answer = self._check_answer(command, call_storage(self._storage_call(command)))
                 tell = partial(self._send_answer, command, answer)
             elif self._may_write(command):
-                entries = list(self._ends.with_predecessors([command.entry]))
+                entries = list(self._ends.add_predecessors([command.entry]))
                 (written,) = call_storage(partial(self._storage.append, entries))
                 tell = partial(self._report_written, command, written)
             else:
                 return
-        except Exception as error:  # a storage may be foreign code
+        except Exception as error:  # a program's own storage may raise anything
             self._reject(command, error)
             return
-        tell()
+        tell()  # outside the try block: an error of a callback is not an error of the storage
 
-    def _operation(self, command: Ask) -> Callable[[], Any]:  # Any: the answer of each
+    def _storage_call(
+        self, command: Ask
+    ) -> Callable[[], Any]:  # Any: each command has its own type of answer
+        """Return the storage's method for a query, with its arguments bound."""
         storage = self._storage
         match command:
             case ReadLog(session=session, after=after, most=most):
@@ -172,13 +182,13 @@ class JournalActor(Actor[JournalCommand]):
             case ObserveClock(now=now, elapsed=elapsed):
                 return partial(storage.look_at_clock, now, elapsed)
             case RenewLease():
-                self._threads.begin_beat()
+                self._threads.begin_renewal()
                 return storage.renew_lease
             case _:
                 assert_never(command)
 
-    async def _work(self) -> None:
-        """Write the queued commands, and those that arrive in the meantime, until the queue is empty."""
+    async def _process_queue(self) -> None:
+        """Write the queued commands in batches until the queue is empty."""
         while self._queued:
             is_full = len(self._queued) >= BATCH
             batch = [*self._queued]
@@ -186,14 +196,14 @@ class JournalActor(Actor[JournalCommand]):
             self._meter.queued = 0
             if is_full:
                 self._context.release()
-            self._meter.begin(self._context.system.now())
+            self._meter.begin_batch(self._context.system.now())
             await self._run_batch(batch)
             self._throttle.end_writes(sum(not isinstance(command, Read) for command in batch))
-            self._meter.end(self._context.system.now())
+            self._meter.end_batch(self._context.system.now())
         self._is_working = False
 
     async def _run_batch(self, batch: list[JournalCommand]) -> None:
-        """Write the claims and appends of a batch together, split where another operation comes between."""
+        """Run the commands of a batch in order. Adjacent claims and appends are committed together."""
         group = _Group([], [])
         for command in batch:
             if isinstance(command, Append):
@@ -202,85 +212,91 @@ class JournalActor(Actor[JournalCommand]):
             if isinstance(command, Read):
                 group.reads.append(command)
                 continue
-            if not isinstance(command, ClaimSession) or group.writes(command.session):
-                await self._carry_out(group)
+            if not isinstance(command, ClaimSession) or group.appends_to(command.session):
+                await self._run_group(group)
                 group = _Group([], [])
             if isinstance(command, ClaimSession):
                 group.claims.append(command)
             else:
-                await self._ask(command, self._threads.write)
-        await self._carry_out(group)
+                await self._run_query(command, self._threads.write)
+        await self._run_group(group)
 
-    async def _carry_out(self, group: "_Group") -> None:
+    async def _run_group(self, group: "_Group") -> None:
+        """Commit the claims and appends of a group, then start its reads."""
         await self._commit(group)
         for read in group.reads:
-            await self._begin_reading(read)
+            await self._queue_read(read)
 
-    async def _begin_reading(self, command: Read) -> None:
-        is_urgent = isinstance(command, ReadLog) and (command.anew or command.urgent)
+    async def _queue_read(self, command: Read) -> None:
+        """Add a read to the queue, or reject it if the queue is full. Before a writer's read, record lost events in the
+        log.
+        """
+        is_urgent = isinstance(command, ReadLog) and (command.as_writer or command.urgent)
         try:
-            if isinstance(command, ReadLog) and command.anew:
-                await self._name_loss(command.session)
+            if isinstance(command, ReadLog) and command.as_writer:
+                await self._write_loss(command.session)
             elif self._reads.is_full and not is_urgent:
                 command.fail(
-                    JournalUnavailable(f"{READS} reads wait for the journal already; try again later")
+                    JournalUnavailable(f"The journal already has {READS} reads in its queue; try again later")
                 )
                 return
-        except Exception as error:  # a storage may be foreign code
+        except Exception as error:  # a program's own storage may raise anything
             self._reject(command, error)
         else:
             self._reads.add(command, urgent=is_urgent)
 
-    async def _start_read(self, command: Read) -> None:
-        if not command.reply.is_done:  # otherwise the asker has gone
-            await self._ask(command, self._threads.read)
+    async def _run_read(self, command: Read) -> None:
+        if not command.reply.is_done:  # otherwise the caller was cancelled and needs no answer
+            await self._run_query(command, self._threads.read)
 
-    async def _ask(self, command: Ask, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+    async def _run_query(self, command: Ask, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        """Run a query with `run`, one of the storage's threads, and send the answer or the error."""
         try:
-            answer = self._check_answer(command, await run(self._operation(command)))
-        except Exception as error:  # as above
+            answer = self._check_answer(command, await run(self._storage_call(command)))
+        except Exception as error:  # a program's own storage may raise anything
             self._reject(command, error)
         else:
             self._send_answer(command, answer)
 
-    def _check_answer(self, command: Ask, answer: Any) -> Any:  # Any: that of each
-        """Return an answer in the form for its asker: of a log that is written here, only acknowledged events.
+    def _check_answer(self, command: Ask, answer: Any) -> Any:  # Any: each command has its own type of answer
+        """Return the answer of the storage as its caller may see it.
 
-        A writer's read also records the end of the log; it is rejected once if acknowledged events were lost.
+        A page of a log that this host writes contains acknowledged events only. The read of a writer (`as_writer`) also
+        records the end of its log. If acknowledged events were lost, that read raises `JournalBehind` once.
         """
         if not isinstance(command, ReadLog):
             return answer
         page: LogPage = answer
-        if not command.anew:
-            return page.up_to(self._ends.acknowledged_end(command.session, page.last))
-        if (error := self._ends.missing(command.session, page.last)) is not None:
-            self._lose(error, self._ends.fence(command.session))
+        if not command.as_writer:
+            return page.up_to(self._ends.visible_end(command.session, page.last))
+        if (error := self._ends.missing_events_error(command.session, page.last)) is not None:
+            self._record_loss(error, self._ends.fence(command.session))
             raise error
-        self._ends.record_write(
-            command.session, page.last
-        )  # includes events whose append failed as unavailable
+        # An append that failed with `JournalUnavailable` may still have been written, so the end may be higher.
+        self._ends.record_write(command.session, page.last)
         return page
 
-    def _lose(self, error: JournalBehind, fence: int) -> None:
-        """Record lost events, so that the loss is written before the log is read again, and reset readers."""
-        self._ends.lose(error, fence)
+    def _record_loss(self, error: JournalBehind, fence: int) -> None:
+        """Prepare the record of lost events, and notify the session's readers to discard the lost events."""
+        self._ends.record_loss(error, fence)
         self._readers.roll_back(error.session, error.first - 1)
 
-    async def _name_loss(self, session: str) -> None:
-        """Write the record of lost events of a session, if there is one, before everything else."""
-        if (entry := self._ends.loss_entry(session)) is None:
+    async def _write_loss(self, session: str) -> None:
+        """If a session has lost events, write the record of the loss before any other event of the session."""
+        if (entry := self._ends.pending_loss(session)) is None:
             return
         (outcome,) = await self._threads.write(partial(self._storage.append, [entry]))
         if isinstance(outcome, JournalBehind):
-            self._lose(outcome, entry.fence)
+            self._record_loss(outcome, entry.fence)
         if not isinstance(outcome, int):
             raise outcome
         self._ends.confirm_loss(entry)
         self._readers.notify_growth(session, outcome)
 
     async def _commit(self, group: "_Group") -> None:
-        """Commit a group atomically; if that fails, each operation separately, so that one failure does not affect
-        others."""
+        """Commit a group in one transaction. If the transaction fails, commit each operation separately, so that one
+        failure does not affect other sessions.
+        """
         if self._broken:
             group.appends = [append for append in group.appends if self._may_write(append)]
         if not len(group):
@@ -288,14 +304,14 @@ class JournalActor(Actor[JournalCommand]):
         try:
             write = partial(group.write, self._storage, self._ends)
             claimed, written = await self._threads.write(partial(self._meter.time_commit, write))
-        except Exception as error:  # as above
+        except Exception as error:  # a program's own storage may raise anything
             if len(group) == 1 or isinstance(error, JournalUnavailable):
                 for claim in group.claims:
                     self._reject(claim, error)
                 for append in group.appends:
                     self._reject(append, error)
                 return
-            for alone in group.parts:
+            for alone in group.single_operations:
                 await self._commit(alone)
             return
         for claim, outcome in zip(group.claims, claimed, strict=True):
@@ -305,35 +321,37 @@ class JournalActor(Actor[JournalCommand]):
                 self._reject(claim, outcome)
         for append, number in zip(group.appends, written, strict=True):
             self._report_written(append, number)
-            with suppress(Exception):  # ignored here, since it is retried before the log is read again
-                await self._name_loss(append.session)
+            with suppress(Exception):  # the write is retried before the session reads its log again
+                await self._write_loss(append.session)
 
     def _may_write(self, append: Append) -> bool:
-        """Reject an append that follows a rejected append of its session."""
+        """Return True if an append may be written. Reject it if an earlier append of its session was rejected."""
         if (error := self._broken.get(append.session)) is not None:
             self._reject(append, error)
         return error is None
 
     def _reject(self, command: JournalCommand, error: Exception) -> None:
+        """Send an error to the caller of a command, and record the error in the measurements."""
         if isinstance(command, Append):
             self._broken[command.session] = error
             self._meter.refused += len(command.events)
         if isinstance(error, JournalUnavailable):
             self._meter.record_failure(error)
         if isinstance(error, JournalDamaged):
-            self._meter.found_damaged(error)
+            self._meter.record_damage_found(error)
         command.fail(error)
 
-    def _send_answer(self, command: Ask, answer: Any) -> None:  # Any: that of each
+    def _send_answer(self, command: Ask, answer: Any) -> None:  # Any: each command has its own type of answer
+        """Send an answer to the caller of a query, after updating the state that depends on the answer."""
         if isinstance(command, FindSession):
             command.answer(answer)
             return
-        if not isinstance(command, ReadLog) or command.anew:
+        if not isinstance(command, ReadLog) or command.as_writer:
             self._broken.pop(command.session, None)
         if not isinstance(command, ReadLog):
             self._meter.record_success()
         if isinstance(command, RenewLease):
-            self._threads.end_beat()
+            self._threads.record_renewal()
         if isinstance(command, ClaimSession):
             self._ends.record_claim(command.session, answer)
         elif isinstance(command, DeleteLog):
@@ -343,9 +361,12 @@ class JournalActor(Actor[JournalCommand]):
         command.answer(answer)
 
     def _report_written(self, append: Append, outcome: Appended) -> None:
-        """Report the outcome of an append: to readers of the session first, so that deltas cannot overtake it."""
+        """Report the outcome of an append to its writer.
+
+        Readers of the session are notified before the writer, so that a later delta cannot overtake the events.
+        """
         if isinstance(outcome, JournalBehind):
-            self._lose(outcome, append.fence)
+            self._record_loss(outcome, append.fence)
             self._reject(append, outcome)
             return
         if isinstance(outcome, Fenced):

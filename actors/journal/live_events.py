@@ -1,7 +1,7 @@
-"""Publish the durable events of the ask in flight to its reader.
+"""Publish durable events to the reader of the current ask.
 
-Every append of a session's actors passes its events here when they are durable. They go through the same `Publisher`
-that `session.events()` reads a log with, so both readers receive the same events.
+Every append of a session's actors passes its events to `LiveEvents` once they are durable. The events are converted by
+the same `Publisher` that `session.events()` uses, so both readers receive equal events.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from actors.core.stream_events.sink import Sink
 
 
 class LiveEvents:
-    """The connection between a session's appends and the reader of its current ask, if there is one.
+    """The connection from a session's appends to the reader of its current ask.
 
-    A crash loses it together with the actors; the next generation starts a new one at the end of the log.
+    If the session's actors crash, the connection is lost, and the next generation of actors creates a new one.
     """
 
     __slots__ = ("_publisher", "_sink", "is_idle")
@@ -27,27 +27,28 @@ class LiveEvents:
 
     @property
     def is_watched(self) -> bool:
-        """True if a reader takes the events of the current ask."""
+        """True if the current ask has a reader that receives events."""
         return self._sink is not None
 
     def begin(self, sink: Sink, publisher: Publisher) -> None:
-        """Publish the events that become durable from now on."""
+        """Start publishing an ask: events that become durable from now on go to `sink`."""
         self._publisher = publisher
         self.redirect(sink)
 
     def redirect(self, sink: Sink) -> None:
-        """Send the rest of the ask's events to another reader."""
+        """Send the remaining events of the ask to another reader."""
         self.is_idle = False
         self._sink = sink if sink.is_watched else None
 
     def end(self) -> None:
-        """Publish nothing until the next ask."""
+        """Stop publishing until the next ask begins."""
         self.is_idle, self._sink = True, None
 
     def publish(self, events: Sequence[LogEvent], last: int) -> None:
-        """Publish events that have become durable. `last` is the number of the last one.
+        """Publish events that have become durable. `last`: the number of the last of these events in the log.
 
-        The terminal event is skipped: the session creates it, with the parts of the result that are not in the log.
+        The terminal event of the ask is skipped. The session creates that event, because the log lacks some of its
+        data.
         """
         if self._sink is None:
             return

@@ -1,6 +1,7 @@
-"""Write and replay the log of one session, for its actors.
+"""Write the log of one session, and replay it when the session's actors start again.
 
-The session writes its events through `LogWriter`; after a crash, its actors are rebuilt from a `Replay`.
+The session writes its events through a `LogWriter`. After a crash, the session, its renderer and its ledger are rebuilt
+from a `Replay`.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,19 +30,19 @@ from actors.kernel import Context, Ref
 from actors.kernel.turnstile import turnstile
 
 SENT = 16
-"""Events of one session that handlers may have in flight; then the session handles nothing, so that others are
-written."""
+"""Maximum events that one session's handlers may send before they are written. At this number the session stops
+handling messages, so that the journal can write events of other sessions."""
 
 
 class LogWriter:
-    """Writes a session's own events. An event changes the state in the step in which it is sent or held.
+    """Writes the events of a session actor, and applies each event to the session's state when it is sent or held.
 
-    The ledger writes the events of calls and tracks the calls, so the state here has no ledger.
+    The ledger actor writes the events of tool calls and tracks the calls, so the state here has no ledger.
 
     Args:
         state: The state at the end of the log.
-        journal: The journal's address.
-        generation: The session's actors until the next crash.
+        journal: The address of the journal actor.
+        generation: The current generation of the session's actors.
         on_configured: Called when an event is durable that changes the session's target, system prompt or tools.
     """
 
@@ -57,35 +58,36 @@ class LogWriter:
         self._journal, self._on_configured = journal, on_configured
         self._outbox, self._holding = generation.outbox, generation.holding
         self.resume(state)
-        self._sent = 0  # unacknowledged calls of `send`; a failed one crashes the owner
+        # Events sent by `send` that are not acknowledged yet; a failure crashes the session actor.
+        self._sent = 0
 
     @property
     def is_settled(self) -> bool:
-        """True if the entire state is written."""
+        """True if the log contains every event that was applied to the state."""
         return self._outbox.is_empty and not self._sent
 
     def resume(self, state: SessionState) -> None:
-        """Continue from the state at the end of the log."""
+        """Continue writing after the state at the end of the log."""
         self.state = replace(state, ledger=NO_CALLS)
-        self._holding.count("messages", state.size)
+        self._holding.record_size("messages", state.size)
 
     def _apply(self, event: LogEvent) -> None:
         self.state = self.state.apply(event)
-        self._holding.count("messages", self.state.size)
+        self._holding.record_size("messages", self.state.size)
 
     def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
-        """Hold an event for the session's next append; nothing waits for it until then."""
+        """Hold an event until the session's next append writes it."""
         self._apply(event)
         self._outbox.hold(event, on_durable)
 
     async def write(self, event: LogEvent, on_durable: OnDurable | None = None) -> int:
-        """Write an event; return its number when it is durable.
+        """Write an event and the held events; return the number of the event once it is durable.
 
         `on_durable` is called even if the caller is cancelled in the meantime.
 
         Raises:
-            JournalError: The event is not written. The state is then ahead of the log, and the caller crashes with
-                it.
+            JournalError: The event was not written. The state then contains an event that the log lacks, so the calling
+                actor must crash with this error.
         """
         self._apply(event)
         if isinstance(event, SwitchApplied | Configured):
@@ -96,9 +98,11 @@ class LogWriter:
         self,
         event: LogEvent,
         on_durable: OnDurable | None,
-        context: Context[Any],  # Any: the owner's commands
+        context: Context[Any],  # Any: each actor has its own type of command
     ) -> None:
-        """Write an event from a handler of `context`, which crashes if it is not written."""
+        """Write an event from a message handler without waiting. If the event is not written, the actor of `context`
+        crashes.
+        """
 
         def on_written(seq: int) -> None:
             self._sent -= 1
@@ -114,7 +118,9 @@ class LogWriter:
         context.send(self._journal, append)
 
     def _report_change(self, event: LogEvent, on_durable: OnDurable | None, seq: int) -> None:
-        """React to a durable event that may change the target or the configuration."""
+        """Call the callbacks of a durable event: `on_configured` if the event changed the configuration, then
+        `on_durable`.
+        """
         if isinstance(event, SwitchApplied | Configured):
             self._on_configured(event)
         if on_durable is not None:
@@ -122,15 +128,15 @@ class LogWriter:
 
 
 class Replay(Struct, frozen=True):
-    """The result of replaying a log.
+    """The state of a session, rebuilt from its log.
 
     Args:
         state: The session's state.
-        lanes: The session's lanes, which the renderer takes over.
-        seq: The number of the last event; 0 if it is not needed.
-        repeatable: The calls that may run again, if the log breaks off.
-        opened: The first event, if it opens a session.
-        round: The round of the last request of the last turn; 0 if that sent none.
+        lanes: The session's lanes, for its renderer.
+        seq: The number of the last event; 0 if no caller needs it.
+        repeatable: The unfinished calls that may run again.
+        opened: The first event of the log; None if that event is not `Opened`.
+        round: The round of the last request in the last turn; 0 if the turn sent no request.
     """
 
     state: SessionState
@@ -142,11 +148,11 @@ class Replay(Struct, frozen=True):
 
 
 SLICE = 256
-"""Events replayed between two polls of the event loop: a few milliseconds."""
+"""Events that are replayed before other tasks may run. Replaying them takes a few milliseconds."""
 
 
 async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Return the session that wrote a log, as `rebuild` does; a long log does not hold up the event loop."""
+    """Return the state and the lanes that `rebuild` returns, and let other tasks run while a long log is folded."""
     folding = LogFold(rules)
     for first in range(0, len(events), SLICE):
         if first:
@@ -155,38 +161,38 @@ async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[Sess
     return folding.end()
 
 
-def replay_of(events: Sequence[LogEvent], state: SessionState, lanes: Lanes) -> Replay:
-    """Return the replay of a log that folds to this state and these lanes."""
+def make_replay(events: Sequence[LogEvent], state: SessionState, lanes: Lanes) -> Replay:
+    """Return the replay of a log, of which `state` and `lanes` are already known."""
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
     return Replay(state, lanes, len(events), repeatable_calls(state, events), opened, last_round(events))
 
 
 async def read_replay(journal: Ref[JournalCommand], session: str, rules: Rules) -> Replay:
-    """Read the log of a session and replay it, after every append that its earlier actors sent.
+    """Read and replay a session's log, including every append that the session's actors sent earlier.
 
     Raises:
-        JournalError: The log cannot be read, or one of its records is not an event.
+        JournalError: The log cannot be read, or a record does not contain a valid event.
     """
-    events = await read_log(journal, session, anew=True)
-    return replay_of(events, *await fold_in_slices(events, rules))
+    events = await read_log(journal, session, as_writer=True)
+    return make_replay(events, *await fold_in_slices(events, rules))
 
 
-TAKERS = 3
-"""The actors that continue from the log: the session, its renderer and its ledger."""
+REPLAY_USERS = 3
+"""Number of actors that start from a replay: the session, its renderer and its ledger."""
 
 
 class Generation:
-    """A session's actors between a start and the crash that ends them all, and the source of their state.
+    """The actors of a session between a start and the crash that ends all of them, with the data that they share.
 
     Args:
         session: The session's id.
-        fence: The fence of the session's claim.
-        journal: Reads the log.
+        fence: The fencing number of the session's claim.
+        journal: The address of the journal actor, which reads the log.
         rules: The rendering rules of each binding.
         holding: Counts the memory of the session.
-        number: 0 for actors that are created from a state. Later generations take over a replay of the log.
-        replay: A replay that is already available; otherwise the log is read.
+        number: 0 for actors that are created from a state. Actors of later generations start from a replay of the log.
+        replay: A replay of the current log, if it is known; otherwise the log is read.
     """
 
     __slots__ = (
@@ -195,7 +201,7 @@ class Generation:
         "_replay",
         "_rules",
         "_session",
-        "_takers",
+        "_unserved_actors",
         "fence",
         "holding",
         "live",
@@ -221,37 +227,50 @@ class Generation:
         self._session, self._journal, self._rules = session, journal, rules
         self._read: anyio.Event | None = None
         self._replay = replay
-        self._takers = TAKERS
+        self._unserved_actors = REPLAY_USERS
         self.fence, self.holding, self.number = fence, holding, number
         self.live: LiveEvents = LiveEvents()
         self.outbox: Outbox = Outbox(session, fence, self.live)
         self.sent_lanes: dict[Binding, Lane] = {}
-        """The lanes of requests that are in the log, until the renderer adopts them."""
+        """The lanes of requests that are already in the log, until the renderer adopts these lanes."""
 
     def next_generation(self, replay: Replay | None = None) -> "Generation":
-        """Return the next generation, which starts from the log. `replay`: a replay of the current log, if any."""
+        """Return the generation that replaces these actors after a crash.
+
+        `replay`: a replay of the current log; without it, the next generation reads the log.
+        """
         number = self.number + 1
         return Generation(self._session, self.fence, self._journal, self._rules, self.holding, number, replay)
 
-    def note_sent(self, binding: Binding, rendered: Rendered) -> None:
-        """Store the lane of a request that is in the log, until the renderer adopts it."""
+    def store_sent_lane(self, binding: Binding, rendered: Rendered) -> None:
+        """Store the lane of a request that is already in the log, until the renderer adopts the lane."""
         self.sent_lanes[binding] = rendered.lane
-        self.holding.count("lanes", self.holding.lanes + rendered.lane.size - rendered._before)
+        self.holding.record_size("lanes", self.holding.lanes + rendered.lane.size - rendered._before)
 
-    def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
-        """Let an actor of a later generation continue from the log. It handles nothing until `then` has received the
-        replay."""
+    def begin(
+        self,
+        context: Context[Any],  # Any: each actor has its own type of command
+        then: Callable[[Replay], None],
+    ) -> None:
+        """Call `then` with the replay of the log if the actor belongs to a later generation.
+
+        The actor handles no messages until `then` has returned. In generation 0, there is nothing to replay.
+        """
         if self.number:
-            context.start(partial(self._go_on, then), name="replay", holds=True)
+            context.start(partial(self._hand_over_replay, then), name="replay", holds=True)
 
-    async def _go_on(self, then: Callable[[Replay], None]) -> None:
+    async def _hand_over_replay(self, then: Callable[[Replay], None]) -> None:
+        """Call `then` with the replay, and drop the replay after the last actor has received it."""
         then(await self.replay())
-        self._takers -= 1
-        if not self._takers:  # all actors have taken it over: do not keep the old state in memory
+        self._unserved_actors -= 1
+        # When every actor has received the replay, do not keep the old state in memory.
+        if not self._unserved_actors:
             self._replay = None
 
     async def replay(self) -> Replay:
-        """Return the replay of the log, read once for all actors. Raises as `read_replay` does."""
+        """Return the replay of the log. It is read once for all actors of the generation. Raises the errors of
+        `read_replay`.
+        """
         if self._read is not None:
             await self._read.wait()
         elif self._replay is None:

@@ -1,8 +1,8 @@
-"""Collect the events of a session that its next append writes.
+"""Hold events of a session back until the session's next append writes them.
 
-The session holds back events that need not be durable at once, such as the user's message until the request is sent,
-and the model's message until its calls are scheduled. Held events are written with the next append of the session,
-whichever of its actors sends that, so one commit writes both and the log keeps their order.
+Some events need not be durable at once: the user's message until the request is sent, and the model's message until its
+calls are scheduled. The next append from any actor of the session includes the held events. So one commit writes all
+of them, and the log keeps their order.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from actors.journal.live_events import LiveEvents
 
 
 class Outbox:
-    """Holds the events of a session until the next append.
+    """The events of a session that wait for its next append.
 
-    The session's actors share one outbox, which is lost if they crash.
+    All actors of the session share one outbox. A crash discards the events, and the actors start again from the log.
 
     Args:
         session: The session's id.
-        fence: The number with which the session was claimed.
+        fence: The fencing number of the session's claim.
         live: Publishes the events once they are durable.
     """
 
@@ -37,7 +37,7 @@ class Outbox:
         return not self._events
 
     def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
-        """Hold an event until the next append."""
+        """Hold an event until the next append; `on_durable` then receives the number of the event."""
         if on_durable is not None:
             self._callbacks.append((len(self._events), on_durable))
         self._events.append(event)
@@ -48,9 +48,9 @@ class Outbox:
         on_durable: OnDurable | None = None,
         on_failure: Callable[[JournalError], None] | None = None,
     ) -> Append:
-        """Return the message that writes the held events and then these; they are held no longer.
+        """Return the command that writes the held events followed by `events`, and empty the outbox.
 
-        `on_durable` is called with the number of the last event.
+        `on_durable` receives the number of the last event.
         """
         held, callbacks = self._events, self._callbacks
         self._events, self._callbacks = [], []

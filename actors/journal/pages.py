@@ -1,7 +1,7 @@
 """Read a log page by page.
 
-Used wherever a whole log is read: to resume, fork, export and delete sessions. The next page is requested when the
-previous page has been used, so other readers of the journal take turns, and no long log occupies the event loop.
+Sessions are resumed, forked, exported and deleted with it. The next page is requested only after the previous page was
+processed. So the readers of the journal take turns, and a long log does not block the event loop.
 """
 
 from typing import Self
@@ -15,16 +15,16 @@ from actors.kernel import Ref
 
 
 class LogPages:
-    """An async iterator over the pages of a log, up to the event that was last when the first page was read.
+    """An async iterator over the pages of a log. It ends with the event that was last when the first page was read.
 
     Args:
-        journal: Reads the pages.
+        journal: The address of the journal actor.
         session: The id of the session.
         after: The number of the event before the first page.
-        anew: Whether the caller is the writer of the log and continues from its end. Implies `urgent`.
-        urgent: Whether a session waits for the pages. Such a page is read even if too many reads wait.
-        throttle: While writes are pending, pauses between two pages and makes the pages shorter. None for a reader that
-            a session waits for.
+        as_writer: Whether the log's writer reads it to continue from its end. Implies `urgent`.
+        urgent: Whether a session waits for the pages. They are then read even if the read queue is full.
+        throttle: While writes are pending, pauses before each page after the first and shortens the pages. None if a
+            session waits for the pages.
     """
 
     def __init__(
@@ -33,35 +33,35 @@ class LogPages:
         session: str,
         *,
         after: int = 0,
-        anew: bool = False,
+        as_writer: bool = False,
         urgent: bool = False,
         throttle: ReadThrottle | None = None,
     ) -> None:
-        self._journal, self._session, self._anew = journal, session, anew
+        self._journal, self._session, self._is_writer = journal, session, as_writer
         self._throttle = throttle
-        self._urgent = anew or urgent
+        self._urgent = as_writer or urgent
         self._end = after
         self.last: int | None = None
-        """The number of the last event of the log; None before the first page."""
+        """The number of the last event of the log; None until the first page was read."""
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> LogPage:
-        """Return the next page. It has at least one event.
+        """Return the next page, which contains at least one event.
 
         Raises:
-            JournalError: The page cannot be read, or its events were deleted.
+            JournalError: The page cannot be read, or the log was deleted in the meantime.
         """
         is_first = self.last is None
         if self.last is not None and self._end >= self.last:
             raise StopAsyncIteration
-        anew = self._anew and is_first
+        as_writer = self._is_writer and is_first
         if self._throttle is not None and not is_first:
             await self._throttle.pause()
         most = PAGE if self._throttle is None else self._throttle.page_size(PAGE)
         page = await self._journal.ask(
-            ReadLog(self._session, self._end, anew=anew, most=most, urgent=self._urgent)
+            ReadLog(self._session, self._end, as_writer=as_writer, most=most, urgent=self._urgent)
         )
         self.last = page.last if self.last is None else self.last
         page = page.up_to(self.last)
@@ -69,22 +69,28 @@ class LogPages:
             raise StopAsyncIteration
         if not page.events:
             raise JournalError(
-                f"Session {self._session!r}: event {self._end + 1} of {self.last} was erased while its log was read; "
-                "read it again"
+                f"Event {self._end + 1} of {self.last} of session {self._session!r} was deleted while the log was "
+                "read; read the log again"
             )
         self._end = page.end
         return page
 
 
 async def read_log(
-    journal: Ref[JournalCommand], session: str, *, anew: bool = False, throttle: ReadThrottle | None = None
+    journal: Ref[JournalCommand],
+    session: str,
+    *,
+    as_writer: bool = False,
+    throttle: ReadThrottle | None = None,
 ) -> list[LogEvent]:
-    """Return all events of a log, or an empty list if it does not exist. The arguments are those of `LogPages`.
+    """Return all events of a session's log; an empty list if the session has no log.
+
+    The arguments are those of `LogPages`.
 
     Raises:
         JournalError: The log cannot be read.
     """
     events = list[LogEvent]()
-    async for page in LogPages(journal, session, anew=anew, throttle=throttle):
+    async for page in LogPages(journal, session, as_writer=as_writer, throttle=throttle):
         events += page.events
     return events

@@ -1,7 +1,7 @@
-"""Queue the reads of a journal for the one thread that reads.
+"""Queue reads of the journal for its one reading thread.
 
-Used by the journal actor. The number of waiting reads is bounded, except for urgent reads, which a session needs to
-continue. While reads of both kinds wait, they take turns, so an urgent read waits for one read of a client at most.
+The journal actor uses this queue. The number of waiting reads is limited, except for urgent reads, without which a
+session cannot continue. While both kinds wait, they alternate, so an urgent read waits for at most one other read.
 """
 
 from collections import deque
@@ -12,10 +12,10 @@ Q = TypeVar("Q")
 
 
 class ReadQueue(Generic[Q]):
-    """Performs reads one after another, in a task that ends when no reads wait.
+    """A queue of reads, which a task performs one at a time. The task ends when the queue is empty.
 
     Args:
-        capacity: How many reads may wait that are not urgent.
+        capacity: Maximum number of waiting reads that are not urgent.
         read: Performs one read.
         start: Starts the task.
     """
@@ -32,17 +32,18 @@ class ReadQueue(Generic[Q]):
 
     @property
     def is_full(self) -> bool:
-        """True if the queue accepts only urgent reads."""
+        """True if the queue accepts urgent reads only."""
         return len(self._waiting) >= self._capacity
 
     def add(self, read: Q, *, urgent: bool = False) -> None:
-        """Add a read. The caller checks `is_full`."""
+        """Add a read to the queue. Callers must check `is_full` before they add a read that is not urgent."""
         (self._urgent if urgent else self._waiting).append(read)
         if not self._is_reading:
             self._is_reading = True
             self._start(self._run)
 
     async def _run(self) -> None:
+        """Perform the queued reads, alternating between urgent and other reads, until the queue is empty."""
         while self._waiting or self._urgent:
             self._was_urgent = bool(self._urgent) and not (self._was_urgent and self._waiting)
             await self._read((self._urgent if self._was_urgent else self._waiting).popleft())

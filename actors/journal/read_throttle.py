@@ -1,27 +1,27 @@
-"""Let the writers of a journal go first while clients read or export long logs.
+"""Delay clients that read or export long logs while writes to the journal are pending.
 
-The journal actor counts the writes that it has not answered. A client of a long log calls `pause` after each slice of
-its work, and reads shorter pages while a write is pending.
+The journal actor counts the writes that are not answered yet. A client that processes a long log calls `pause` after
+each slice of its work, and requests shorter pages while a write is pending.
 
-All threads share one interpreter lock. SQLite releases the lock at each call, so a commit needs it about 20 times, and
-each time a client that computes may keep it: for a slice on the event loop, or for most of a page in the thread that
-reads. Turns between readers and writers are not enough, because a commit would lose most of those races. So readers
-stop until nothing is pending. `PATIENCE` bounds each stop, so that a journal that is always written can still be read.
+Alternating reads and writes would not be enough, because all threads share one interpreter lock. SQLite releases the
+lock at each call, so a commit must acquire it about 20 times. Each time, a client may hold the lock for a slice of work
+on the event loop, or for most of a page in the reading thread. A commit would usually lose, so clients stop until no
+write is pending. `PATIENCE` limits each pause, so that a journal with constant writes can still be read.
 """
 
 from actors.kernel.event_loop import Changes, event_loop
 from actors.kernel.turnstile import turnstile
 
 SLICE = 16
-"""Events that a client handles between two pauses: about 0.3 ms of an export."""
+"""Events that a client processes between two pauses. An export needs about 0.3 ms for them."""
 SLICE_BYTES = 16 * 1024
-"""Bytes of an exported file between two pauses; a single line may be longer."""
+"""Bytes that an export writes between two pauses; a single longer line is written at once."""
 PATIENCE = 0.002
-"""Seconds that a pause may last: three to four times as long as a commit on a fast disk takes."""
+"""Maximum seconds of a pause: three to four times the duration of a commit on a fast disk."""
 
 
 class ReadThrottle:
-    """Slows down the readers of one journal while writes are pending."""
+    """A counter of pending writes that delays the clients of one journal."""
 
     __slots__ = ("_answered", "_changes", "pending")
 
@@ -29,28 +29,28 @@ class ReadThrottle:
         self._changes: Changes | None = None
         self._answered = 0
         self.pending: int = 0
-        """Writes that were sent to the journal actor and are not answered."""
+        """Number of writes that the journal actor has received and not answered."""
 
     def begin_write(self) -> None:
-        """Count a write."""
+        """Count one more pending write."""
         self.pending += 1
 
     def end_writes(self, count: int) -> None:
-        """Stop counting writes that are answered, and resume the readers after the last one."""
+        """Subtract `count` answered writes; if no write is pending any more, resume the paused clients."""
         self.pending -= count
         self._answered += count
         if not self.pending and self._changes is not None:
             self._changes.notify()
 
     def page_size(self, most: int) -> int:
-        """Return how many events to read at once, where `most` are wanted.
+        """Return how many events a client should read at once: `most`, or fewer while writes are pending.
 
-        With many pending writes a commit takes longer anyway, and so may a page.
+        With many pending writes a commit takes longer anyway, so the page may be longer too.
         """
         return min(most, SLICE + self.pending) if self.pending else most
 
     async def pause(self) -> None:
-        """Return when the event loop has come round and no write is pending, but after `PATIENCE` in any case."""
+        """Let other tasks run, then wait until no write is pending, for at most `PATIENCE` seconds."""
         answered = self._answered
         await turnstile().yield_turn()
         if self._is_idle_since(answered):
@@ -64,5 +64,8 @@ class ReadThrottle:
                 await turnstile().yield_turn()
 
     def _is_idle_since(self, answered: int) -> bool:
-        """Return whether no write is pending, or was answered since then: its writer may send the next one now."""
+        """Return True if no write is pending and the count of answered writes is still `answered`.
+
+        After an answer, the writer may be about to send its next write, so the client should wait once more.
+        """
         return not self.pending and self._answered == answered

@@ -1,12 +1,13 @@
-"""Notify the readers of sessions of new events, and buffer stream deltas for them.
+"""Notify the readers of sessions of new log events, and buffer stream deltas for them.
 
-Used by `SessionEvents`, which reads one session, and by the journal actor, which reports new events.
+A `SessionEvents` object subscribes here to read one session. The journal actor reports new events.
 
-Durable events are read from the log, so a late or slow reader receives the same events as all others. Deltas are not
-in the log. Each delta is buffered with the number that the log had reached, so the reader receives it in its place
-among the durable events. When `BUFFER` deltas wait, all of them are dropped, and the reader is notified.
+Readers take durable events from the log, so a late or slow reader receives the same events as every other reader.
+Deltas are not in the log. Each delta is buffered with the number of the log's last event at that time, so a reader can
+return the delta at the right position among the durable events. If a reader has `BUFFER` unread deltas, all of them
+are dropped, and the reader receives a notice.
 
-A session without readers costs nothing. Readers are held by weak references, so an abandoned reader is collected.
+A session without readers costs nothing. Readers are referenced weakly, so an abandoned reader is garbage-collected.
 """
 
 from collections import deque
@@ -18,47 +19,51 @@ from actors.journal.read_throttle import ReadThrottle
 from actors.kernel.event_loop import Changes, event_loop
 
 BUFFER = 1024
-"""Deltas that are buffered per reader."""
+"""Maximum deltas in the buffer of one reader."""
 
 
 class Subscriber:
-    """The news for one reader: the end of the log, and the buffered deltas.
+    """The notifications for one reader of a session, with its buffer of deltas.
 
     Attributes:
-        last: The number of the last event of the log; None until the reader has caught up with the log once.
-        lost: Dropped deltas that the reader has not been notified of.
-        cut_to: The number of the event to which the log went back; None if that did not happen.
+        last: The number of the last event of the log; None until the reader has read the end of the log for the first
+        time.
+        lost: The number of dropped deltas that the reader has not been notified of.
+        rolled_back_to: If the storage lost events, the number of the last event that remains; None otherwise.
         is_over: Whether the session has ended.
     """
 
-    __slots__ = ("__weakref__", "_changes", "_deltas", "cut_to", "is_over", "last", "lost")
+    __slots__ = ("__weakref__", "_changes", "_deltas", "is_over", "last", "lost", "rolled_back_to")
 
     def __init__(self) -> None:
         self._changes = Changes(event_loop())
         self._deltas: deque[tuple[int, SessionEvent]] = deque()
         self.last: int | None = None
         self.lost: int = 0
-        self.cut_to: int | None = None
+        self.rolled_back_to: int | None = None
         self.is_over: bool = False
 
     def begin(self, last: int) -> None:
-        """Buffer deltas from now on; the log has `last` events."""
+        """Start to buffer deltas. `last` is the number of the log's last event."""
         self.last = max(last, self.last or 0)
 
     def record_growth(self, last: int) -> None:
-        """Record that the log has `last` events now."""
+        """Record that `last` is the new number of the log's last event, and wake the reader."""
         self.last = last
         self._changes.notify()
 
     def roll_back(self, last: int) -> None:
-        """Record that the log went back to event `last`: later events were lost, and other events follow."""
-        self.cut_to = last if self.cut_to is None else min(last, self.cut_to)
+        """Record that the storage lost all events after number `last`, and wake the reader.
+
+        Other events will receive the lost numbers, so the reader must discard the lost events and the deltas.
+        """
+        self.rolled_back_to = last if self.rolled_back_to is None else min(last, self.rolled_back_to)
         self._deltas.clear()
         self.record_growth(last)
 
     def put(self, event: SessionEvent) -> None:
-        """Buffer a delta. If the buffer is full, drop its deltas first."""
-        if self.last is None:  # the reader still reads older events
+        """Buffer a delta. If the buffer is full, drop all deltas in it first."""
+        if self.last is None:  # the reader still reads older events, which must come first
             return
         if len(self._deltas) == BUFFER:
             self.lost += BUFFER
@@ -67,42 +72,44 @@ class Subscriber:
         self._changes.notify()
 
     def end(self) -> None:
-        """Record that the session has ended."""
+        """Record that the session has ended, and wake the reader."""
         self.is_over = True
         self._changes.notify()
 
     @property
-    def place(self) -> int:
-        """The number up to which the log is read before the next delta is returned."""
+    def delta_position(self) -> int:
+        """The number of the event that the reader must have returned before the next delta."""
         return self._deltas[0][0] if self._deltas else self.last or 0
 
     def delta(self) -> SessionEvent | None:
-        """Remove and return the next delta; None if the buffer is empty."""
+        """Remove the oldest delta from the buffer and return it; None if the buffer is empty."""
         return self._deltas.popleft()[1] if self._deltas else None
 
-    async def wait_for_news(self, seen: int) -> None:
-        """Wait until there is news after event `seen`, or the session has ended."""
+    async def wait_for_events(self, seen: int) -> None:
+        """Wait for a delta, for an event after number `seen`, for a loss of events or deltas, or for the end of the
+        session.
+        """
         await self._changes.wait_until(
             lambda: (
                 self._deltas
                 or self.lost
                 or self.is_over
-                or self.cut_to is not None
+                or self.rolled_back_to is not None
                 or (self.last or 0) > seen
             )
         )
 
-    async def cut_or_ended(self) -> None:
-        """Wait until the writer of the log reports that the log went back, or the session has ended."""
-        await self._changes.wait_until(lambda: self.is_over or self.cut_to is not None)
+    async def wait_for_rollback(self) -> None:
+        """Wait until the journal actor reports that the storage lost events, or until the session ends."""
+        await self._changes.wait_until(lambda: self.is_over or self.rolled_back_to is not None)
 
 
 class Readers:
-    """All readers of a runtime's sessions.
+    """All readers of the sessions of one runtime.
 
     Attributes:
-        following: The readers by session; a session without readers has no entry.
-        throttle: Makes the readers of long logs wait for pending writes.
+        following: The readers by session id; sessions without readers have no entry.
+        throttle: Delays the readers of long logs while writes are pending.
     """
 
     __slots__ = ("following", "throttle")
@@ -111,13 +118,13 @@ class Readers:
         self.following: dict[str, list[ref[Subscriber]]] = {}
         self.throttle: ReadThrottle = ReadThrottle()
 
-    def of(self, session: str) -> list[Subscriber]:
-        """Return the current readers of a session."""
+    def subscribers_of(self, session: str) -> list[Subscriber]:
+        """Return the subscribers of a session that still exist."""
         found = [reference() for reference in self.following.get(session, ())]
         return [each for each in found if each is not None]
 
-    def follow(self, session: str) -> Subscriber:
-        """Add a reader of a session, until the returned object is collected."""
+    def subscribe(self, session: str) -> Subscriber:
+        """Subscribe to a session. The subscription ends when the returned object is garbage-collected."""
         following = Subscriber()
 
         def forget(gone: ref[Subscriber]) -> None:
@@ -131,27 +138,30 @@ class Readers:
         return following
 
     def notify_growth(self, session: str, last: int) -> None:
-        """Notify the readers of a session that its log has `last` events now."""
-        for following in self.of(session):
+        """Notify the readers of a session that `last` is the new number of its last event."""
+        for following in self.subscribers_of(session):
             following.record_growth(last)
 
     def roll_back(self, session: str, last: int) -> None:
-        """Notify the readers of a session that its log went back to event `last`."""
-        for following in self.of(session):
+        """Notify the readers of a session that the storage lost all events after number `last`."""
+        for following in self.subscribers_of(session):
             following.roll_back(last)
 
     def end(self, session: str) -> None:
         """Notify the readers of a session that it has ended."""
-        for following in self.of(session):
+        for following in self.subscribers_of(session):
             following.end()
 
     def shared_sink(self, session: str, sink: Sink) -> Sink:
-        """Return a sink that passes events to the sink of an ask, and deltas to the readers of its session too."""
+        """Return a sink that passes all events to `sink`, and the deltas also to the readers of the session."""
         return SharedSink(sink, self, session)
 
 
 class SharedSink:
-    """The sink of an ask and the readers of its session, which receive deltas only: other events are in the log."""
+    """A sink that passes events to the sink of an ask, and deltas also to the readers of the session.
+
+    The readers take all other events from the log.
+    """
 
     __slots__ = ("_own", "_readers", "_session")
 
@@ -164,7 +174,7 @@ class SharedSink:
 
     def put(self, event: SessionEvent) -> None:
         if self._session in self._readers.following and not isinstance(event, DurableEvent):
-            for following in self._readers.of(self._session):
+            for following in self._readers.subscribers_of(self._session):
                 following.put(event)
         self._own.put(event)
 

@@ -1,11 +1,11 @@
-"""Read the stream events of a session, from any event of its log on, and follow new events.
+"""Read the stream events of a session, starting at any event of its log, and follow new events.
 
     async for event in session.events(after=seq):
         ...
 
-Durable events are read from the log, page by page, and published by `actors.core.session.publishing`, so every reader
-receives the same events. A reader sends queries to the journal actor only: it does not wake a hibernated session, and
-no actor of the session waits for it. A reader that works through a long log pauses while writes are pending
+Durable events are read from the log page by page and converted by `actors.core.session.publishing`, so all readers
+receive equal events. A reader sends queries only to the journal actor. So it does not wake a hibernated session, and
+no actor of the session waits for the reader. While writes are pending, a reader of a long log pauses
 (`actors.journal.read_throttle`).
 """
 
@@ -24,21 +24,21 @@ from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref
 
 BACK = 32
-"""Events that are read at once when the start of an ask is searched, and from there on."""
+"""Events per read while searching backwards for the start of an ask, and while reading forwards from there."""
 
 
 class SessionEvents:
-    """An async iterator of stream events. It holds no resources, so a caller may abandon it.
+    """An async iterator over the stream events of a session. It needs no cleanup, so callers may abandon it.
 
     Args:
         session: The id of the session.
         after: The number of the last event that the caller has seen; 0 for none.
         follow: Whether to wait for new events at the end of the log. Otherwise the iterator ends there.
-        journal: Reads the log.
+        journal: The address of the journal actor, which reads the log.
         readers: Reports new events and deltas.
         check: Raises if the caller must not read the session.
         is_over: Returns whether the session has ended.
-        gone: Makes the error for a session that has ended.
+        gone: Creates the error for a session that has ended.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class SessionEvents:
     ) -> None:
         self._session, self._after, self._follow = session, after, follow
         self._journal, self._readers = journal, readers
-        self._check, self._is_over, self._gone = check, is_over, gone
+        self._check, self._is_over, self._ended_error = check, is_over, gone
         self._following: Subscriber | None = None
         self._publisher = Publisher()
-        self._log: deque[LogEvent] = deque()  # read, not yet published
-        self._ready: deque[SessionEvent] = deque()  # published, not yet returned; all have one number
-        self._is_left = self._has_closed = False
-        self._is_catching_up = False  # the last page was a long one
+        self._log: deque[LogEvent] = deque()  # log events that are not converted yet
+        self._ready: deque[SessionEvent] = deque()  # stream events of one log event that are not returned yet
+        self._is_stopped = self._has_closed = False
+        self._is_catching_up = False  # True after a long page
 
     def __aiter__(self) -> "SessionEvents":
         return self
@@ -70,69 +70,79 @@ class SessionEvents:
         """Return the next event.
 
         Raises:
-            UnknownSeq: The log has no such number as `after`.
-            SessionClosed: The session ended without a `closed` event: the runtime was left, or its actors crashed.
+            UnknownSeq: `after` is higher than the number of the last event.
+            SessionClosed: The session ended without a `closed` event: the runtime ended, or the session's actors
+                crashed.
             JournalError: The log cannot be read.
         """
         self._check()
-        while not self._is_left:
-            following = self._following or await self._begin()
-            if following.cut_to is not None:
-                await self._go_back(following)
+        while not self._is_stopped:
+            following = self._following or await self._subscribe()
+            if following.rolled_back_to is not None:
+                await self._roll_back(following)
                 continue
             if self._ready:
                 return self._ready.popleft()
             if following.lost:
                 lost, following.lost = following.lost, 0
                 return ResyncEvent(self._publisher.seq, lost)
-            if self._publisher.seq < following.place:
-                await self._publish(following)
+            if self._publisher.seq < following.delta_position:
+                await self._convert_events(following)
             elif (delta := following.delta()) is not None:
                 return delta
             else:
-                await self._wait(following)
+                await self._wait_for_events(following)
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Stop reading."""
-        self._is_left, self._following = True, None
+        """End the iterator."""
+        self._is_stopped, self._following = True, None
         self._ready.clear()
 
-    async def _begin(self) -> Subscriber:
-        """Subscribe, then read the first page, so that no event is missed. If the log goes back, repeat both."""
+    async def _subscribe(self) -> Subscriber:
+        """Subscribe to the session and read the first page.
+
+        The subscription comes first, so that no event is missed. If the storage loses events in between, both steps are
+        repeated.
+        """
         if type(self._after) is not int or self._after < 0:
-            raise UnknownSeq(f"after= takes a number from 0, not {self._after!r}")
+            raise UnknownSeq(
+                f"after= must be the number of an event, or 0 for all events, not {self._after!r}"
+            )
         while True:
-            following = self._readers.follow(self._session)
+            following = self._readers.subscribe(self._session)
             try:
-                page, publisher = await self._start()
+                page, publisher = await self._read_first_page()
             except ActorsError:
-                if following.cut_to is None:
+                if following.rolled_back_to is None:
                     raise
                 continue
-            if following.cut_to is None:
+            if following.rolled_back_to is None:
                 break
         self._publisher = publisher
-        self._take(page)
+        self._queue_page(page)
         following.begin(page.last)
         if self._is_over():
             following.end()
         self._following = following
         return following
 
-    async def _start(self) -> tuple[LogPage, Publisher]:
-        """Return the first page and its publisher."""
+    async def _read_first_page(self) -> tuple[LogPage, Publisher]:
+        """Return the first page, and a publisher that converts its events."""
         page = await self._read_page(self._after)
         if self._after > page.last:
             raise UnknownSeq(
-                f"Session {self._session!r} has {page.last} events, so there is none to read on from at {self._after}"
+                f"The log of session {self._session!r} has only {page.last} events, so after={self._after} is too high"
             )
         if not page.last:
-            raise self._gone()
-        return page, await self._publisher_at(self._after)
+            raise self._ended_error()
+        return page, await self._create_publisher_at(self._after)
 
-    async def _publisher_at(self, seq: int) -> Publisher:
-        """Return a publisher of the events after number `seq`. Of the log before it, only the current ask is read."""
+    async def _create_publisher_at(self, seq: int) -> Publisher:
+        """Return a publisher for the events after number `seq`.
+
+        A publisher needs the earlier events of the ask that is open at this point, so only these events are read.
+        """
         start, first = AskStart(), seq
         while first and not start.is_found:
             if first < seq:
@@ -150,49 +160,49 @@ class SessionEvents:
         return publisher
 
     async def _read_range(self, after: int, end: int) -> list[LogEvent]:
-        """Return the events after number `after`, up to number `end`."""
+        """Return the events with numbers from `after + 1` to `end`."""
         events = list[LogEvent]()
         while (seq := after + len(events)) < end:
             page = await self._read_page(seq, end - seq)
             if not page.events:
-                raise self._gone()
+                raise self._ended_error()
             events += page.events
         return events
 
-    async def _go_back(self, following: Subscriber) -> None:
-        """Drop the events that were read and are not in the log any more, and read on from the event it went back to.
+    async def _roll_back(self, following: Subscriber) -> None:
+        """Discard the events that the storage lost, and continue after the last event that remains.
 
-        Nothing changes before the last await, so a cancelled caller goes back at its next call.
+        Nothing changes before the last await, so a cancelled caller repeats this step in its next call.
         """
-        last = following.cut_to
+        last = following.rolled_back_to
         assert last is not None
         if self._publisher.seq > last:
             try:
-                publisher = await self._publisher_at(last)
+                publisher = await self._create_publisher_at(last)
             except ActorsError:
-                if following.cut_to == last:
+                if following.rolled_back_to == last:
                     raise
-                return  # the log went back again
-            if following.cut_to != last:
+                return  # the storage lost more events in the meantime
+            if following.rolled_back_to != last:
                 return
             self._publisher = publisher
             self._ready.clear()
         self._log.clear()
-        following.cut_to = None
+        following.rolled_back_to = None
 
-    async def _publish(self, following: Subscriber) -> None:
-        """Publish events of the log until one is visible to readers, up to the place of the next delta."""
-        place = following.place
+    async def _convert_events(self, following: Subscriber) -> None:
+        """Convert log events until one of them yields stream events, or until the next delta is due."""
+        place = following.delta_position
         if not self._log:
             page = await self._read_page(self._publisher.seq)
             if not page.last:
-                raise self._gone()
-            if not page.events:  # the storage went back, and the writer of the log has not noticed it yet
-                await following.cut_or_ended()
-                if following.cut_to is None:
-                    raise self._gone()
+                raise self._ended_error()
+            if not page.events:  # the storage lost events, and the log's writer has not noticed the loss yet
+                await following.wait_for_rollback()
+                if following.rolled_back_to is None:
+                    raise self._ended_error()
                 return
-            self._take(page)
+            self._queue_page(page)
         while self._log and self._publisher.seq < place and not self._ready:
             event = self._log.popleft()
             self._ready.extend(self._publisher.publish(event))
@@ -200,22 +210,29 @@ class SessionEvents:
             if self._is_catching_up and not self._publisher.seq % SLICE:
                 await self._readers.throttle.pause()
 
-    def _take(self, page: LogPage) -> None:
+    def _queue_page(self, page: LogPage) -> None:
+        """Add the events of a page to the events that are not converted yet."""
         self._log.extend(page.events)
         self._is_catching_up = len(page.events) >= SLICE
 
-    async def _wait(self, following: Subscriber) -> None:
-        """Wait for news. Stop reading at the end of the log, unless the reader follows."""
+    async def _wait_for_events(self, following: Subscriber) -> None:
+        """Wait for new events.
+
+        If the reader does not follow, or the log ends with `Closed`, end the iterator instead.
+        """
         if self._has_closed or not self._follow:
             await self.aclose()
         elif following.is_over:
-            raise self._gone()
+            raise self._ended_error()
         else:
-            await following.wait_for_news(self._publisher.seq)
+            await following.wait_for_events(self._publisher.seq)
 
     async def _read_page(self, after: int, most: int = PAGE) -> LogPage:
+        """Read at most `most` events after number `after`. If the journal actor has ended, raise the error for an ended
+        session.
+        """
         most = self._readers.throttle.page_size(most)
         try:
             return await self._journal.ask(ReadLog(self._session, after, most=most))
         except (ActorStopped, ShuttingDown):
-            raise self._gone() from None
+            raise self._ended_error() from None

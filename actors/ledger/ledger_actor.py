@@ -120,7 +120,7 @@ class LedgerActor(Actor[LedgerCommand]):
         self._count_calls()
 
     def _count_calls(self) -> None:
-        self._generation.holding.count("calls", self.known.ledger.size)
+        self._generation.holding.record_size("calls", self.known.ledger.size)
 
     def receive(self, command: LedgerCommand) -> None:
         match command:

@@ -38,7 +38,7 @@ class Dumps:
 
     def __init__(self, to: OnRefusal) -> None:
         self._to = to
-        self._listener = logger.listener("on_refusal")
+        self._listener = logger.create_listener("on_refusal")
         self._thread = anyio.CapacityLimiter(1)
         self._waiting = 0
 

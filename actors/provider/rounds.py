@@ -291,7 +291,7 @@ class Round:
         if not (counts := self._decoder.left_out):
             return ()
         self._counters["left_out"] += sum(counts.values())
-        logger.left_out(self._command.key, counts)
+        logger.answer_left_out(self._command.key, counts)
         return tuple(counts.items())
 
     def _new_decoder(self, *, stream: bool) -> "Decoder":
@@ -374,7 +374,7 @@ class Round:
         self._requests.answer.record(self._here.now() - self._began)
         if withheld := self._decoder.withheld:  # the provider hid invalid parts of the request from its model
             self._counters["tool_api_400_total"] += 1
-            logger.withheld(f"round {self._command.key}", withheld)
+            logger.input_withheld(f"round {self._command.key}", withheld)
 
     async def _read_answer(self, response: Response, patience: Scope, silence: SilenceTimeout) -> None:
         """Read the answer to its end. A connection error after the end marker is ignored."""

@@ -126,9 +126,9 @@ class SessionLifecycle:
         state = replay.state
         self.record.pending_calls = pending_calls(state, state.ledger)
         self._rest_record()
-        self.holding.count("messages", state.size)
-        self.holding.count("calls", state.ledger.size)
-        self.holding.count("objects", OBJECTS)
+        self.holding.record_size("messages", state.size)
+        self.holding.record_size("calls", state.ledger.size)
+        self.holding.record_size("objects", OBJECTS)
         self.host.residency.add_folded(self)
 
     def _rest_record(self) -> None:
@@ -207,7 +207,7 @@ class SessionLifecycle:
                 self.host.residency.reuse.hits += self._resolver is None
                 self._make_actors()
             case "restart":
-                self.holding.count("objects", OBJECTS)
+                self.holding.record_size("objects", OBJECTS)
                 self.current.start()
             case _:
                 self.host.residency.reuse.hits += 1
@@ -223,7 +223,7 @@ class SessionLifecycle:
     def _make_actors(self) -> None:
         """Create the actors, from the replay if it is in memory."""
         self.host.residency.remove_folded(self)
-        self.holding.count("objects", OBJECTS)
+        self.holding.record_size("objects", OBJECTS)
         pending = self._pending or PendingAsks(self.host.most_waiting)
         pending.rested, pending.record = self.on_ask_end, self.record
         self._actors = SessionActors(
@@ -258,8 +258,8 @@ class SessionLifecycle:
 
     def _count_log(self) -> None:
         """Count the memory of a session whose folded log was dropped."""
-        self.holding.count("lanes", 0)
-        self.holding.count("objects", 0)
+        self.holding.record_size("lanes", 0)
+        self.holding.record_size("objects", 0)
         if self.host.is_durable:
             self.holding.release()
 

@@ -28,7 +28,7 @@ from actors.core.settings.spending import Budget, checked_budget, checked_tenant
 from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
 from actors.errors import ConfigError, SessionExists, UnknownSeq
-from actors.journal.log import Replay, replay_of
+from actors.journal.log import Replay, make_replay
 from actors.provider.resolver import Resolver, check_prices
 from actors.runtime.claims import Claims, claiming
 from actors.runtime.handle import Session
@@ -176,7 +176,7 @@ class SessionOpener:
         async with self._tools_opened(opened, config) as (offer, resolver):
             opened = replace(opened, preamble=resolver.config_digest)
             await claims.write(name, (opened,))
-            replay = replay_of((opened,), *rebuild((opened,), self._host.backends.rules))
+            replay = make_replay((opened,), *rebuild((opened,), self._host.backends.rules))
             return self._start(claims, opened, replay, config, offer, resolver)
 
     async def _resume(

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from actors.journal.holding import HeldBytes
+from actors.journal.holding import TotalMemory
 from actors.runtime.collector import CROWD, TUNING
 from actors.runtime.limits import HostLimits
 from actors.runtime.reuse import Reuse
@@ -67,7 +67,7 @@ class Residency(Struct):
     active: dict[str, HostedSession] = {}
     folded: dict[str, HostedSession] = {}
     unused: dict[str, HostedSession] = {}
-    held: HeldBytes = field(default_factory=HeldBytes)
+    held: TotalMemory = field(default_factory=TotalMemory)
     reuse: Reuse = field(default_factory=lambda: Reuse(logger.memory_short))
 
     def add_folded(self, session: HostedSession) -> None:

@@ -29,7 +29,7 @@ from actors.core.values.content import Message
 from actors.errors import ConfigError, KernelError
 from actors.journal.journal_actor import BATCH
 from actors.journal.storage import Storage
-from actors.journal.storage.named import storage_for
+from actors.journal.storage.named import choose_storage
 from actors.kernel import System
 from actors.kernel.host_code import await_host
 from actors.runtime.backends import RuntimeBackends
@@ -129,7 +129,7 @@ class Runtime:
         environ = os.environ if environ is None else environ
         self.config: Config = configuration(config, environ)
         """The settings, read-only."""
-        self._storage: Storage = storage_for(journal, self.config.settings.journal)
+        self._storage: Storage = choose_storage(journal, self.config.settings.journal)
         if transport is None:
             transport = http_transport(self.config, environ)
         self._transport = transport
@@ -137,7 +137,9 @@ class Runtime:
         """Runs the actors and their tasks. Created when the runtime is entered."""
         self._seed = seed
         self._gc: GcPolicy | None = checked_policy(gc)
-        self._on_tool_error = None if on_tool_error is None else logger.guard("on_tool_error", on_tool_error)
+        self._on_tool_error = (
+            None if on_tool_error is None else logger.guard_callback("on_tool_error", on_tool_error)
+        )
         self._dumps = None if on_refusal is None else dumps_to(on_refusal)
         self._quarantine = Quarantine(self.config.limits.max_abandoned_calls)
         """The tools that still run although their calls are closed."""
@@ -221,7 +223,7 @@ class Runtime:
     async def _settle(self) -> None:
         """Reject new work, and cancel every ask. This is the first step of leaving the runtime."""
         if self._host is not None and not self._was_left:
-            logger.never_left()
+            logger.runtime_never_left()
         if self._host is not None:
             await self._host.settle()
 

@@ -26,7 +26,7 @@ from actors.errors import (
 from actors.journal.commands import JournalCommand, ReleaseSession, RenewLease
 from actors.journal.health import LAG
 from actors.journal.journal_actor import BATCH
-from actors.journal.log import SLICE, Replay, replay_of
+from actors.journal.log import SLICE, Replay, make_replay
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
 from actors.kernel import Ref, System
@@ -126,7 +126,7 @@ class SessionHost(Struct):
             events = call_host(partial(self.storage.read, session), lambda _: [])
         if not events or len(events) > SLICE:  # the actors fold a long log slice by slice
             return None
-        return replay_of(events, *rebuild(events, self.backends.rules))
+        return make_replay(events, *rebuild(events, self.backends.rules))
 
     def check(self) -> None:
         """Check that the caller is on the runtime's event loop; on another one, it would never receive an answer.

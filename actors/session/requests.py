@@ -128,7 +128,7 @@ class TurnRequests:
             return False
         ask.tally.record_request(self.turn, plan.round)
         if not plan.aside:
-            ask.generation.note_sent(binding, rendered)
+            ask.generation.store_sent_lane(binding, rendered)
             if ask.sink.is_watched:
                 self._publish_rendered(sent, rendered)
         return True

@@ -1,11 +1,11 @@
-"""Statistics, traces and metrics of a runtime.
+"""Export the statistics, traces and metrics of a runtime.
 
     async with Runtime(tracing=Tracing()) as runtime:
         registry.register(PrometheusCollector(runtime.stats))
 
-`Runtime.stats` returns a `RuntimeStats`, which consists of the other classes here. Log events need no name of this
+`Runtime.stats` returns a `RuntimeStats`, and most other classes here are parts of it. Log events need nothing from this
 module: the loggers `actors` and `actors.tools` of `logging` or structlog receive them. Names are imported when they are
-first used: `Tracing` needs the extra `otel`, `PrometheusCollector` the extra `prometheus`.
+first used, because `Tracing` needs the extra `otel` and `PrometheusCollector` the extra `prometheus`.
 """
 
 from importlib import import_module
@@ -47,10 +47,10 @@ __all__ = [
 ]
 
 _HOMES = {"PrometheusCollector": "actors.telemetry.prometheus", "Tracing": "actors.telemetry.otel"}
-"""The modules of the names that are not statistics."""
+"""Names that are not defined in `actors.core.stats.stats`, with their modules."""
 
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
 
     def __getattr__(name: str) -> object:
         if name not in __all__:

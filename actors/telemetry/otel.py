@@ -1,17 +1,18 @@
-"""Trace asks with OpenTelemetry: spans and metrics with the GenAI names, by `opentelemetry-api` (extra `otel`).
+"""Trace asks with OpenTelemetry, as spans and metrics with the names of the GenAI conventions.
 
     Runtime(tracing=Tracing())
 
-An ask is a span `invoke_agent`, a child of the caller's span. Each request is a `chat` span in it, each tool call an
-`execute_tool` span. Spans that a tool creates are children of `invoke_agent`. Spans contain names, ids and token counts
-of each request, with the backend that served it. They contain messages and tool arguments only with `content=True`.
+This needs `opentelemetry-api` (extra `otel`). An ask is a span `invoke_agent`, a child of the caller's span. Each
+request is a `chat` span in it, and each tool call an `execute_tool` span. Spans that a tool creates are children of
+`invoke_agent`. Spans contain names, ids and token counts, and the backend that answered each request. They contain
+messages and tool arguments only with `content=True`.
 
 Names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026 (`cache_write`, one counter
 for each kind of token). A `chat` span covers all attempts of its request: each failed attempt that is retried is an
 event `retry`, and `http.request.resend_count` is the number of retries. `error.type` is the HTTP status or the class of
-the exception; for a call or an ask that ended without an exception it is the status (`refused`, `cancelled`).
+the exception. For a call or an ask that ended without an exception, it is the status (`refused`, `cancelled`).
 
-The spans are derived from the events of the ask's stream, so tracing has no cost when it is switched off.
+The spans are derived from the events of the ask's stream, so tracing costs nothing when it is switched off.
 """
 
 from collections.abc import Iterable
@@ -64,16 +65,16 @@ _PROVIDERS = {
     "kimi": "moonshot_ai",
     "xai": "x_ai",
 }
-"""The conventions' provider name for a dialect; other dialects keep their own name."""
+"""The provider name of each dialect in the conventions. Other dialects use their own name."""
 _FINISH = {"length": "length", "filter": "content_filter", "fault": "error"}
-"""The conventions' finish reason for an incomplete answer."""
+"""The finish reason in the conventions for each reason of an incomplete answer."""
 
 
 class Tracing:
-    """Traces the asks of a runtime.
+    """OpenTelemetry tracing for the asks of a runtime.
 
     Args:
-        tracer_provider, meter_provider: Receive the spans and metrics; the program's global providers by default.
+        tracer_provider, meter_provider: Receive the spans and metrics; by default, the program's global providers.
         content: Whether spans contain messages, as the conventions' JSON, and the arguments of tool calls.
 
     Raises:
@@ -98,15 +99,19 @@ class Tracing:
         self._first = meter.create_histogram("gen_ai.client.inference.time_to_first_chunk", unit="s")
         self._counters = {
             kind: meter.create_counter(f"gen_ai.client.inference.usage.{kind}", unit="{token}")
-            for kind in _counts(Usage())
+            for kind in _token_counts(Usage())
         }
         self._histograms = {
             kind: meter.create_histogram(f"gen_ai.client.inference.operation.{kind}", unit="{token}")
             for kind in ("input_tokens", "output_tokens")
         }
 
-    def _traced(self, session: str, variables: Variables) -> "AskSpans":
-        """Start the spans of an ask. Its tools run in `variables`, so their spans become children of the ask's span."""
+    def _start_ask_spans(self, session: str, variables: Variables) -> "AskSpans":
+        """Start the span of an ask.
+
+        The ask's tools run with the context variables `variables`, so spans of the tools become children of the ask's
+        span.
+        """
         from opentelemetry import context, trace
 
         span = self._tracer.start_span(
@@ -118,14 +123,15 @@ class Tracing:
 
 
 class _Request(Struct):
-    """A request whose answer has not ended.
+    """A request whose answer is not complete yet.
 
     Args:
+        span: The request's `chat` span.
         began: Time of sending, in seconds of `perf_counter`.
-        about: The attributes of its metrics.
-        is_answered: Whether a part of the answer has arrived.
+        about: The attributes of the request's metrics.
+        is_answered: Whether the first token of the answer has arrived.
         resends: Number of retries.
-        error: The `error.type` of the last failed attempt.
+        error: The `error.type` of the last failed attempt; empty if no attempt failed.
     """
 
     span: "Span"
@@ -137,17 +143,17 @@ class _Request(Struct):
 
 
 class AskSpans:
-    """The spans of one ask, derived from the events of its stream."""
+    """The spans of one ask. They start and end according to the events of its stream."""
 
     def __init__(self, tracing: Tracing, ask: "Span", session: str) -> None:
         self._tracing, self._ask, self._session = tracing, ask, session
         self._chat: _Request | None = None
         self._calls: dict[str, Span] = {}
-        self._raised: dict[str, str] = {}  # the exception class of failed calls, by call id
-        self._cause = ""  # the error of the last turn
+        self._raised: dict[str, str] = {}  # names of the exceptions that calls raised, by call id
+        self._cause = ""  # the `error.type` of the last turn
 
     def put(self, event: SessionEvent) -> None:
-        """Start and end spans according to an event."""
+        """Start, end or annotate spans according to an event of the ask's stream."""
         match event:
             case TextEvent() | ThinkingEvent():
                 self._record_first_token()
@@ -160,18 +166,18 @@ class AskSpans:
                     self._end_call(end.call_id, "" if end.outcome == "returned" else end.outcome)
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._end_ask(result)
-            case _:  # a subagent has spans of its own
-                self._request_event(event)
+            case _:  # events of requests; other events, such as those of subagents, are ignored
+                self._apply_request_event(event)
 
     def close(self, error: Exception | None = None) -> None:
-        """End the spans: the ask was rejected, or the session ended first."""
+        """End all open spans, because the ask was rejected or its session ended before the ask."""
         if self._ask.is_recording():  # the sink of a rejected ask may be closed twice
             why = "session_closed" if error is None else type(error).__name__
-            self._close(why)
-            _fail(self._ask, why)
+            self._end_open_spans(why)
+            _set_error(self._ask, why)
             self._ask.end()
 
-    def _begin(self, name: str, attributes: dict[str, str], *, is_remote: bool) -> "Span":
+    def _start_span(self, name: str, attributes: dict[str, str], *, is_remote: bool) -> "Span":
         from opentelemetry import trace
 
         kind = trace.SpanKind.CLIENT if is_remote else trace.SpanKind.INTERNAL
@@ -185,16 +191,16 @@ class AskSpans:
             "gen_ai.tool.type": "function",
             "gen_ai.tool.call.id": event.call_id,
         }
-        span = self._begin(f"execute_tool {event.name}", about, is_remote=False)
+        span = self._start_span(f"execute_tool {event.name}", about, is_remote=False)
         if self._tracing._content:
             span.set_attribute("gen_ai.tool.call.arguments", dump(event.arguments).decode())
         self._calls[event.call_id] = span
 
-    def _request_event(self, event: SessionEvent) -> None:
-        """Start and end the spans of the turn's requests."""
+    def _apply_request_event(self, event: SessionEvent) -> None:
+        """Start and end the spans of the turn's requests according to an event."""
         match event:
             case AskStartedEvent(message=message) if self._tracing._content:
-                self._ask.set_attribute("gen_ai.input.messages", _messages("user", message.blocks))
+                self._ask.set_attribute("gen_ai.input.messages", _encode_message("user", message.blocks))
             case RequestRenderedEvent(binding=binding):
                 self._start_request(binding)
             case RequestFailedEvent(error=error, retry_after=seconds):
@@ -205,12 +211,12 @@ class AskSpans:
                 self._end_request("refused")
             case TurnEndedEvent(status=status, cause=cause):
                 self._note_cause(cause)
-                self._close(status)
+                self._end_open_spans(status)
             case _:
                 pass
 
     def _note_cause(self, cause: Cause | None) -> None:
-        """Record the error of a turn: the error of its last request, or the limit that ended it."""
+        """Store the `error.type` of a turn: the error of its last request, or the limit that ended the turn."""
         last = "" if self._chat is None else self._chat.error
         if cause is None:
             self._cause = last
@@ -218,7 +224,10 @@ class AskSpans:
             self._cause = last or (cause.kind if cause.status is None else str(cause.status))
 
     def _record_attempt(self, error: str, wait: float | None) -> None:
-        """Record a failed attempt of the request; `wait` is the seconds until the retry, None without one."""
+        """Record a failed attempt of the current request.
+
+        `wait`: seconds until the retry; None if there is no retry.
+        """
         if self._chat is None:
             return
         self._chat.error = error
@@ -230,46 +239,47 @@ class AskSpans:
         message = event.message
         if not event.round:  # a summary, which is requested outside of rounds
             if message.origin is not None:
-                self._count(_request_attributes(message.origin), event.usage)
+                self._record_usage(_request_attributes(message.origin), event.usage)
             return
         if self._chat is not None:
             reason = _finish_reason(event)
             self._chat.span.set_attribute("gen_ai.response.finish_reasons", [reason])
             if self._tracing._content:
-                said = _messages("assistant", message.blocks, reason)
+                said = _encode_message("assistant", message.blocks, reason)
                 self._chat.span.set_attribute("gen_ai.output.messages", said)
         self._end_request("interrupted" if event.error else "", event.usage)
 
     def _start_request(self, binding: Binding) -> None:
-        self._end_request("refused")  # the request is repeated in another form
+        # An open span means that the previous request was rejected and rewritten.
+        self._end_request("refused")
         about = _request_attributes(binding)
-        span = self._begin(f"chat {binding.model}", about, is_remote=True)
+        span = self._start_span(f"chat {binding.model}", about, is_remote=True)
         span.set_attributes({"actors.backend": binding.backend, "gen_ai.conversation.id": self._session})
         self._chat = _Request(span, perf_counter(), about)
 
     def _record_first_token(self) -> None:
-        """Record that a part of the answer has arrived."""
+        """Record the time to the first token, once per request."""
         if self._chat is not None and not self._chat.is_answered:
             self._chat.is_answered = True
             self._tracing._first.record(perf_counter() - self._chat.began, self._chat.about)
 
     def _end_request(self, error: str, usage: Usage | None = None) -> None:
-        """End the span of the request, if one is open."""
+        """End the span of the current request and record its metrics. No effect if no request is open."""
         if self._chat is None:
             return
         request, self._chat = self._chat, None
-        self._count(request.about, usage)
-        _spend(request.span, usage or Usage())
+        self._record_usage(request.about, usage)
+        _set_usage(request.span, usage or Usage())
         if request.resends:
             request.span.set_attribute("http.request.resend_count", request.resends)
         error = error and (request.error or error)
-        _fail(request.span, error)
+        _set_error(request.span, error)
         request.span.end()
         error_attributes = {"error.type": error} if error else {}
         self._tracing._duration.record(perf_counter() - request.began, request.about | error_attributes)
 
-    def _count(self, about: dict[str, str], usage: Usage | None) -> None:
-        counts = _counts(usage or Usage())
+    def _record_usage(self, about: dict[str, str], usage: Usage | None) -> None:
+        counts = _token_counts(usage or Usage())
         for kind, counter in self._tracing._counters.items():
             if counts[kind] or kind in self._tracing._histograms:
                 counter.add(counts[kind], {**about, "gen_ai.token.modality": "unknown"})
@@ -277,27 +287,30 @@ class AskSpans:
             histogram.record(counts[kind], about)
 
     def _end_call(self, call_id: str, error: str) -> None:
+        """End the span of a tool call. `error`: why the call has no result; empty if it returned."""
         raised = self._raised.pop(call_id, "")
         if (span := self._calls.pop(call_id, None)) is not None:
-            _fail(span, raised if error == "failed" and raised else error)
+            _set_error(span, raised if error == "failed" and raised else error)
             span.end()
 
-    def _close(self, why: str) -> None:
-        """End the open spans of the turn."""
+    def _end_open_spans(self, why: str) -> None:
+        """End the open spans of the turn's request and tool calls."""
         self._end_request(why)
         for call_id in tuple(self._calls):
             self._end_call(call_id, "never_started")
 
     def _end_ask(self, result: AskResult) -> None:
-        self._close(result.status)
+        self._end_open_spans(result.status)
         span, binding = self._ask, result.binding
         span.set_attributes({**_provider_attributes(binding), "gen_ai.response.model": binding.model})
-        _spend(span, result.usage)
+        _set_usage(span, result.usage)
         if self._tracing._content:
             reason = "stop" if result.status == "complete" else "error"
-            span.set_attribute("gen_ai.output.messages", _messages("assistant", (Text(result.text),), reason))
+            span.set_attribute(
+                "gen_ai.output.messages", _encode_message("assistant", (Text(result.text),), reason)
+            )
         if result.status in ("failed", "interrupted", "cancelled"):
-            _fail(span, self._cause if result.status == "failed" and self._cause else result.status)
+            _set_error(span, self._cause if result.status == "failed" and self._cause else result.status)
         span.end()
 
 
@@ -313,8 +326,8 @@ def _provider_attributes(binding: Binding) -> dict[str, str]:
     return {"gen_ai.provider.name": _PROVIDERS.get(binding.dialect, binding.dialect)}
 
 
-def _counts(usage: Usage) -> dict[str, int]:
-    """Return the token counts of a usage by the conventions' names."""
+def _token_counts(usage: Usage) -> dict[str, int]:
+    """Return the token counts of a request by their names in the conventions."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -323,26 +336,27 @@ def _counts(usage: Usage) -> dict[str, int]:
     }
 
 
-def _spend(span: "Span", usage: Usage) -> None:
-    for kind, count in _counts(usage).items():
+def _set_usage(span: "Span", usage: Usage) -> None:
+    for kind, count in _token_counts(usage).items():
         if count or not kind.startswith("cache"):
             span.set_attribute(f"gen_ai.usage.{kind}", count)
 
 
 def _finish_reason(event: MessageEvent) -> str:
-    """Return the conventions' finish reason of an answer."""
+    """Return the conventions' finish reason for the model's message."""
     if event.error:
         return "error"
     return "tool_call" if event.message.calls else _FINISH.get(event.incomplete or "", "stop")
 
 
-def _messages(role: str, blocks: Iterable[Block], reason: str = "") -> str:
-    """Return one message as JSON of the conventions; `reason` is the finish reason of an answer."""
-    message: dict[str, JsonValue] = {"role": role, "parts": [_part(block) for block in blocks]}
+def _encode_message(role: str, blocks: Iterable[Block], reason: str = "") -> str:
+    """Encode one message as the conventions' JSON. `reason`: the finish reason of a model's message."""
+    message: dict[str, JsonValue] = {"role": role, "parts": [_encode_part(block) for block in blocks]}
     return dump([message | ({"finish_reason": reason} if reason else {})]).decode()
 
 
-def _part(block: Block) -> JsonValue:
+def _encode_part(block: Block) -> JsonValue:
+    """Encode one block of a message as the conventions' JSON."""
     match block:
         case Text(text=text):
             return {"type": "text", "content": text}
@@ -352,11 +366,12 @@ def _part(block: Block) -> JsonValue:
             call: dict[str, JsonValue] = {"type": "tool_call", "id": block.id, "name": block.name}
             call["arguments"] = block.arguments
             return call
-        case _:  # no bytes of attachments, and no opaque provider state
+        case _:  # only the type: attachments are large, and provider state is opaque
             return {"type": type(block).__name__.lower()}
 
 
-def _fail(span: "Span", error: str) -> None:
+def _set_error(span: "Span", error: str) -> None:
+    """Mark a span as failed with this `error.type`. No effect if `error` is empty."""
     if error:
         from opentelemetry.trace import StatusCode
 

@@ -1,7 +1,7 @@
-"""Forward the events of asks to a tracer without letting its failures reach the asks.
+"""Forward the events of asks to a tracer, and isolate the asks from errors of the tracer.
 
-The runtime uses this module. A tracer runs the program's own span processors and exporters. The first exception that
-they raise is logged, and tracing is switched off for the runtime.
+The runtime uses this module. A tracer calls the program's span processors and exporters. Their first exception is
+logged and switches tracing off for this runtime.
 """
 
 from contextvars import Context as Variables
@@ -19,28 +19,31 @@ if TYPE_CHECKING:
 
 
 class RuntimeTracing:
-    """Traces the asks of one runtime.
+    """The tracing of one runtime's asks.
 
     Raises:
         ConfigError: `tracer` is not a `Tracing`.
     """
 
     def __init__(self, tracer: "Tracing") -> None:
-        if not hasattr(tracer, "_traced"):
+        if not hasattr(tracer, "_start_ask_spans"):
             raise ConfigError(
-                f"tracing= takes a Tracing (actors.telemetry), or None, not {type(tracer).__name__}"
+                f"tracing= must be an actors.telemetry.Tracing or None, not {type(tracer).__name__}"
             )
         self._tracer = tracer
-        self._listener = logger.listener("tracing")
+        self._listener = logger.create_listener("tracing")
 
     def attach(self, session: str, sink: Sink, variables: Variables) -> Sink:
-        """Start the trace of an ask, and return a sink that also forwards the ask's events to the trace."""
-        trace = self._listener.call(partial(self._tracer._traced, session, variables))
+        """Start the trace of an ask, and return a sink that passes the ask's events to `sink` and to the trace.
+
+        `variables`: the context variables in which the ask's tools run.
+        """
+        trace = self._listener.call(partial(self._tracer._start_ask_spans, session, variables))
         return sink if trace is None else _TracedSink(sink, trace, self._listener)
 
 
 class _TracedSink:
-    """The sink of an ask, which also forwards events to the ask's trace."""
+    """A sink that passes events to the sink of an ask and to the trace of the ask."""
 
     __slots__ = ("_listener", "_own", "_trace")
 

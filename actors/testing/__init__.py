@@ -1,7 +1,7 @@
-"""Tools for tests and demonstrations: strict servers, simulation and stress tests.
+"""Test programs that use this library: strict servers that replace providers, simulations and stress tests.
 
-A strict server refuses what the real provider refuses. Names are imported when they are first used, so importing this
-package costs little.
+A strict server rejects every request that the real provider would reject. Names are imported when they are first used,
+so importing this package is fast.
 """
 
 from importlib import import_module
@@ -239,11 +239,11 @@ _HOMES = {
     "testing.simulation": ("Odds", "SimulationReport", "simulate"),
     "testing.stressing": ("StressReport", "stress"),
 }
-"""The public names, by the module that defines them."""
+"""Each module of `actors` with the public names that it defines."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
 
     def __getattr__(name: str) -> object:
         if name not in _MODULE_OF:

@@ -1,4 +1,4 @@
-"""Create small images whose headers declare any size, for tests of image limits."""
+"""Create small PNG images whose headers declare any size, to test the image limits of providers."""
 
 import struct
 import zlib
@@ -6,7 +6,10 @@ from base64 import b64encode
 
 
 def png(width: int = 1, height: int = 1, note: str = "") -> bytes:
-    """Return a PNG whose header declares the size. It contains a few pixels; images with different notes differ."""
+    """Return a PNG image whose header declares the given size, although it contains only a few pixels.
+
+    `note`: a comment in the image, so that images of equal size differ.
+    """
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"\0\0\0\0")
     words = _chunk(b"tEXt", b"note\0" + note.encode("latin-1", "replace")) if note else b""
@@ -15,7 +18,7 @@ def png(width: int = 1, height: int = 1, note: str = "") -> bytes:
 
 
 def png_base64(width: int = 1, height: int = 1, note: str = "") -> str:
-    """Return the PNG of `png` as base64 text."""
+    """Return the image of `png`, encoded as base64."""
     return b64encode(png(width, height, note)).decode()
 
 

@@ -9,7 +9,7 @@ from actors.strict.server import LoopbackServer, serve
 
 @contextmanager
 def serve_in_thread(*servers: LoopbackServer) -> Generator[tuple[LoopbackServer, ...]]:
-    """Run servers on free loopback ports in a separate thread during the block; see `serve`."""
+    """Run servers in a separate thread during the block, each on a free loopback port; see `serve`."""
     thread = LoopThread(serve(*servers), name="server")
     try:
         yield servers

@@ -1,4 +1,4 @@
-"""Run a program without a key or a network: strict servers on this machine play the providers.
+"""Run a program without a key or a network: strict servers on this machine replace the providers.
 
     SCRIPT = {
         "openai:gpt-5.2": [call("weather", city="Oslo"), say("Oslo has 4 °C.")],
@@ -7,9 +7,9 @@
     async with offline(SCRIPT) as runtime, runtime.open("openai:gpt-5.2", tools=[weather]) as session:
         ...
 
-A script lists the parts of a model's answers in order. An answer ends with a `say` or with the last of adjacent
-`call`s; `answer` groups parts explicitly. Each target speaks the dialect that it has at its provider's own address,
-because only the transport knows about the servers.
+A script lists the content of a model's answers in order. An answer ends with a `say`, or with the last of several
+adjacent `call`s; `answer` groups content explicitly. Each target keeps the dialect and the address of its provider.
+Only the transport redirects its requests to the servers.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -36,51 +36,51 @@ _KEY = "offline"
 
 
 def say(text: str) -> ScriptPart:
-    """Return a text of the model. It ends the answer."""
+    """Return a text message of the model, which ends the answer."""
     return Say(text)
 
 
 def think(text: str) -> ScriptPart:
-    """Return reasoning of the model, which the server signs if its dialect has signatures."""
+    """Return reasoning of the model. The server signs the reasoning if its dialect has signatures."""
     return Think(text)
 
 
 def call(name: str, /, **arguments: Json) -> ScriptPart:
-    """Return a tool call of the model. Adjacent calls belong to one answer, which they end."""
+    """Return a tool call of the model. Adjacent calls form one answer and end it."""
     return Call(name, arguments)
 
 
 def answer(*parts: ScriptPart) -> ScriptPart:
-    """Return one answer of the model with exactly these parts.
+    """Return one answer of the model that consists of exactly these parts.
 
     Raises:
-        ConfigError: A part is an answer itself.
+        ConfigError: A part is itself an answer.
     """
     inner = [part for part in parts if not isinstance(part, Turn)]
     if len(inner) < len(parts):
-        raise ConfigError("answer() takes say(), think() and call(), not another answer()")
+        raise ConfigError("answer() accepts say(), think() and call(), but not another answer()")
     return Turn(*inner)
 
 
 @asynccontextmanager
 async def offline(script: Mapping[str, Sequence[ScriptPart]], **options: Any) -> AsyncGenerator[Runtime]:
-    """Run a runtime whose targets are played by strict servers on this machine.
+    """Run a runtime whose targets are strict servers on this machine.
 
     Args:
-        script: The answers of each target `provider:model`, in order. A target without further answers says `ok`.
-        options: Arguments of `Runtime`, apart from `config`, `environ` and `transport`.
+        script: The answers of each target `provider:model`, in order. After its last answer, a target answers `ok`.
+        options: Arguments of `Runtime` other than `config`, `environ` and `transport`.
 
     Raises:
-        ConfigError: The script names no target, or one whose provider has no address that all customers share; or a
-            part of it is not one.
+        ConfigError: The script is empty or has an invalid part, or the address of a target's provider differs between
+            customers.
         UnknownTarget: The script names an unknown provider.
     """
-    config = load(None, _keys())
+    config = load(None, _placeholder_keys())
     backends = {target: config.backend(target) for target in script}
     if not backends:
-        raise ConfigError("The script names no target; give answers of a 'provider:model'")
+        raise ConfigError("The script is empty; add a target 'provider:model' with its answers")
     servers = {
-        target: strict_server(each.dialect, answers(_parts(script[target])))
+        target: strict_server(each.dialect, group_answers(_check_script(script[target])))
         for target, each in backends.items()
     }
     routes = [(backend, servers[target]) for target, backend in backends.items()]
@@ -91,11 +91,11 @@ async def offline(script: Mapping[str, Sequence[ScriptPart]], **options: Any) ->
         yield runtime
 
 
-def answers(parts: Iterable[ScriptPart]) -> list[Turn]:
+def group_answers(parts: Iterable[ScriptPart]) -> list[Turn]:
     """Group the parts of a script into answers.
 
     Raises:
-        ConfigError: A part is none of `say`, `think`, `call` and `answer`.
+        ConfigError: A part is not a `say`, `think`, `call` or `answer`.
     """
     turns: list[Turn] = []
     pending: list[Say | Think | Call] = []
@@ -107,7 +107,9 @@ def answers(parts: Iterable[ScriptPart]) -> list[Turn]:
 
     for part in parts:
         if not isinstance(part, Say | Think | Call | Turn):
-            raise ConfigError(f"A script takes say(), think(), call() and answer(), not {part!r:.80}")
+            raise ConfigError(
+                f"A script may contain say(), think(), call() and answer(), but not {part!r:.80}"
+            )
         if pending and isinstance(pending[-1], Call) and not isinstance(part, Call):
             end_answer()
         if isinstance(part, Turn):
@@ -121,19 +123,21 @@ def answers(parts: Iterable[ScriptPart]) -> list[Turn]:
     return turns
 
 
-def _parts(script: object) -> Sequence[ScriptPart]:
-    """Return the parts of one target's script, which is a list."""
+def _check_script(script: object) -> Sequence[ScriptPart]:
+    """Return the script of one target after checking that it is a list."""
     if not is_array(script):
-        raise ConfigError(f"The script of a target is a list of parts, not {script!r:.80}")
+        raise ConfigError(
+            f"The script of a target must be a list of say(), think() and call(), not {script!r:.80}"
+        )
     return script
 
 
-def _keys() -> dict[str, str]:
+def _placeholder_keys() -> dict[str, str]:
     return {provider.key_variable: _KEY for provider in PROVIDERS.values() if provider.key_variable}
 
 
 class _LoopbackTransport:
-    """Sends each request to the strict server that plays its endpoint and model.
+    """A transport that sends each request to the strict server for its endpoint and model.
 
     Args:
         routes: Each backend with its server.
@@ -145,14 +149,14 @@ class _LoopbackTransport:
     def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
-        """Send a request; see `Transport.send`.
+        """Send a request to a strict server; see `Transport.send`.
 
         Raises:
-            ConfigError: The script has no such target.
+            ConfigError: The script contains no target with the request's endpoint and model.
         """
         body = b"".join(segments)
         for backend, server in self._routes:
-            if url.startswith(backend.endpoint) and _names_model(backend.model, url, body):
+            if url.startswith(backend.endpoint) and _requests_model(backend.model, url, body):
                 there = server.endpoint + url.removeprefix(backend.endpoint)
                 return self._http.send(there, headers, segments, timeouts)
         raise ConfigError(f"offline() has no script for {url}; add the target to the script")
@@ -162,6 +166,6 @@ class _LoopbackTransport:
         await self._http.close()
 
 
-def _names_model(model: str, url: str, body: bytes) -> bool:
-    """Return True if a request asks for a model: in its path or in its body, as its dialect does."""
+def _requests_model(model: str, url: str, body: bytes) -> bool:
+    """Return True if a request is for this model. Depending on the dialect, its path or its body contains the model."""
     return f"/{quote(model, safe='')}" in url or f"/{model}" in url or b'"model":%b' % dump(model) in body

@@ -1,8 +1,8 @@
-"""Simulate a simple model that answers each user text with one tool call, and each result with a text.
+"""Simulate a simple model: it answers each user message with one tool call, and each tool result with a short text.
 
 `actors simulate` and the stress test use this model, in any dialect. It generates the simplest arguments that the
-schema of the tool allows. It thinks whenever the request enables thinking, because hosts then reject a history in
-which an answer lacks thinking (ANT-40, DSK-05).
+schema of the tool allows. It sends reasoning whenever the request enables thinking, because hosts then reject a history
+with an answer that lacks reasoning (ANT-40, DSK-05).
 """
 
 import json
@@ -24,43 +24,46 @@ _RESULTS = ("toolResult", "functionResponse")
 
 
 def model(dialect: str) -> Callable[[Request], Turn]:
-    """Return the model for the server of a dialect. In some dialects, thinking is on by default."""
+    """Return a function that answers requests of one dialect. In some dialects, thinking is on by default."""
     host = HOSTS.get(dialect)
     return partial(answer, thinks=host is not None and host.profile.thinking != "off")
 
 
 def answer(request: Request, *, thinks: bool = False, number: int = 0) -> Turn:
-    """Return the answer of the model: a call of a declared tool, or a short text after its result.
+    """Return the model's answer to a request: a call of a declared tool, or a short text after the tool's result.
 
     Args:
-        thinks: Whether to think if the request does not decide.
-        number: Index of the tool, from 0, modulo the number of tools.
+        request: The body of the request.
+        thinks: Whether to send reasoning if the request neither enables nor disables thinking.
+        number: Index of the tool to call, from 0, modulo the number of tools.
     """
-    thoughts = (Think("Let me see."),) if _asks_to_think(request, thinks) else ()
+    thoughts = (Think("Let me see."),) if _is_thinking_requested(request, thinks) else ()
     return Turn(*thoughts, *_choose_turn(request, number).parts)
 
 
 def _choose_turn(request: Request, number: int) -> Turn:
+    """Return the answer without reasoning: a tool call after a user message, otherwise a short text."""
     tools = [tool for tool in read_declarations(request).tools if not tool.namespace]
     tool = tools[number % len(tools)] if tools else None
-    last = _last(request)
+    last = _last_input_kind(request)
     if last == "result":
         return Turn(Say("I have the result."))
-    if tool is None or last != "text" or _forbidden(request):
+    if tool is None or last != "text" or _forbids_tools(request):
         return Turn(Say("ok"))
-    given = {"input": "text"} if tool.form is not None else arguments(json.loads(tool.parameters))
+    given = {"input": "text"} if tool.form is not None else sample_arguments(json.loads(tool.parameters))
     return Turn(Call(tool.name, given))
 
 
-def _asks_to_think(request: Request, usual: bool) -> bool:
+def _is_thinking_requested(request: Request, default: bool) -> bool:
+    """Return True if the request enables thinking. `default`: the result if the request does not mention thinking."""
     fields = request.get("additionalModelRequestFields") or request
-    kind = _inside(fields, "thinking").get("type")
+    kind = _nested_object(fields, "thinking").get("type")
     if kind is not None:
         return kind in ("enabled", "adaptive")
-    google = _inside(_inside(request, "generationConfig"), "thinkingConfig")
-    effort = _inside(request, "reasoning")
-    template = _inside(request, "chat_template_kwargs")
-    return usual or any(
+    google = _nested_object(_nested_object(request, "generationConfig"), "thinkingConfig")
+    effort = _nested_object(request, "reasoning")
+    template = _nested_object(request, "chat_template_kwargs")
+    return default or any(
         (
             google.get("includeThoughts"),
             effort and effort.get("effort") != "none" and effort.get("enabled") is not False,
@@ -71,20 +74,22 @@ def _asks_to_think(request: Request, usual: bool) -> bool:
     )
 
 
-def _inside(value: Request, key: str) -> Request:
+def _nested_object(value: Request, key: str) -> Request:
+    """Return the object in a field of a request; an empty object if the field is missing or has another type."""
     found = value.get(key)
     return found if is_object(found) else {}
 
 
-def _last(request: Request) -> str:
-    """Return the kind of the last input of the model: `text`, `result`, or empty if there is none."""
+def _last_input_kind(request: Request) -> str:
+    """Return the kind of the model's last input: `text`, `result`, or an empty string if there is no input."""
     messages = request.get("messages") or request.get("input") or request.get("contents") or ()
     if isinstance(messages, str):
         return "text"
-    return ([""] + [kind for message in messages for kind in _kinds(message)])[-1]
+    return ([""] + [kind for message in messages for kind in _input_kinds(message)])[-1]
 
 
-def _kinds(message: Request) -> Iterator[str]:
+def _input_kinds(message: Request) -> Iterator[str]:
+    """Yield the kind of each input in a message: `text` or `result`. Messages of the model yield nothing."""
     if message.get("role") == "tool" or message.get("type") in _OUTPUTS:
         yield "result"
     elif message.get("role") == "user":
@@ -99,22 +104,27 @@ def _is_result(block: object) -> bool:
     return block.get("type") == "tool_result" or any(key in block for key in _RESULTS)
 
 
-def _forbidden(request: Request) -> bool:
-    """Return True if the request disables its tools."""
+def _forbids_tools(request: Request) -> bool:
+    """Return True if the request forbids tool calls."""
     choice = request.get("tool_choice")
     config: Request = request.get("toolConfig") or {}
     mode: object = config.get("functionCallingConfig", {}).get("mode")
     return choice in ("none", {"type": "none"}) or mode == "NONE"
 
 
-def arguments(schema: Schema) -> dict[str, Any]:  # Any: JSON values
-    """Return arguments that satisfy a simple schema."""
-    value = _value(schema, schema, 0)
+def sample_arguments(schema: Schema) -> dict[str, Any]:  # Any: JSON values
+    """Return minimal arguments that satisfy the schema of a tool."""
+    value = _sample_value(schema, schema, 0)
     return value if is_object(value) else {}
 
 
-def _value(given: Any, root: Schema, depth: int) -> object:  # Any: JSON
-    """Return a value that satisfies a schema of types, enumerations, bounds and alternatives."""
+def _sample_value(
+    given: Any, root: Schema, depth: int
+) -> object:  # Any: a JSON value, which should be a schema
+    """Return a value that satisfies a schema with types, enumerations, bounds or alternatives.
+
+    `root`: the complete schema, in which references are resolved.
+    """
     schema: Schema = given
     if not isinstance(given, Mapping) or depth > _DEEPEST:
         return "text"
@@ -124,44 +134,52 @@ def _value(given: Any, root: Schema, depth: int) -> object:  # Any: JSON
     if schema.get("enum"):
         return schema["enum"][0]
     if (meant := _resolve_schema(schema, root)) is not None:
-        return _value(meant, root, depth + 1)
-    match _type(schema):
+        return _sample_value(meant, root, depth + 1)
+    match _schema_type(schema):
         case "object":
             listed: Schema = schema.get("properties") or {}
-            return {name: _value(listed.get(name), root, depth + 1) for name in schema.get("required") or ()}
+            return {
+                name: _sample_value(listed.get(name), root, depth + 1)
+                for name in schema.get("required") or ()
+            }
         case "array":
-            return [_value(schema.get("items"), root, depth + 1)] * min(_bound(schema, "minItems", 0), 100)
+            return [_sample_value(schema.get("items"), root, depth + 1)] * min(
+                _schema_bound(schema, "minItems", 0), 100
+            )
         case "integer" | "number":
-            return _bound(schema, "minimum", min(1, _bound(schema, "maximum", 1)))
+            return _schema_bound(schema, "minimum", min(1, _schema_bound(schema, "maximum", 1)))
         case "boolean":
             return True
         case "null":
             return None
         case _:
-            return "text".ljust(min(_bound(schema, "minLength", 0), 10_000), "x")
+            return "text".ljust(min(_schema_bound(schema, "minLength", 0), 10_000), "x")
 
 
 def _resolve_schema(schema: Schema, root: Schema) -> object:
-    """Resolve a schema: follow a reference into the root, or take the first alternative."""
+    """Return the schema that `schema` refers to, or its first alternative; None if it has neither."""
     if isinstance(reference := schema.get("$ref"), str):
-        return _pointed(reference, root)
+        return _resolve_reference(reference, root)
     return next((schema[key][0] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
 
 
-def _pointed(reference: str, root: Schema) -> object:
+def _resolve_reference(reference: str, root: Schema) -> object:
+    """Return the part of the root schema that a JSON pointer such as `#/$defs/City` names; None if it is missing."""
     found: object = root
     for key in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
         found = found.get(key) if is_object(found) else None
     return found
 
 
-def _type(schema: Schema) -> str:
+def _schema_type(schema: Schema) -> str:
+    """Return the type of a schema in lower case; the first type if there are several."""
     named = schema.get("type") or ("object" if "properties" in schema else "string")
     return str(named[0] if is_array(named) else named).lower()  # Google writes types in capitals
 
 
-def _bound(
-    schema: Schema, key: str, usual: int
-) -> Any:  # Any: an integer, or a number if the schema requires one
+def _schema_bound(
+    schema: Schema, key: str, default: int
+) -> Any:  # Any: an integer, or a float if the schema states a float
+    """Return the number in a field of a schema, such as `minimum`; `default` if the field is missing."""
     found = schema.get(key)
-    return found if isinstance(found, int | float) else usual
+    return found if isinstance(found, int | float) else default

@@ -156,7 +156,7 @@ async def _until_deferred(chat: Terminal, scene: Scene) -> None:
     await chat.until("deferred: switching to b after turn 1")
 
 
-async def _leaving(chat: Terminal, scene: Scene) -> None:
+async def _stop_resolver(chat: Terminal, scene: Scene) -> None:
     await _until("calls stay()")(chat, scene)
     chat.type("/quit\r")
     await chat.until("cancelling the turn")
@@ -175,7 +175,7 @@ PHASES: dict[str, tuple[Callable[[], Scene], Callable[[Terminal, Scene], Awaitab
     "approval requested": (lambda: _scene(Turn(Call("book", {"hotel": "Astoria"}))), _until("Run it?")),
     "switch deferred": (lambda: _scene(Turn(Call("wait", {}))), _until_deferred),
     "after an error": (lambda: _scene(Turn(), fault=Status(401)), _until("gave no answer")),
-    "while leaving": (lambda: _scene(Turn(Call("stay", {}))), _leaving),
+    "while leaving": (lambda: _scene(Turn(Call("stay", {}))), _stop_resolver),
 }
 IDLE = ("at the prompt", "while typing", "after an error")
 

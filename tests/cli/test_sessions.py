@@ -326,7 +326,7 @@ def test_a_file_that_is_not_a_journal_is_exit_code_9(tmp_path: Path) -> None:
     (tmp_path / "kept.db").write_bytes(b"some words" * 1000)
     refused = run_sessions(tmp_path, "list")
     assert (refused.code, "some words" in refused.complaint) == (9, False)
-    assert "it is not a journal, or its beginning has changed; name another file" in refused.complaint
+    assert "it is not a journal, or its header is corrupt; pass the path of a journal" in refused.complaint
 
 
 @pytest.mark.alternating

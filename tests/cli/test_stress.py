@@ -32,8 +32,8 @@ def test_a_leak_of_a_tool_is_reported_and_is_exit_code_1() -> None:
         (
             ("openai:gpt-5.2",),
             3,
-            "'openai' is at api.openai.com, and a stress run may cost money there; "
-            "to send requests anyway, pass --allow-network",
+            "Backend 'openai' is at api.openai.com, where a stress test may cost money; "
+            "to use it anyway, pass --allow-network",
         ),
         (("--switch-to", "mine"), 2, "--config and --switch-to need a TARGET"),
         (("--tools", "no_such_module:tools"), 3, "Cannot load tools from no_such_module:tools"),

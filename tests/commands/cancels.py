@@ -87,7 +87,7 @@ class Connecting(HttpTransport):
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         """Send as the real transport does."""
-        words = _last_words(b"".join(segments).decode())
+        words = _final_text(b"".join(segments).decode())
         if words.startswith("connecting"):
             self._moments.notify(words)
             await anyio.sleep_forever()
@@ -292,10 +292,10 @@ class Storm:
 
 
 def _words(request: Json) -> str:
-    return _last_words(json.dumps(request["messages"]))
+    return _final_text(json.dumps(request["messages"]))
 
 
-def _last_words(body: str) -> str:
+def _final_text(body: str) -> str:
     """Return the words of the last ask, without the notes that the library puts before them."""
     return str(_WORDS.findall(body)[-1])
 

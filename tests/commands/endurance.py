@@ -38,7 +38,7 @@ from actors.core.stream_events.results import AskResult
 from actors.errors import CompactionFailed, JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
-from actors.testing.stressing.resources import Held, find_leaks
+from actors.testing.stressing.resources import ResourceCounts, find_leaks
 from actors.transport import Response, Timeouts
 from benchmarks.canned import CALLING, text_stream
 from benchmarks.memory import resident
@@ -71,7 +71,7 @@ class Lap(Struct, frozen=True):
     """
 
     turns: int
-    held: Held
+    held: ResourceCounts
     resident: int
     blocks: int
     modules: int
@@ -191,12 +191,12 @@ def idle_tasks() -> int:
     return sum(name.endswith("Containment._contain") for name in names)
 
 
-async def measure(runtime: Runtime, turns: int, first: Held | None) -> Lap:
+async def measure(runtime: Runtime, turns: int, first: ResourceCounts | None) -> Lap:
     """Measure the resources of the process after pending work has ended and free memory was returned."""
     kept = idle_tasks()
     if first is not None:
         await find_leaks(replace(first, tasks=first.tasks + kept))
-    held = Held.now()
+    held = ResourceCounts.now()
     held = replace(held, tasks=held.tasks - kept)
     if (runner := getattr(GLOBAL_RUN_CONTEXT, "runner", None)) is not None:
         runner.deadlines._prune()  # trio keeps moved deadlines until there are a thousand
@@ -232,13 +232,15 @@ async def run_laps(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[
         return laps, work.did
 
 
-def early(laps: Sequence[Lap]) -> Held:
+def early(laps: Sequence[Lap]) -> ResourceCounts:
     """Return the maximum of the first laps for each resource.
 
     The number of active sessions at the end of a lap varies.
     """
     first = [each.held for each in laps[:EARLY]]
-    return Held(*[max(getattr(held, name) for held in first) for name in Held.__struct_fields__])
+    return ResourceCounts(
+        *[max(getattr(held, name) for held in first) for name in ResourceCounts.__struct_fields__]
+    )
 
 
 def slope(laps: Sequence[Lap], held: str) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from actors.testing.stressing.resources import Held
+from actors.testing.stressing.resources import ResourceCounts
 from tests.commands.endurance import EARLY, Lap, early, run_laps, slope
 
 LEFT = 5
@@ -25,7 +25,7 @@ def test_many_turns_leave_nothing_behind(tmp_path: Path, backend: str) -> None:
 
 
 def test_growth_is_the_slope_after_the_first_laps() -> None:
-    held = Held(1, 1, 1)
+    held = ResourceCounts(1, 1, 1)
     laps = [Lap(1000 * n, held, (n < 2) * 10**9 + 20 * n, 500, 9, 1) for n in range(10)]
     assert slope(laps, "resident") == pytest.approx(2000)
     assert slope(laps, "blocks") == 0

@@ -178,7 +178,7 @@ def test_an_observer_sees_each_event_before_it_is_in_the_log() -> None:
             self.logs: dict[str, list[LogEvent]] = {}
             observers.append(self)
 
-        def event(self, session: str, event: LogEvent) -> None:
+        def on_event(self, session: str, event: LogEvent) -> None:
             assert event not in self.world.journal.read(session)[len(self.seen.get(session, ())) :]
             self.seen.setdefault(session, []).append(event)
 
@@ -254,7 +254,7 @@ def test_a_sleep_takes_its_virtual_time_and_can_be_cancelled() -> None:
 
     expected = [("at once", 0.0), ("first", 1.0), ("second", 2.0), ("cancelled", 2.5), ("last", 3.0)]
     assert loop.run(1, main, 1e4) == expected
-    with pytest.raises(TimeoutError, match="Something still waits after 60"):
+    with pytest.raises(TimeoutError, match="has not ended after 60"):
         loop.run(1, anyio.sleep_forever, 60)
 
 

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import astuple
 
 from actors.testing import StressReport
-from actors.testing.stressing.resources import Held
+from actors.testing.stressing.resources import ResourceCounts
 from tests.commands.soak.load import BREAKER, DIALECTS, Loop, Soak, Soaked, run
 from tests.commands.soak.servers import Seen
 
-NOTHING = Held(1, 1, 10)
+NOTHING = ResourceCounts(1, 1, 10)
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-8", "PROMISE-11")

@@ -87,7 +87,7 @@ async def a_meter_that_raises_is_switched_off(bomb: Bomb) -> None:
 @row("Runtime.tracing")
 async def a_tracing_that_raises_is_switched_off(bomb: Bomb) -> None:
     class Odd:
-        _traced = bomb
+        _start_ask_spans = bomb
 
     await _run_traced(Odd(), bomb)
 

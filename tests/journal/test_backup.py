@@ -159,7 +159,7 @@ def test_the_backup_command_copies_a_file_open_in_another_process(
     with pytest.raises(SystemExit, match="2"):
         main(["sessions", "backup", "--journal", str(path)])
     complaints = capsys.readouterr().err
-    assert f"{copy}: there is a file of this name; name a new one for the backup" in complaints
+    assert f"{copy}: a file with this name already exists; choose another name for the backup" in complaints
     assert "required: FILE (actors sessions backup --help)" in complaints
     storage.close()
 
@@ -169,9 +169,9 @@ async def test_a_backup_never_replaces_a_file(suffix: str, path: Path, copy: Pat
     there = copy.with_name(f"{copy.name}{suffix}")
     there.write_text("somebody else's")
     async with runtime_with(a=openai(), storage=SqliteStorage(path)) as runtime:
-        with pytest.raises(ConfigError, match="there is a file of this name"):
+        with pytest.raises(ConfigError, match="a file with this name already exists"):
             await runtime.journal.backup(copy)
-        with pytest.raises(ConfigError, match="there is a file of this name"):
+        with pytest.raises(ConfigError, match="a file with this name already exists"):
             await runtime.journal.backup(path)
     assert [each.name for each in copy.parent.iterdir()] == [there.name]
     assert there.read_text() == "somebody else's"

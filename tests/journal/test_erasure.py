@@ -150,7 +150,9 @@ def test_the_delete_command_fails_and_names_the_reading_process(
         out, complaints = capsys.readouterr()
         assert out == "gone\n"
         assert f"data of deleted sessions remains in {path} (" in complaints
-        assert re.search(rf"(process {process.pid}|another program) reads the file as it was", complaints)
+        assert re.search(
+            rf"(process {process.pid}|another program) still reads the earlier state", complaints
+        )
         assert main(["sessions", "vacuum", "--journal", str(path)]) == 1
         assert copies(path) >= 4_000
         process.stdin.close()
@@ -210,7 +212,7 @@ async def test_a_copy_of_a_damaged_file_is_reported_until_its_deletion(path: Pat
     async with runtime_with(a=openai(), storage=storage) as runtime:
         (left,) = (await runtime.journal.delete("gone")).remaining
         assert (left.place, left.bytes, left.is_temporary) == (str(copy), len(MARK), False)
-        assert "delete it when it is not needed" in str(left)
+        assert "delete it when it is no longer needed" in str(left)
         copy.unlink()
         assert await runtime.journal.vacuum() == ()
 

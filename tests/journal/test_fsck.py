@@ -114,7 +114,7 @@ def test_fsck_finds_an_unlinked_record_and_does_not_salvage_it(number: int, tmp_
             (number,),
         )
     assert [each.what for each in damage_of(path)] == [
-        f"{path}: session 'one': it has 7 records, and its log has 6"
+        f"{path}: session 'one': the log has 6 records, but the file contains 7 of them"
     ]
     assert salvage_counts(path, tmp_path / "saved.db") == dict.fromkeys(SESSIONS, 6)
 
@@ -139,7 +139,9 @@ def test_fsck_distinguishes_missing_from_deleted_sessions(tmp_path: Path) -> Non
     assert list(damage_of(path)) == []
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(DAMAGE["a missing session"])
-    assert f"{path}: it keeps 2 sessions, and 1 have an entry" in [each.what for each in damage_of(path)]
+    assert f"{path}: the file should have 2 sessions, but 1 have an entry" in [
+        each.what for each in damage_of(path)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_a_lost_fencing_floor_is_reported_and_no_number_reused(tmp_path: Path, d
         storage.delete("two")
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(damage)
-    what = f"{path}: its numbers of removed sessions have changed"
+    what = f"{path}: the counts of removed sessions are corrupt"
     assert any(each.what.startswith(what) for each in damage_of(path))
     with closing(SqliteStorage(path)) as storage, pytest.raises(JournalDamaged, match=what):
         storage.claim("two")
@@ -163,7 +165,7 @@ def test_fsck_finds_wrong_blob_counts(table: str, tmp_path: Path) -> None:
     write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(f"DELETE FROM {table}")
-    assert any("users" in each.what for each in damage_of(path))
+    assert any("sessions use blob" in each.what for each in damage_of(path))
 
 
 def test_salvage_after_a_flipped_bit_yields_a_prefix_of_each_log(tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ def test_a_file_that_is_not_a_journal_is_refused_in_one_line(tmp_path: Path) -> 
         (other, "not a journal"),
         (text, "it is not a journal"),
         (tmp_path / "missing.db", "there is no such file"),
-        (tmp_path, "it is no file"),
+        (tmp_path, "it is not a file"),
     ):
         with pytest.raises(JournalError, match=why) as raised:
             JournalFile(path)

@@ -26,7 +26,8 @@ def test_a_skipped_turn_is_a_hole() -> None:
     (found,) = find_losses("one", _log(1, 2, 5, 6), "there")
     assert (found.session, found.number) == ("one", 9)
     assert (
-        found.what == "there: session 'one', record 9: turn 5 follows turn 2: what was between them is lost"
+        found.what
+        == "there: session 'one', record 9: turn 5 follows turn 2; the events between these turns are lost"
     )
 
 

@@ -123,7 +123,7 @@ async def test_an_event_after_a_refused_event_is_refused(blocking: bool) -> None
             assert (await ref.ask(ReadLog("s"))).last == 0  # appended by another writer
             with pytest.raises(JournalUnavailable):
                 await ref.ask(Append("s", 1, (to("behind"),)))
-            assert (await ref.ask(ReadLog("s", anew=True))).last == 0
+            assert (await ref.ask(ReadLog("s", as_writer=True))).last == 0
             assert await ref.ask(Append("s", 1, (to("a"),))) == 1
 
 
@@ -259,4 +259,4 @@ async def test_a_failure_callback_reports_an_event_that_was_not_written() -> Non
             await ref.send(Append("bad", 1, (to("a"),), on_failure=lambda error: failed.append(str(error))))
             while not failed:
                 await anyio.lowlevel.checkpoint()
-    assert failed == ["Session 'bad': SwitchApplied could not be written: OSError: no room"]
+    assert failed == ["Could not write SwitchApplied to the log of session 'bad': OSError: no room"]

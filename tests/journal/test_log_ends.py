@@ -21,27 +21,27 @@ def ends() -> LogEnds:
 
 def test_entries_carry_the_expected_predecessor_of_their_own_writer(ends: LogEnds) -> None:
     entries = [Entry("one", 2, TWO), Entry("other", 1, TWO), Entry("one", 1, TWO), Entry("one", 2, TWO)]
-    assert [entry.after for entry in ends.with_predecessors(entries)] == [3, None, 3, 5]
+    assert [entry.after for entry in ends.add_predecessors(entries)] == [3, None, 3, 5]
     ends.record_write("one", 7)
-    assert [entry.after for entry in ends.with_predecessors(entries[:1])] == [7]
+    assert [entry.after for entry in ends.add_predecessors(entries[:1])] == [7]
     ends.forget("one")
-    assert [entry.after for entry in ends.with_predecessors(entries[:1])] == [None]
+    assert [entry.after for entry in ends.add_predecessors(entries[:1])] == [None]
 
 
 def test_a_loss_is_reported_once_and_in_full_after_repeated_rollbacks(ends: LogEnds) -> None:
     ends.record_write("one", 9)
     for first in (6, 6, 4):
-        ends.lose(JournalBehind("", session="one", first=first, last=9 if first == 6 else 5), 2)
-    entry = ends.loss_entry("one")
+        ends.record_loss(JournalBehind("", session="one", first=first, last=9 if first == 6 else 5), 2)
+    entry = ends.pending_loss("one")
     assert entry == Entry("one", 2, (EventsLost(4, 9),), 3)
     ends.confirm_loss(entry)
-    assert ends.loss_entry("one") is None
-    assert [each.after for each in ends.with_predecessors([Entry("one", 2, TWO)])] == [4]
+    assert ends.pending_loss("one") is None
+    assert [each.after for each in ends.add_predecessors([Entry("one", 2, TWO)])] == [4]
 
 
 def test_a_log_shorter_than_acknowledged_is_behind(ends: LogEnds) -> None:
-    error = ends.missing("one", 1)
+    error = ends.missing_events_error("one", 1)
     assert isinstance(error, JournalBehind)
     assert (error.first, error.last) == (2, 3)
-    assert ends.missing("one", 3) is None
-    assert ends.missing("other", 0) is None
+    assert ends.missing_events_error("one", 3) is None
+    assert ends.missing_events_error("other", 0) is None

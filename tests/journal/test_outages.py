@@ -177,7 +177,7 @@ async def test_a_session_with_another_writer_ends_and_affects_no_other() -> None
                 gate.open("a", "b")
         assert len(errors) == 2
         written = len(storage.read("one"))
-        with pytest.raises(Fenced, match="'one' has another writer"):
+        with pytest.raises(Fenced, match="'one' now has another writer"):
             await session.ask("Are you there?")
         with pytest.raises(Fenced):
             await session.switch("b")

@@ -78,7 +78,7 @@ def test_a_standby_is_never_read(postgres: Server) -> None:
             replicate(postgres, standby, synchronous=False)
             storage._reader._parameters = {**storage._reader._parameters, "host": str(standby.folder)}
             storage._reader.renew()
-            with pytest.raises(JournalUnavailable, match="a standby answers, which may lag behind"):
+            with pytest.raises(JournalUnavailable, match="this server is a standby, which may lag"):
                 storage.find("one")
             storage._reader._parameters = {**storage._reader._parameters, "host": str(postgres.folder)}
             assert storage.find("one") is not None

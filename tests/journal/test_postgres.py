@@ -20,7 +20,7 @@ from actors.core.values.identity import CallId
 from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionLeased
 from actors.journal.storage import Entry
 from actors.journal.storage.directory import SessionFilter
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from actors.journal.storage.postgres import PostgresStorage, statements
 from actors.journal.storage.postgres import format as tables
 from actors.journal.storage.postgres.check import JournalTables
@@ -114,7 +114,7 @@ def test_tables_of_a_newer_version_are_refused(
     direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (newer,))
     for use in (storage.open, lambda: JournalTables(postgres.url(schema))):
         with pytest.raises(
-            JournalError, match=f"format version {newer} is newer than this program's, {newer - 1}"
+            JournalError, match=f"format {newer} is newer than format {newer - 1} of this program"
         ):
             use()
     direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (tables.VERSION,))
@@ -279,8 +279,8 @@ def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
     refused, written = storage.append(
         [Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()]
     )
-    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
-    assert "its number is 2, not 1" in str(refused)
+    assert (str(refused)[:31], written) == ("Session 'one' now has another w", 2)
+    assert "fencing number 2 instead of 1" in str(refused)
 
 
 def test_a_claim_that_raced_with_another_checks_the_owner_again(
@@ -308,13 +308,13 @@ def test_a_claim_that_raced_with_another_checks_the_owner_again(
 @pytest.mark.parametrize(
     ("damage", "what"),
     [
-        ("UPDATE actors_record SET bytes = 'x' WHERE number = 2", "record 2 has changed"),
-        ("UPDATE actors_record SET checksum = checksum + 1 WHERE number = 1", "record 1 has changed"),
+        ("UPDATE actors_record SET bytes = 'x' WHERE number = 2", "record 2 is corrupt"),
+        ("UPDATE actors_record SET checksum = checksum + 1 WHERE number = 1", "record 1 is corrupt"),
         ("DELETE FROM actors_record WHERE number = 2", "record 2 is missing"),
         ("DELETE FROM actors_record WHERE number = 3", "record 3 is missing"),
         ("UPDATE actors_record SET number = 5 WHERE number = 3", "record 3 is missing"),
-        ("UPDATE actors_session SET last = 2", "entry has changed"),
-        ("UPDATE actors_blob SET bytes = 'x'", "record 2 refers to a blob that has changed"),
+        ("UPDATE actors_session SET last = 2", "the entry in the directory is corrupt"),
+        ("UPDATE actors_blob SET bytes = 'x'", "record 2 refers to a blob that is corrupt"),
         ("DELETE FROM actors_blob_use; DELETE FROM actors_blob", "record 2 refers to a blob that is missing"),
     ],
 )
@@ -348,7 +348,7 @@ def test_the_tables_contain_no_event_content_in_clear_columns(
         ({"url": "https://h/d"}, "takes a postgresql:// address"),
         ({"url": f"postgresql://u:{PASSWORD}@h/d"}, "without a password"),
         ({"url": f"postgresql://h/d?password={PASSWORD}"}, "without a password"),
-        ({"url": "postgresql://h/d", "durability": "process"}, "no durability 'process'"),
+        ({"url": "postgresql://h/d", "durability": "process"}, "does not support 'process'"),
         ({"durability": "power"}, "needs a path or a url"),
     ],
 )
@@ -374,13 +374,13 @@ def test_an_invalid_journal_setting_is_refused_without_the_password(
 )
 def test_an_unparsable_url_is_refused_and_not_quoted(url: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        storage_at(url)
+        create_storage(url)
     assert PASSWORD not in f"{raised.value!r} {raised.value.__cause__!r}"
     assert "%40" in str(raised.value)
 
 
 def test_a_url_selects_the_storage(postgres: Server, schema: str) -> None:
-    storage = storage_at(postgres.url(schema), lease=3.0)
+    storage = create_storage(postgres.url(schema), lease=3.0)
     assert isinstance(storage, PostgresStorage)
     assert (storage.durability, storage.lease) == ("power", 3.0)
     assert str(postgres.folder) in storage.where

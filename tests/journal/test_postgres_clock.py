@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from actors.journal.storage.clock import ObservedClock, clock_values
+from actors.journal.storage.clock import ObservedClock, encode_clock
 from actors.journal.storage.postgres import PostgresStorage
 from tests.journal.postgres import Server
 
-NOTING = "actors.journal.storage.postgres.clock.clock_values"
+NOTING = "actors.journal.storage.postgres.clock.encode_clock"
 SECONDS = 60.0
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
 
@@ -40,7 +40,7 @@ def owner(
 ) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """A connection of the test; the clock was noted a minute ago and is trusted."""
     with psycopg.connect(url, autocommit=True) as connection:
-        for note in clock_values(ObservedClock(int(time()) - 60, 0)).items():
+        for note in encode_clock(ObservedClock(int(time()) - 60, 0)).items():
             connection.execute("INSERT INTO actors_meta VALUES (%s, %s)", note)
         yield connection
 
@@ -72,7 +72,7 @@ def test_a_clock_note_waits_for_a_concurrent_one(
         if first.acquire(blocking=False):
             has_dropped.set()
             assert goes_on.wait(SECONDS)
-        return clock_values(clock)
+        return encode_clock(clock)
 
     monkeypatch.setattr(NOTING, values)
     one, other = storages
@@ -105,7 +105,7 @@ def test_a_connection_lost_during_a_clock_note_loses_no_note(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s",
                 (name,),
             )
-        return clock_values(clock)
+        return encode_clock(clock)
 
     monkeypatch.setattr(NOTING, values)
     assert storage.look_at_clock(now, 0).earliest_now > now - 300

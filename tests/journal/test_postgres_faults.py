@@ -20,7 +20,7 @@ from actors.journal.storage import Appended, Entry
 from actors.journal.storage.postgres import PostgresStorage, statements
 from actors.journal.storage.postgres.batch import Batch
 from actors.journal.storage.postgres.connection import TRIES
-from actors.journal.storage.postgres.faults import meaning_at_connect
+from actors.journal.storage.postgres.faults import translate_connect_error
 from tests.journal.postgres import PASSWORD, Server
 from tests.journal.postgres_proxy import Loses, Proxy, run_proxy
 from tests.journal.storages import begin, to
@@ -57,10 +57,10 @@ def refusal(kind: type[E], raised: "pytest.ExceptionInfo[E]") -> str:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"password": "wrong"}, "user or password are wrong"),
-        ({"user": "nobody"}, "user or password are wrong"),
-        ({"dbname": "nowhere"}, "there is no such database"),
-        ({"schema": "nowhere"}, "there is no schema"),
+        ({"password": "wrong"}, "the user or the password is wrong"),
+        ({"user": "nobody"}, "the user or the password is wrong"),
+        ({"dbname": "nowhere"}, "the database, the user or a file does not exist"),
+        ({"schema": "nowhere"}, "has no schema for the tables"),
         ({"sslmode": "require"}, "TLS"),
     ],
 )
@@ -79,14 +79,14 @@ def test_a_user_without_create_rights_gets_a_config_error(
     direct.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
     with pytest.raises(ConfigError) as raised:
         PostgresStorage(postgres.url(schema, user=role)).open()
-    assert "grant it CREATE" in refusal(ConfigError, raised)
+    assert "grant the user CREATE" in refusal(ConfigError, raised)
 
 
 def test_a_journal_without_a_listening_server_is_unavailable(postgres: Server, tmp_path: Path) -> None:
     storage = PostgresStorage(postgres.url(host=str(tmp_path)), patience=0.1)
     with pytest.raises(JournalUnavailable) as raised:
         storage.open()
-    assert "nobody listens there" in refusal(JournalUnavailable, raised)
+    assert "no server listens at this address" in refusal(JournalUnavailable, raised)
 
 
 def test_a_server_at_its_connection_limit_is_unavailable(postgres: Server) -> None:
@@ -103,15 +103,15 @@ def test_a_server_at_its_connection_limit_is_unavailable(postgres: Server) -> No
 @pytest.mark.parametrize(
     ("said", "kind", "why"),
     [
-        ("FATAL:  the database system is starting up", JournalUnavailable, "it starts"),
-        ("FATAL:  the database system is shutting down", JournalUnavailable, "it stops"),
-        ("FATAL:  the database system is in recovery mode", JournalUnavailable, "it recovers"),
+        ("FATAL:  the database system is starting up", JournalUnavailable, "is starting"),
+        ("FATAL:  the database system is shutting down", JournalUnavailable, "is stopping"),
+        ("FATAL:  the database system is in recovery mode", JournalUnavailable, "is recovering"),
         ("FATAL:  sorry, too many clients already", JournalUnavailable, "too many connections"),
         (f"something new about {PASSWORD}", JournalUnavailable, "cannot be reached"),
     ],
 )
 def test_libpq_errors_without_a_code_are_typed(said: str, kind: type[ActorsError], why: str) -> None:
-    error = meaning_at_connect(psycopg.OperationalError(f"connection failed: {said}"), "there")
+    error = translate_connect_error(psycopg.OperationalError(f"connection failed: {said}"), "there")
     assert type(error) is kind
     assert why in str(error)
     assert PASSWORD not in str(error)
@@ -139,9 +139,9 @@ def _fail_next_appends(direct: psycopg.Connection[Any], code: str, times: int) -
         ("53200", JournalUnavailable, "memory is exhausted"),
         ("58030", JournalUnavailable, "disk fails"),
         ("57014", JournalUnavailable, "took too long"),
-        ("57P02", JournalUnavailable, "stops or starts"),
+        ("57P02", JournalUnavailable, "is stopping or starting"),
         ("XX001", JournalDamaged, "tables are damaged"),
-        ("22000", JournalError, "refused a statement"),
+        ("22000", JournalError, "rejected a statement"),
     ],
 )
 def test_a_postgres_error_raises_a_typed_error_and_the_append_writes_nothing(
@@ -194,14 +194,14 @@ def test_a_transaction_conflict_is_retried_a_bounded_number_of_times(
     direct.execute("DROP FUNCTION fails CASCADE")
     direct.execute("DROP SEQUENCE tries")
     _fail_next_appends(direct, code, times=1000)
-    with pytest.raises(JournalUnavailable, match="others kept"):
+    with pytest.raises(JournalUnavailable, match="other hosts kept"):
         storage.append([Entry("one", claim.fence, (to("c"),))])
     assert direct.execute("SELECT last_value FROM tries").fetchall() == [(TRIES,)]
     assert storage.read("one", 1) == [to("b")]
 
 
 @pytest.mark.parametrize(
-    ("bound", "why"), [(30.0, "another program holds a lock"), (0.3, "it took too long")]
+    ("bound", "why"), [(30.0, "another program holds a lock"), (0.3, "the statement took too long")]
 )
 def test_a_foreign_lock_is_waited_for_up_to_the_timeout(
     postgres: Server,
@@ -249,7 +249,7 @@ def test_a_password_changed_at_run_time_is_an_outage(postgres: Server) -> None:
         _end_all(owner, role)
         with pytest.raises(JournalUnavailable) as raised:
             storage.append([Entry("one", claim.fence, (to("b"),))])
-        assert "user or password are wrong" in refusal(JournalUnavailable, raised)
+        assert "the user or the password is wrong" in refusal(JournalUnavailable, raised)
         owner.execute(f"ALTER ROLE {role} PASSWORD '{PASSWORD}'")
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
     storage.close()

@@ -13,7 +13,7 @@ from actors.errors import ConfigError, JournalError, JournalUnavailable
 from actors.journal.storage import Entry
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.postgres import format as tables
-from actors.journal.storage.postgres.faults import error_of
+from actors.journal.storage.postgres.faults import translate_error
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, to
@@ -67,7 +67,7 @@ def test_missing_rights_are_reported_on_entry_with_a_working_grant(
     direct.execute(change.format(role=role))
     with pytest.raises(ConfigError, match=why) as raised:
         PostgresStorage(postgres.url(schema, user=role)).open()
-    grant = str(raised.value).partition("have the owner do: ")[2]
+    grant = str(raised.value).partition("the owner must run: ")[2]
     assert grant.startswith("GRANT SELECT, INSERT, UPDATE, DELETE ON ")
     direct.execute(grant)
     storage = PostgresStorage(postgres.url(schema, user=role))
@@ -118,7 +118,7 @@ def test_an_older_host_writes_nothing_to_newer_tables(
     begin(storage, "one")
     direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (tables.VERSION + 1,))
     before = rows()
-    with pytest.raises(JournalUnavailable, match="is newer than this program's"):
+    with pytest.raises(JournalUnavailable, match="is newer than format"):
         write(storage)
     storage.release("one", 1)
     with storage.transaction(["two", "three"]):
@@ -174,4 +174,4 @@ async def test_no_unexpected_server_error_ends_a_session(
 def test_temporary_errors_mean_unavailable_and_permanent_ones_refused(
     error: type[psycopg.Error], kind: type[JournalError]
 ) -> None:
-    assert type(error_of(error("words"), "there", was_open=True)) is kind
+    assert type(translate_error(error("words"), "there", was_open=True)) is kind

@@ -10,7 +10,7 @@ from actors.core.stats.stats import JournalStats, StorageSizes
 from actors.errors import JournalUnavailable
 from actors.journal.health import JournalHealth
 from actors.journal.storage.postgres import PostgresStorage
-from actors.journal.storage.postgres.address import parameters
+from actors.journal.storage.postgres.address import connection_parameters
 from actors.runtime.handle import Session
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
@@ -66,9 +66,9 @@ async def _ask_until_answered(session: Session) -> None:
 
 
 def test_a_connection_has_default_timeouts() -> None:
-    assert parameters("postgresql://h/d", 5, "n", 2.5)["tcp_user_timeout"] == "2500"
-    assert parameters("postgresql://h/d", 60, "n", 2.5)["connect_timeout"] == "2"
-    assert parameters("postgresql://h/d?tcp_user_timeout=7", 5, "n")["tcp_user_timeout"] == "7"
+    assert connection_parameters("postgresql://h/d", 5, "n", 2.5)["tcp_user_timeout"] == "2500"
+    assert connection_parameters("postgresql://h/d", 60, "n", 2.5)["connect_timeout"] == "2"
+    assert connection_parameters("postgresql://h/d?tcp_user_timeout=7", 5, "n")["tcp_user_timeout"] == "7"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_readiness_depends_on_pending_writes_and_the_lease(stats: JournalStats, 
 
 def test_a_long_pending_write_is_visible_before_it_fails() -> None:
     meter = JournalHealth()
-    meter.record_beat(100.0)
-    meter.begin(100.0)
+    meter.record_renewal_time(100.0)
+    meter.begin_batch(100.0)
     stats = meter.stats("power", 10.0, StorageSizes(), 0, 256, 111.0)
     assert (stats.lag, stats.lease_age, stats.is_ready) == (11.0, 11.0, False)

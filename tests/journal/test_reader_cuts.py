@@ -62,7 +62,7 @@ class Reading:
 
     @property
     def following(self) -> Subscriber:
-        (following,) = self.readers.of("long")
+        (following,) = self.readers.subscribers_of("long")
         return following
 
     def go_back(self) -> None:

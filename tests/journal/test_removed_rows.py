@@ -199,7 +199,7 @@ def test_a_row_left_by_a_killed_deletion_is_removed_later(
     host, other = hosts
     claim = begin(host, NAME)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "remove", lambda *_: None)
+        patch.setattr(module, "remove_rows", lambda *_: None)
         host.delete(NAME)
     assert names(other) == {NAME}
     if is_deleted_again:
@@ -233,13 +233,13 @@ def test_a_missing_fencing_floor_is_damage(
 def test_concurrent_claims_and_deletions_never_fail_or_reuse_a_number(
     hosts: tuple[PostgresStorage, PostgresStorage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failures, goes_on = list[str | None](), Link._goes_on
+    failures, goes_on = list[str | None](), Link._recovers_from
 
     def record(link: Link, error: psycopg.Error, tries: int) -> bool:
         failures.append(error.sqlstate)
         return goes_on(link, error, tries)
 
-    monkeypatch.setattr(Link, "_goes_on", record)
+    monkeypatch.setattr(Link, "_recovers_from", record)
     sessions = [NAME, "two", "three"]
 
     def work(host: PostgresStorage, order: list[str]) -> list[tuple[str, int]]:

@@ -98,8 +98,8 @@ def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
     hosts.age(2)
     assert other.claim("one").fence == 2
     refused, written = late.append([Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()])
-    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
-    assert "its number is 2, not 1" in str(refused)
+    assert (str(refused)[:31], written) == ("Session 'one' now has another w", 2)
+    assert "fencing number 2 instead of 1" in str(refused)
 
 
 def test_a_heartbeat_after_a_takeover_does_not_unfence_a_host(hosts: Hosts) -> None:

@@ -147,10 +147,10 @@ async def result_visibility(session: Session) -> tuple[str, bool, bool]:
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 1.5), (1, 1.7), (BATCH, 1.7), (BATCH + 1, 1.9)])
 def test_the_expected_wait_covers_the_running_and_queued_batches(waiting: int, seconds: float) -> None:
     meter = JournalHealth()
-    meter.begin(10.0)
-    meter.end(10.2)
+    meter.begin_batch(10.0)
+    meter.end_batch(10.2)
     assert meter.lag(0, BATCH, 100.0) == 0.0
-    meter.begin(100.0)
+    meter.begin_batch(100.0)
     assert meter.lag(waiting, BATCH, 101.5) == pytest.approx(seconds)
 
 

@@ -120,7 +120,7 @@ def test_a_file_of_a_newer_version_is_refused_and_unchanged(tmp_path: Path) -> N
     before = path.read_bytes()
     for use in (SqliteStorage(path).open, lambda: JournalFile(path)):
         with pytest.raises(
-            JournalError, match=f"format version {newer} is newer than this program's, {newer - 1}"
+            JournalError, match=f"format {newer} is newer than format {newer - 1} of this program"
         ):
             use()
     assert path.read_bytes() == before
@@ -137,7 +137,7 @@ def test_an_open_file_upgraded_by_another_process_is_refused(tmp_path: Path) -> 
             lambda: storage.read("one"),
             lambda: storage.claim("two"),
         ):
-            with pytest.raises(JournalError, match=f"format version {newer} is newer than this program's"):
+            with pytest.raises(JournalError, match=f"format {newer} is newer than format"):
                 use()
         set_version(path, file_format.VERSION)
         assert len(storage.read("one")) == 1
@@ -292,7 +292,7 @@ def test_a_log_with_an_unexpected_end_is_not_appended_to(tmp_path: Path) -> None
     remembered = replace(storage._rows["one"])
     storage.append([Entry("one", claim.fence, (to("b"),))])
     storage._rows["one"] = remembered
-    with pytest.raises(JournalDamaged, match="have changed since they were read"):
+    with pytest.raises(JournalDamaged, match="have changed within a transaction"):
         storage.append([Entry("one", claim.fence, (to("c"),))])
     assert storage.append([Entry("one", claim.fence, (to("d"),))]) == [3]
     assert storage.read("one", 1) == [to("b"), to("d")]
@@ -360,7 +360,7 @@ async def test_a_runtime_keeps_its_logs_in_the_configured_file(tmp_path: Path) -
 
 @pytest.mark.parametrize("journal", ["https://x", "redis://x"])
 def test_an_unknown_journal_setting_is_refused_in_one_line(journal: str) -> None:
-    with pytest.raises(ConfigError, match="is not known; name a file, or a postgresql:"):
+    with pytest.raises(ConfigError, match="is not supported; use the path of a file or a postgresql:"):
         Runtime(environ={}, journal=journal)
 
 
@@ -383,7 +383,7 @@ except ConfigError as error:
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
     )
     (line,) = ran.stdout.splitlines()
-    assert line.startswith(f"{tmp_path}/sessions.db: a journal in a file needs the locks of Linux or macOS")
+    assert line.startswith(f"{tmp_path}/sessions.db: a journal in a file needs file locks")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -475,8 +475,11 @@ if __name__ == "__main__":
 
 def test_an_operating_system_error_suggests_the_next_check() -> None:
     for error, asked in (
-        (PermissionError(EACCES, "Permission denied"), "may this user write to it, to its folder, and"),
-        (FileNotFoundError(ENOENT, "No such file or directory"), "is its folder there?"),
+        (
+            PermissionError(EACCES, "Permission denied"),
+            "check that this user may write to it, to its folder, and",
+        ),
+        (FileNotFoundError(ENOENT, "No such file or directory"), "check that its folder exists"),
     ):
         with pytest.raises(JournalUnavailable, match=asked), translate_errors("sessions.db"):
             raise error

@@ -265,7 +265,7 @@ async def test_a_sweep_logs_remaining_data_and_retries_the_next_day(
         assert copies(path) == 0
     assert event.levelname == "WARNING"
     assert f"{path}-wal" in event.getMessage()
-    assert "reads the file as it was before" in event.getMessage()
+    assert "still reads the earlier state of the file" in event.getMessage()
     assert "count=2" in event.getMessage()
 
 

@@ -84,7 +84,7 @@ async def test_level_power_refuses_a_journal_that_lost_events_and_keeps_it_uncha
     path = tmp_path / "sessions.db"
     before = damaged_crash_files(path, "power", frame)
     for _ in range(2):
-        with pytest.raises(JournalDamaged, match=f"sessions.db-wal: frame {frame} has changed, and whole"):
+        with pytest.raises(JournalDamaged, match=f"sessions.db-wal: frame {frame} is corrupt, but valid"):
             async with Runtime(journal=SqliteStorage(path)):
                 pass
         assert (path.read_bytes(), log_of(path).read_bytes()) == before
@@ -104,11 +104,11 @@ async def test_level_process_copies_a_journal_that_lost_events_and_logs_the_loss
     copy = copy_of(path)
     assert (copy.read_bytes(), log_of(copy).read_bytes()) == before
     (line,) = [line for line in caplog.messages if "journal_damaged" in line]
-    assert "frame 45 has changed, and whole ones follow" in line
+    assert "frame 45 is corrupt, but valid frames follow" in line
     assert str(copy) in line
     with closing(JournalFile(copy)) as file:
         assert [each.what[-45:] for each in file.damage()] == [
-            "-wal: frame 45 has changed, and whole ones follow"[-45:]
+            "-wal: frame 45 is corrupt, but valid frames follow"[-45:]
         ]
 
 
@@ -154,7 +154,7 @@ def test_a_torn_frame_is_damage_only_if_it_stays_torn(
     monkeypatch.setattr(os, "pread", torn_reads(times))
     with closing(JournalFile(path)) as file:
         assert [each.what[-60:] for each in file.damage()] == (
-            [f"{path}-wal: frame 2 has changed, and whole ones follow"[-60:]] if is_damaged else []
+            [f"{path}-wal: frame 2 is corrupt, but valid frames follow"[-60:]] if is_damaged else []
         )
 
 
@@ -201,7 +201,7 @@ def test_a_torn_end_followed_by_remains_of_a_failed_write_is_not_damage(tmp_path
     check_wal(tmp_path / "both.db")
     both[begun // 2] ^= 1
     log_of(tmp_path / "both.db").write_bytes(both)
-    with pytest.raises(JournalDamaged, match="has changed, and whole ones follow"):
+    with pytest.raises(JournalDamaged, match="is corrupt, but valid frames follow"):
         check_wal(tmp_path / "both.db")
 
 
@@ -235,7 +235,7 @@ def test_a_frame_header_across_two_sectors_does_not_prove_a_commit(
         log[place : place + len(before)] = before
     log_of(tmp_path / "left.db").write_bytes(log)
     if is_damaged:  # a header within one sector is as it was written
-        with pytest.raises(JournalDamaged, match="and whole ones follow"):
+        with pytest.raises(JournalDamaged, match="but valid frames follow"):
             check_wal(tmp_path / "left.db")
     else:
         check_wal(tmp_path / "left.db")

@@ -24,7 +24,7 @@ from itertools import count
 
 from actors.errors import Fenced, JournalError, JournalUnavailable, SessionLeased
 from actors.journal.storage import Entry, Storage
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from tests.journal.storages import to
 
 
@@ -93,7 +93,7 @@ def inherit(storage: Storage, path: str) -> None:
         say("ended")
         return
     signal.alarm(60)
-    anew = storage_at(path)
+    anew = create_storage(path)
     for method in (storage.open, storage.sessions, storage.vacuum, anew.open):
         try:
             method()
@@ -116,7 +116,7 @@ def write(storage: Storage, session: str, fence: str) -> None:
 
 
 def main(lease: float) -> None:
-    storage = storage_at(sys.stdin.readline().strip(), lease=lease)
+    storage = create_storage(sys.stdin.readline().strip(), lease=lease)
     storage.open()
     say("open")
     for line in sys.stdin:

@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from actors import Runtime, tool
 from actors.errors import ActorsError
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from actors.runtime.handle import Session
 from actors.tools import Tool
 
@@ -83,7 +83,7 @@ async def ask_and_say(session: Session, words: str) -> None:
 
 async def main(where: str, lease: float, server: str, file: Path, is_forking: bool) -> None:
     async with Runtime(
-        environ={"OPENAI_BASE_URL": server}, journal=storage_at(where, lease=lease)
+        environ={"OPENAI_BASE_URL": server}, journal=create_storage(where, lease=lease)
     ) as runtime:
         trip = await runtime.open("openai:gpt-5.2", tools=tools(file, is_forking), id="trip")
         spare = await runtime.open("openai:gpt-5.2", id="spare")

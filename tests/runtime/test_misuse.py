@@ -211,7 +211,7 @@ async def test_invalid_options_of_open_are_config_errors(options: Any, says: str
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"tracing": True}, "tracing= takes a Tracing (actors.telemetry), or None, not bool"),
+        ({"tracing": True}, "tracing= must be an actors.telemetry.Tracing or None, not bool"),
         ({"prices": {3: Price(1, 2)}}, "prices= must be a mapping of model names"),
         ({"prices": [Price(1, 2)]}, "prices= must be a mapping of model names"),
         ({"config": 3}, "config= takes the path of an actors.toml, a Config, or None, not int"),
@@ -219,10 +219,13 @@ async def test_invalid_options_of_open_are_config_errors(options: Any, says: str
             {"journal": b"s.db"},
             "journal= takes the path of a file, a postgresql:// address, a Storage, or None",
         ),
-        ({"journal": ""}, "journal: '' is a folder; name a file in it"),
-        ({"journal": Path("/")}, "journal: '/' is a folder; name a file in it"),
-        ({"journal": "a\0b"}, "journal: 'a\\x00b' is not a valid file name; choose another one"),
-        ({"journal": ":memory:"}, "journal: ':memory:' is no file; without a journal, logs are in memory"),
+        ({"journal": ""}, "The journal '' is a folder; pass the path of a file in it"),
+        ({"journal": Path("/")}, "The journal '/' is a folder; pass the path of a file in it"),
+        ({"journal": "a\0b"}, "The journal 'a\\x00b' is not a valid file name; choose another name"),
+        (
+            {"journal": ":memory:"},
+            "The journal ':memory:' is not a file; omit the journal to keep logs in memory",
+        ),
         ({"transport": 3}, "transport= takes a Transport, or None, not int"),
         ({"seed": "x"}, "seed= takes a whole number, or None, not str"),
         ({"on_tool_error": "x"}, "on_tool_error= takes a function, or None, not str"),

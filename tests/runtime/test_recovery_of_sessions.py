@@ -33,10 +33,10 @@ from actors.core.session.publishing import Publisher
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent, ToolResultsEvent
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, SessionError
-from actors.journal.holding import HeldBytes, MemoryUse
+from actors.journal.holding import MemoryUse, TotalMemory
 from actors.journal.journal_actor import JournalActor
 from actors.journal.log import Generation
-from actors.journal.storage import PAGE, Appended, Entry, LogPage, decoded_page
+from actors.journal.storage import PAGE, Appended, Entry, LogPage, decode_page
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
@@ -359,13 +359,15 @@ async def test_a_damaged_record_is_named_by_session_and_number() -> None:
         def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
             cancelled = encode_event(Cancelled(CallId("c"), "compacted"))
             records = (encode_event(Opened("s", "t")), cancelled.replace(b"compacted", b"contacted"))
-            return decoded_page(session, records, after, 2)
+            return decode_page(session, records, after, 2)
 
     storage = Damaged()
     runtime = Runtime(Config(FileSettings(), {}), journal=storage)
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
-        generation = Generation("s", 1, journal, runtime._backends.rules, MemoryUse(HeldBytes()), 1)
+        generation = Generation("s", 1, journal, runtime._backends.rules, MemoryUse(TotalMemory()), 1)
         with anyio.fail_after(60), pytest.raises(JournalError) as raised:
             await generation.replay()
-    assert "Session 's', record 2: Not a valid event: cancelled.reason: 'contacted'" in str(raised.value)
+    assert "Record 2 of session 's' cannot be read: Not a valid event: cancelled.reason: 'contacted'" in str(
+        raised.value
+    )

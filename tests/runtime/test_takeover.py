@@ -18,7 +18,7 @@ from actors import Runtime
 from actors.core.log.events import LogEvent, SwitchApplied
 from actors.errors import JournalUnavailable, SessionLeased
 from actors.journal.storage import Claim, Entry, Storage
-from actors.journal.storage.named import storage_at
+from actors.journal.storage.named import create_storage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite.locks import is_held
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
@@ -96,7 +96,7 @@ def children(where: str) -> Iterator[list[Child]]:
 @pytest.fixture
 def mine(where: str) -> Iterator[Storage]:
     """Return a storage of this process."""
-    storage = storage_at(where, lease=600)
+    storage = create_storage(where, lease=600)
     yield storage
     storage.close()
 
@@ -192,7 +192,7 @@ def test_a_database_killed_and_restarted_under_load_loses_nothing(
 ) -> None:
     with temporary_server() as server:
         server.start()
-        storage = storage_at(server.url())
+        storage = create_storage(server.url())
         told = dict.fromkeys(("one", "two", "three"), 0)
         fences = {session: storage.claim(session).fence for session in told}
         refusals, is_over, written = list[str](), list[bool](), Semaphore(0)

@@ -246,9 +246,12 @@ def test_a_reverted_append_in_a_database_leaves_no_title(postgres: Server) -> No
     with closing(PostgresStorage(postgres.url(schema))) as storage:
         storage.claim("one")
         batch = Batch(1.0, storage._host)
-        batch.take(storage._rows["one"], (opened,), [encode_event(opened)])
+        batch.add_events(storage._rows["one"], (opened,), [encode_event(opened)])
         with postgres.connect(schema) as connection:
-            for statement, given in ((sql.APPEND, batch.parameters), (sql.TAKE_BACK, batch.back)):
+            for statement, given in (
+                (sql.APPEND, batch.parameters),
+                (sql.TAKE_BACK, batch.revert_parameters),
+            ):
                 connection.execute(statement, given)
             found = connection.execute("SELECT last, title, folded, metadata FROM actors_session").fetchall()
             assert found == [(0, "", "", "")]

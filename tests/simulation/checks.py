@@ -33,40 +33,40 @@ class RuntimeChecks(Observer):
         """The number of uses of each feature."""
         return {**self.witness.counts, **self.features.counts}
 
-    def event(self, session: str, event: LogEvent) -> None:
+    def on_event(self, session: str, event: LogEvent) -> None:
         self.witness.event(session, event)
 
-    def request(self, session: str, backend: str, ask: str, body: bytes) -> None:
+    def on_request(self, session: str, backend: str, ask: str, body: bytes) -> None:
         self.witness.request(session, backend, body)
         self.features.request(session, ask, body)
 
-    def request_too_long(self, session: str) -> None:
+    def on_request_too_long(self, session: str) -> None:
         self.features.too_long.record_refusal(session)
 
-    def tool_started(self, session: str, key: str, arguments: Mapping[str, Json]) -> None:
+    def on_tool_start(self, session: str, key: str, arguments: Mapping[str, Json]) -> None:
         self.witness.check_start(session, key)
         self.features.arguments.check_start(session, key, arguments)
 
-    def writing(self, session: str, key: str, resource: str) -> AbstractContextManager[None]:
+    def watch_write(self, session: str, key: str, resource: str) -> AbstractContextManager[None]:
         return self.features.order.writing(session, key, resource)
 
-    def opening(self, session: str, tools: tuple[str, ...]) -> None:
+    def on_opening(self, session: str, tools: tuple[str, ...]) -> None:
         self.features.configured.record_tools(session, tools)
 
-    def configured(self, session: str, outcome: SwitchOutcome, changes: Mapping[str, object]) -> None:
+    def on_configured(self, session: str, outcome: SwitchOutcome, changes: Mapping[str, object]) -> None:
         self.features.configured.record_configuration(session, outcome, **changes)
 
-    def program_call(self, session: str, key: str, result: ToolResult) -> None:
+    def on_program_call(self, session: str, key: str, result: ToolResult) -> None:
         self.features.program.check_result(session, key, result)
 
-    def ask_result(self, session: str, ask: str, result: AskResult, *, is_caller: bool) -> None:
+    def on_ask_result(self, session: str, ask: str, result: AskResult, *, is_caller: bool) -> None:
         self.features.check_result(session, ask, result)
         if not is_caller or result.status == "awaiting" or session in self._world.crashed:
             return
         if result.usage != self.witness.usage(session, ask):
             self._problems.add("usage is the sum of the rounds", f"{session}: {ask}")
 
-    def over_budget(self, session: str) -> None:
+    def on_over_budget(self, session: str) -> None:
         if not self.features.shared.record_refusal(session):
             self.features.budgets.check_refusal(session)
 
@@ -88,4 +88,4 @@ class RuntimeChecks(Observer):
         for refusal in runtime.refusals:
             if refusal.by == "judge":
                 about = f"{refusal.session}, {refusal.binding.backend}: {refusal.why[:200]}"
-                self._problems.add("no body is refused for its structure", about)
+                self._problems.add("no request is rejected for its structure", about)

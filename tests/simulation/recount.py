@@ -46,7 +46,7 @@ class Recount:
         self.shared: int | None = None if shared.sessions & world.crashed else shared.tokens
 
 
-def _of_tools(name: str) -> Callable[[Recount, str], int]:
+def _tool_metrics(name: str) -> Callable[[Recount, str], int]:
     return lambda seen, backend: int(getattr(seen.tools[backend], name))
 
 
@@ -58,7 +58,7 @@ OF_A_BACKEND: Mapping[str, Callable[[Recount, str], int]] = {
     "refused_media": lambda seen, name: 0,
     "refused_parameters": lambda seen, name: 0,
     "models.requests": lambda seen, name: seen.requests[name],
-    **{f"tools.{name}": _of_tools(name) for name in COUNTERS},
+    **{f"tools.{name}": _tool_metrics(name) for name in COUNTERS},
 }
 """The recounted figures of each backend."""
 OF_ALL: Mapping[str, Callable[[Recount], int | None]] = {

@@ -27,7 +27,7 @@ from actors.journal.storage import Claim
 from actors.kernel.host_code import call_host
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.telemetry import logger
-from actors.telemetry.emission import MARGIN, emit, escape, trace_of
+from actors.telemetry.emission import MARGIN, emit, escape, format_traceback
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn
 from tests.naming import case
 from tests.runtime_support import Gate, openai, runtime_with
@@ -117,7 +117,9 @@ def test_without_structlog_a_record_has_its_fields_as_attributes(caplog: pytest.
     assert (record.name, record.levelname, record.created > 0) == ("actors.tools", "WARNING", True)
     fields = vars(record)
     assert (fields["event"], fields["tool"], fields["running"]) == ("tool_barred", "t\\x1b", 3)
-    assert record.getMessage().startswith(r"event='tool_barred' tool='t\x1b' running=3 advice='it swallows")
+    assert record.getMessage().startswith(
+        r"event='tool_barred' tool='t\x1b' running=3 advice='the tool ignores"
+    )
 
 
 def test_a_tool_exception_is_one_line_at_info_and_a_traceback_at_debug() -> None:
@@ -157,8 +159,8 @@ def _log_untrusted_text(text: str) -> None:
     logger.tool_left_out(text, text, ToolsetFailed(text))
     logger.tools_held(text, text)
     logger.tools_running([text, "b"])
-    logger.left_out(text, {text: 1})
-    logger.withheld(text, [text])
+    logger.answer_left_out(text, {text: 1})
+    logger.input_withheld(text, [text])
     logger.parameter_refused(Binding(text, text, text, text, text), text, is_value=False)
     logger.journal_unavailable(text)
     logger.loop_stalled(text, text, text, 1.0, text)
@@ -225,7 +227,7 @@ def test_escaping_makes_text_printable_and_keeps_printable_text(
 
 def test_long_texts_and_tracebacks_are_cut() -> None:
     assert escape("x" * 10_000) == "x" * 1_994 + " [cut]"
-    lines = trace_of(ValueError("\n" * 10_000 + "end")).split("\n")
+    lines = format_traceback(ValueError("\n" * 10_000 + "end")).split("\n")
     assert len(lines) == 201
     assert lines[100] == f"{MARGIN}[9801 lines cut]"
 
@@ -329,7 +331,7 @@ async def test_a_takeover_is_an_event_on_both_hosts() -> None:
         LogEnds().record_claim("mine", Claim(4, 5))
     (fenced,) = events_named(seen, "session_fenced")
     assert {"session": "mine", "level": "warning"}.items() <= fenced.items()
-    assert fenced["error"].startswith("Fenced: Session 'mine' has another writer")
+    assert fenced["error"].startswith("Fenced: Session 'mine' now has another writer")
     assert [(event["session"], event["host"]) for event in events_named(seen, "session_taken_over")] == [
         ("mine", "there:1:ab")
     ]

@@ -8,7 +8,7 @@ from actors import AskFailed, tool
 from actors.config.providers import PROVIDERS
 from actors.errors import ConfigError, UnknownTarget
 from actors.testing import Call, Say, Think, Turn, answer, call, offline, say, think
-from actors.testing.offline_runtime import ScriptPart, answers
+from actors.testing.offline_runtime import ScriptPart, group_answers
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def test_an_answer_ends_with_a_say_or_with_the_last_of_adjacent_calls() ->
         say("Three."),
         find,
     ]
-    assert answers(script) == [
+    assert group_answers(script) == [
         Turn(Think("Hm."), Call("find", {"name": "x"}), Call("look")),
         Turn(Say("One.")),
         Turn(Say("Two."), Call("look")),
@@ -72,14 +72,14 @@ async def test_offline_serves_two_models_of_one_provider_and_another_provider() 
 @pytest.mark.parametrize(
     ("script", "kind", "words"),
     [
-        ({}, ConfigError, "names no target"),
+        ({}, ConfigError, "The script is empty"),
         ({"nowhere:m": [say("Hi.")]}, UnknownTarget, "nowhere"),
         (
             {"openai:gpt-5": ["Hi."]},
             ConfigError,
-            "say\\(\\), think\\(\\), call\\(\\) and answer\\(\\), not 'Hi\\.'",
+            "say\\(\\), think\\(\\), call\\(\\) and answer\\(\\), but not 'Hi\\.'",
         ),
-        ({"openai:gpt-5": say("Hi.")}, ConfigError, "a list of parts, not Say"),
+        ({"openai:gpt-5": say("Hi.")}, ConfigError, "must be a list of .*, not Say"),
         ({"vertex:gemini-3-pro": [say("Hi.")]}, ConfigError, "'vertex' has no address"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from actors.config import BackendLimits, Config, FileSettings
 from actors.errors import ConfigError
 from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve, simulate, stress
-from actors.testing.stressing.resources import Held, find_leaks
+from actors.testing.stressing.resources import ResourceCounts, find_leaks
 from actors.testing.stressing.workload import LoadTally
 from actors.tools import tool
 from tests.runtime_support import backend_at
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"sessions": 0}, "sessions= takes a whole number from 1, not 0"),
-        ({"turns": 1.5}, "turns= takes a whole number from 1, not 1.5"),
-        ({"switching": 20}, "switching= takes a chance from 0 to 1, not 20"),
-        ({"cancelling": -0.1}, "cancelling= takes a chance from 0 to 1, not -0.1"),
-        ({"think": -1}, "think= takes seconds from 0, not -1"),
-        ({"seconds": 0}, "seconds= takes seconds above 0, or None, not 0"),
+        ({"sessions": 0}, "sessions= must be an integer of at least 1, not 0"),
+        ({"turns": 1.5}, "turns= must be an integer of at least 1, not 1.5"),
+        ({"switching": 20}, "switching= must be a probability from 0 to 1, not 20"),
+        ({"cancelling": -0.1}, "cancelling= must be a probability from 0 to 1, not -0.1"),
+        ({"think": -1}, "think= must be a number of seconds, at least 0, not -1"),
+        ({"seconds": 0}, "seconds= must be a number of seconds above 0, or None, not 0"),
     ],
 )
 async def test_invalid_stress_arguments_are_refused_in_one_line(
@@ -38,9 +38,9 @@ async def test_invalid_stress_arguments_are_refused_in_one_line(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"mode": "livenes"}, "mode= takes 'safety' or 'liveness', not 'livenes'"),
-        ({"sessions": 0}, "sessions= takes a whole number from 1, not 0"),
-        ({"turns": -1}, "turns= takes a whole number from 1, not -1"),
+        ({"mode": "livenes"}, "mode= must be 'safety' or 'liveness', not 'livenes'"),
+        ({"sessions": 0}, "sessions= must be an integer of at least 1, not 0"),
+        ({"turns": -1}, "turns= must be an integer of at least 1, not -1"),
     ],
 )
 def test_invalid_simulation_arguments_are_refused_in_one_line(given: Any, says: str) -> None:  # Any: as above
@@ -122,9 +122,9 @@ async def test_percentiles_cover_only_completed_asks() -> None:
 
 
 async def test_a_stress_run_reports_leaks() -> None:
-    before = Held.now()
+    before = ResourceCounts.now()
     ours, theirs = os.pipe()
-    assert Held.now().over(before) == {"tasks": 0, "threads": 0, "descriptors": 2}
+    assert ResourceCounts.now().increase_since(before) == {"tasks": 0, "threads": 0, "descriptors": 2}
     os.close(ours)
     os.close(theirs)
     assert await find_leaks(before) == {"tasks": 0, "threads": 0, "descriptors": 0}

@@ -1,24 +1,25 @@
-"""Store logs: the interface that journal backends implement.
+"""Define `Storage`, the interface that journal backends implement, and the values that its methods exchange.
 
-A log is a sequence of a session's events, numbered from 1 without gaps. A durable storage keeps them as records: the
-bytes of one event each. Records may contain any byte, so a file format must store their lengths. One writer, the
-journal actor, appends; any process may read.
+A log is a sequence of a session's events, numbered from 1 without gaps. A durable storage keeps each event as a record,
+a byte string. Records may contain any byte, so a file format must store their lengths. The journal actor is the only
+writer of a storage object; any process may read.
 
-**Fencing.** A session has at most one live writer. `claim` makes its caller that writer and returns a fencing number
-greater than all earlier ones of the session, even after `delete`. Each `Entry` carries the number. An entry with an
-outdated number is rejected as `Fenced`, by itself: the other entries of the append are written.
+**Fencing.** A session has at most one live writer. `claim` makes its caller that writer and returns a fencing number.
+The number is greater than all earlier numbers of the session, even after `delete`. Each `Entry` contains the number.
+An entry with an outdated number is rejected as `Fenced`; the other entries of the append are still written.
 
 A session that is deleted, or released without a log, leaves no data. Instead the storage keeps a floor: the greatest
-number of all sessions removed in this way. An unknown session gets a number above the floor.
+fencing number of all sessions that were removed in this way. An unknown session gets a number above the floor.
 
-**Losses.** A storage may lose acknowledged events: a replica that lagged is promoted, or a backup is restored. So an
-entry may also give the number of the last event that its writer knows. If the storage lacks that event, the entry is
-rejected as `JournalBehind`; if the storage has later events, another writer wrote them, and the entry is `Fenced`.
+**Losses.** A storage may lose acknowledged events: a database fails over to a replica that lagged, or a backup is
+restored. So an entry may also contain the number of the last event that its writer knows. If the storage lacks that
+event, the entry is rejected as `JournalBehind`. If the storage has later events, another writer wrote them, and the
+entry is rejected as `Fenced`.
 
-**Hosts.** A claimed session belongs to the storage object that claimed it, its host, until it is released: by
-`release`, by the record of its end (`Closed`), by `close`, or because the host is gone. A host that does
-not renew its lease in time (`renew_lease`) is gone, and others may take over its sessions. It may continue to write
-sessions that were not taken over.
+**Hosts.** A host is the storage object that claimed a session. The session belongs to this host until `release` or
+`close` releases it, its log ends with `Closed`, or the host is gone. A host is gone if it does not renew its lease in
+time (`renew_lease`). Other hosts may then take over its sessions. The late host may still write the sessions that were
+not taken over.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,20 +40,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Durability: TypeAlias = Literal["memory", "process", "power"]
-"""The failure that acknowledged events survive: none, `kill -9` of the process, or also a power failure."""
+"""The strongest failure that acknowledged events survive.
+
+`memory`: none. `process`: `kill -9` of the process. `power`: also a power failure.
+"""
 
 Appended: TypeAlias = int | Fenced | JournalBehind
-"""The outcome of an entry: the number of its last event, or the error if the entry was not written."""
+"""The outcome of appending an entry: the number of its last event, or the error if the entry was not written."""
 
 
 class Entry(Struct, frozen=True):
-    """Events of one session, to be appended in this order.
+    """Events to append to the log of one session.
 
     Args:
         session: The session's id.
         fence: The fencing number of the writer's claim.
-        events: The events.
-        after: The number of the log's last event that the writer knows; None if unknown.
+        events: The events, in log order.
+        after: The number of the last event that the writer knows in the log; None if unknown.
     """
 
     session: str
@@ -62,17 +66,21 @@ class Entry(Struct, frozen=True):
 
     @property
     def writer(self) -> tuple[str, int]:
-        """The session and the fencing number of the claim that wrote the entry."""
+        """The session's id and the fencing number, which together identify the writer."""
         return self.session, self.fence
 
     @property
     def records(self) -> tuple[bytes, ...]:
-        """The events as records. They are encoded at each access, so read the property once."""
+        """The encoded events. Each access encodes them again, so read the property once."""
         return tuple(map(encode_event, self.events))
 
     def refusal(self, fence: int, last: int) -> Fenced | JournalBehind | None:
-        """Return why the entry is rejected, given the session's fencing number and its last event; None if it is
-        accepted."""
+        """Return the error if the entry must be rejected; None if it can be written.
+
+        Args:
+            fence: The session's current fencing number.
+            last: The number of the last event in its log.
+        """
         if fence != self.fence:
             return self.fenced_error(fence)
         if self.after is None or last == self.after:
@@ -84,29 +92,31 @@ class Entry(Struct, frozen=True):
         if fence < self.fence:
             return self.unclaimed_error()
         return Fenced(
-            f"Session {self.session!r} has another writer: its number is {fence}, not {self.fence}; "
-            "nothing is written. Go on where it is open now"
+            f"Session {self.session!r} now has another writer, with fencing number {fence} instead of {self.fence}; "
+            "the events were not written. Continue the session in the process that has it open"
         )
 
     def unclaimed_error(self) -> Fenced:
-        """Return the rejection for a claim that the storage does not know."""
+        """Return the error for an entry whose claim is missing from the storage."""
         return Fenced(
-            f"Session {self.session!r}: the journal went back to before it was opened here; nothing is written, and "
-            "what was is lost. Open it anew"
+            f"After a failover or a restored backup, the journal lacks the opening of session {self.session!r} here; "
+            "its later events are lost, and the new events were not written. Open the session again"
         )
 
     def missing(self) -> Fenced:
-        """Return the rejection for an unknown session."""
+        """Return the error for an entry of a session that the storage does not know."""
         return Fenced(
-            f"Session {self.session!r} is not in the journal: it was deleted, or the journal went back to before it "
-            "was opened here; nothing is written. Open it anew"
+            f"Session {self.session!r} is not in the journal: it was deleted, or lost by a failover or a restored "
+            "backup. The events were not written; open the session again"
         )
 
     def behind_error(self, last: int, known: int) -> JournalBehind:
-        """Return the rejection for lost events, where the log has only `last` of the `known` ones."""
+        """Return the error for a log that ends at event `last`, although its writer knows of acknowledged events up to
+        `known`.
+        """
         return JournalBehind(
-            f"Session {self.session!r}: the journal went back to event {last}; events {last + 1} to {known} were "
-            "acknowledged and are lost. Nothing is written; ask again",
+            f"The journal has lost acknowledged events {last + 1} to {known} of session {self.session!r}; its log now "
+            f"ends at event {last}. The new events were not written; repeat the ask",
             session=self.session,
             first=last + 1,
             last=known,
@@ -114,18 +124,18 @@ class Entry(Struct, frozen=True):
 
     def _overtaken_error(self, last: int) -> Fenced:
         return Fenced(
-            f"Session {self.session!r} has another writer: its log has {last} events, not {self.after}; "
-            "nothing is written. Go on where it is open now"
+            f"Session {self.session!r} now has another writer: its log ends at event {last} instead of {self.after}; "
+            "the events were not written. Continue the session in the process that has it open"
         )
 
 
 class Claim(Struct, frozen=True):
-    """A claim of a session.
+    """The claim of a session by a host.
 
     Args:
-        fence: The fencing number of its later entries.
-        last: The number of the last event of its log; 0 without a log.
-        taken_from: The previous host, if its lease has expired; empty if there was none.
+        fence: The fencing number for the host's entries.
+        last: The number of the last event in the log; 0 without a log.
+        taken_from: The previous host, if the session was taken over after its lease had expired; otherwise empty.
     """
 
     fence: int
@@ -134,22 +144,22 @@ class Claim(Struct, frozen=True):
 
 
 NOTHING = Claim(0, 0)
-"""The claim of a session without a log, if only an existing session may be claimed."""
+"""The result of `claim(existing=True)` for a session without a log."""
 
 
 PAGE = 128
-"""Events of a page, at most."""
+"""Maximum events of a page."""
 PAGE_BYTES = 256 * 1024
-"""Bytes of the records of a page, at most; a single record may be larger."""
+"""Maximum bytes of a page's records; a page with a single record may be larger."""
 
 
 class LogPage(Struct, frozen=True):
-    """Consecutive events of a log, read at one moment.
+    """Consecutive events of a log, read in one operation.
 
     Args:
-        after: The number of the event before the first.
-        events: The events; empty only if the log has none after `after`.
-        last: The number of the log's last event at that moment.
+        after: The number of the event before the page.
+        events: The events; empty only if the log has no event after `after`.
+        last: The number of the log's last event at the time of reading.
     """
 
     after: int
@@ -162,30 +172,32 @@ class LogPage(Struct, frozen=True):
         return self.after + len(self.events)
 
     def up_to(self, last: int) -> "LogPage":
-        """Return the page as if the log ended at number `last`."""
+        """Return the page that a log ending at event `last` would have."""
         if last >= self.last:
             return self
         return LogPage(self.after, self.events[: max(0, last - self.after)], last)
 
 
 NO_PAGE = LogPage(0, (), 0)
-"""A page of a session that has no log."""
+"""The page of a session without a log."""
 
 
 def decode_records(session: str, records: Iterable[bytes], after: int = 0) -> list[LogEvent]:
-    """Return the events of a session's records after number `after`.
+    """Decode the records of a session. The first record has the number `after + 1`.
 
     Raises:
-        JournalError: A record is not an event; the error names it.
+        JournalError: A record does not contain a valid event; the error gives its number.
     """
     return [_decode(session, number, record) for number, record in enumerate(records, after + 1)]
 
 
-def decoded_page(session: str, records: Iterable[bytes], after: int, last: int) -> LogPage:
-    """Return a page of the records after number `after`, as many as fit, of a log with `last` events.
+def decode_page(session: str, records: Iterable[bytes], after: int, last: int) -> LogPage:
+    """Return a page of a log that ends at event `last`, with as many records as fit into `PAGE_BYTES`.
+
+    The first record has the number `after + 1`.
 
     Raises:
-        JournalError: A record is not an event; the error names it.
+        JournalError: A record does not contain a valid event; the error gives its number.
     """
     events, size = list[LogEvent](), 0
     for number, record in enumerate(records, after + 1):
@@ -200,55 +212,60 @@ def _decode(session: str, number: int, record: bytes) -> LogEvent:
     try:
         return decode_event(record)
     except JournalError as error:
-        raise JournalError(f"Session {session!r}, record {number}: {error}") from error
+        raise JournalError(f"Record {number} of session {session!r} cannot be read: {error}") from error
 
 
 class Storage(Protocol):
-    """A journal backend. The journal actor runs its writing methods one at a time, and its reading methods one at a
-    time.
+    """A journal backend.
 
-    Every method raises `JournalUnavailable` if a disk, a lock or a connection prevented the operation; it may succeed
-    later, without a restart.
+    The journal actor runs one writing method and one reading method at a time, possibly both concurrently. Every method
+    raises `JournalUnavailable` if a disk, a lock or a connection prevented the operation. A later attempt may succeed
+    without a restart.
     """
 
     blocking: bool
-    """True if the methods of the storage may block, so that they must run in a thread."""
+    """True if the storage's methods may block and must run in a thread."""
     durability: Durability
     lease: float | None
-    """Seconds after which a host that does not renew its lease is gone; None if no other host can take over."""
+    """Seconds after which a host that does not renew its lease counts as gone; None if there is only one host."""
 
     @property
     def sizes(self) -> StorageSizes:
-        """Sizes of the storage's own files after the last transaction. Can be read in any thread and does not block."""
+        """Sizes of the storage's own files after the last transaction. Can be read from any thread without blocking."""
         ...
 
     def open(self) -> None:
         """Prepare the storage for use. Repeated calls have no effect.
 
         Raises:
-            JournalError: It cannot be used: it is not a journal, or a newer version wrote it.
+            JournalError: The file or database is not a journal, or a newer version wrote it.
         """
 
     def close(self) -> None:
         """Release every session of this host, and close files and connections. The storage may be opened again."""
 
     def renew_lease(self) -> None:
-        """Renew this host's lease. Called every third of the lease."""
+        """Renew this host's lease. The runtime calls this method three times per lease period."""
 
     def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
-        """Combine the claims and the append inside into few commits; results are reported only after the end.
+        """Combine claims and an append into few commits: those made within the returned context manager.
 
-        `claims`: sessions that are claimed inside, whether or not they have a log; a storage may claim them in
-        advance. A rejected claim does not affect the others.
+        Results are reported only after the context manager has exited. A rejected claim does not affect the other
+        claims.
+
+        Args:
+            claims: Sessions that will be claimed, whether or not they have a log. A storage may claim them in advance.
         """
         ...
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
-        """Make the caller the session's live writer, replacing a writer of this host or of a gone one.
+        """Make the caller the session's live writer. It replaces an earlier writer of this host or of a host that is
+        gone.
 
         Args:
             session: The session's id.
-            existing: Claim only a session with a log; otherwise nothing changes, and the claim's `last` is 0.
+            existing: Claim the session only if it has a log. Without a log, nothing changes, and the claim's `last` is
+                0.
 
         Raises:
             SessionLeased: The session belongs to another live host.
@@ -256,15 +273,15 @@ class Storage(Protocol):
         ...
 
     def release(self, session: str, fence: int) -> None:
-        """Release the session for other hosts, and remove it if it has no log.
+        """Release the session for other hosts, and remove the session if it has no log.
 
-        No effect if it was claimed with another number since.
+        If the session was claimed again since, and `fence` is outdated, nothing changes.
         """
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all accepted entries durably; the entries of a session keep their order.
+        """Append the entries durably and return one outcome per entry. Entries of one session keep their order.
 
-        After a rejected entry, no other entry of its writer is written.
+        After a rejected entry, later entries of the same writer are rejected too.
 
         Raises:
             JournalError: Nothing was appended.
@@ -272,28 +289,28 @@ class Storage(Protocol):
         ...
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return a session's events after number `after`, oldest first; none for an unknown session.
+        """Return a session's events after number `after`, oldest first; an empty list for an unknown session.
 
         Raises:
             JournalDamaged: A record is missing or was altered.
-            JournalError: A record is not an event (`decode_records`).
+            JournalError: A record does not contain a valid event.
         """
         ...
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return the first events after number `after`: at most `most`, and as many as fit into `PAGE_BYTES`.
+        """Return the first events after number `after`: at most `most` events, and as many as fit into `PAGE_BYTES`.
 
-        The cost does not depend on the position in the log. It may run in another thread, concurrently with a writing
-        method.
+        The cost does not depend on the position in the log. This method may run in another thread, concurrently with a
+        writing method.
 
         Raises:
-
-        As `read`.
+            JournalDamaged: A record is missing or was altered.
+            JournalError: A record does not contain a valid event.
         """
         ...
 
     def delete(self, *sessions: str) -> None:
-        """Delete sessions durably, all or none: their logs and their names. Their writers are fenced.
+        """Delete the logs and the ids of sessions durably: all of them or none. Their writers are fenced.
 
         Raises:
             SessionLeased: A session belongs to another live host. Nothing was deleted.
@@ -301,22 +318,23 @@ class Storage(Protocol):
         """
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Record the wall clock durably; return how far it is trusted (`actors.journal.storage.clock`).
+        """Record the wall clock durably, and return how far its time can be trusted (`actors.journal.storage.clock`).
 
         Args:
-            now: The reading, in seconds since 1970. A storage on a server uses the server's clock if that is behind.
-            elapsed: Seconds since this process's previous reading, by a monotonic clock; 0 at its first.
+            now: The wall clock, in seconds since 1970. A storage on a server uses the server's clock if that shows
+                less.
+            elapsed: Seconds since this process last called the method, by a monotonic clock; 0 in its first call.
         """
         ...
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        """Remove every byte of deleted logs from this storage's own files; return the data that could not be removed.
+        """Remove every byte of deleted logs from this storage's own files, and return data that could not be removed.
 
-        Writers must be stopped, and it may take as long as copying all files. The result comes from a search
-        afterwards, so an empty result means that nothing is left. For files that are not its own, it only searches.
+        Writers must be stopped. The operation may take as long as copying all files. It ends with a search for
+        remaining data, so an empty result means that the data is gone. Files of other programs are only searched.
 
         Args:
-            most: Most bytes of a file that is rewritten.
+            most: The size in bytes of the largest file to rewrite; None for no limit.
 
         Raises:
             JournalUnavailable: The operation failed.
@@ -324,13 +342,13 @@ class Storage(Protocol):
         ...
 
     def backup(self, path: "Path", check: Callable[[], object]) -> None:
-        """Copy everything written so far to a new file, while this storage and others write.
+        """Copy everything written so far to a new file. This storage and others may write in the meantime.
 
-        Called in a thread of its own.
+        The method is called in a separate thread.
 
         Args:
-            path: Path of the copy, which must not exist.
-            check: Called now and then; its exception ends the backup, and the partial copy is removed.
+            path: Path of the copy. The file must not exist.
+            check: Called repeatedly. If it raises, the backup ends with its exception, and the partial copy is removed.
 
         Raises:
             ConfigError: The file exists, or this storage cannot be copied; the error names the alternative.
@@ -343,20 +361,18 @@ class Storage(Protocol):
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first.
 
-        Tenant and state are found by an index. For a title or metadata, the remaining sessions are examined one after
-        the other until the page is full.
+        An index finds tenants and states. Titles and metadata have no index: the sessions that remain are examined one
+        by one until the page is full. Like `page`, this method may run concurrently with a writing method.
 
         Args:
             which: The conditions; by default, all sessions.
-            limit: Most sessions to return.
-            after: `StoredSession.page` of the last session of the previous page.
-
-        Like `page`, it may run concurrently with a writing method.
+            limit: Maximum sessions to return.
+            after: `StoredSession.page` of the last session of the previous page; None for the first page.
         """
         ...
 
     def find(self, session: str) -> StoredSession | None:
-        """Return the directory's entry of a session; None if it has no log.
+        """Return a session's entry in the directory; None if the session has no log.
 
         Raises:
             JournalDamaged: The entry was altered.

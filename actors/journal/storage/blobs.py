@@ -1,7 +1,8 @@
-"""Store large values of records once: any string or bytes of at least `LARGE` bytes is replaced by its SHA-256.
+"""Store the large values of records separately and only once: a SHA-256 hash replaces each string or byte string of at
+least `LARGE` bytes.
 
-This works on the msgpack structure of a record, independent of its meaning. On writing, the restored record is
-compared with the original; if they differ, the record is stored unchanged.
+The functions work on the msgpack structure of a record, whatever it means. Before writing, the restored record is
+compared with the original. If they differ, the record is stored unchanged.
 """
 
 from collections.abc import Callable
@@ -11,19 +12,19 @@ from typing import Any, TypeAlias
 from msgspec import MsgspecError, msgpack
 
 _Packed: TypeAlias = "list[_Packed] | dict[Any, _Packed] | str | bytes | float | bool | None"
-"""What a record is, as msgpack. Any: the key of a field."""
+"""A decoded msgpack value. Any: a map may have keys of any type."""
 
 LARGE = 16 * 1024
-"""Bytes from which a value is kept as a blob."""
+"""Minimum bytes of a value that is stored as a blob."""
 
 _TEXT, _BYTES = 1, 2
-"""Codes of the msgpack extensions that stand for a text and for bytes."""
+"""Codes of the two msgpack extensions that refer to blobs: of a string, and of bytes."""
 EXT = b"\xc7\x20"
-"""Begins a msgpack extension of 32 bytes, as a blob's reference is. It may also stand elsewhere."""
+"""The first bytes of a reference to a blob: a msgpack extension of 32 bytes. Other data may contain these bytes too."""
 
 
 def extract_blobs(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
-    """Return a record without its large values, and these values by their hash."""
+    """Return a record in which references replace the large values, and the large values by their hashes."""
     blobs: dict[bytes, bytes] = {}
     stored = msgpack.encode(_extract_values(msgpack.decode(record), blobs))
     if not blobs or restore_blobs(stored, blobs.__getitem__) != record:
@@ -32,7 +33,10 @@ def extract_blobs(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
 
 
 def restore_blobs(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
-    """Return a record with its large values, each returned by `blob`; a record without references is unchanged."""
+    """Return a record in which large values replace the references. `blob` returns the value for a hash.
+
+    A record without references is returned unchanged.
+    """
     put_back: list[int] = []
 
     def content(code: int, data: memoryview) -> object:
@@ -47,8 +51,8 @@ def restore_blobs(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
     return msgpack.encode(record) if put_back else stored
 
 
-def references(stored: bytes) -> list[bytes]:
-    """Return the hashes of the blobs that a stored record refers to."""
+def referenced_blobs(stored: bytes) -> list[bytes]:
+    """Return the hashes of all blobs that a stored record refers to."""
     found: list[bytes] = []
 
     def note(digest: bytes) -> bytes:
@@ -60,14 +64,12 @@ def references(stored: bytes) -> list[bytes]:
     return found
 
 
-def _extract_values(
-    value: _Packed, blobs: dict[bytes, bytes]
-) -> Any:  # Any: an ExtType in place of what is large
+def _extract_values(value: _Packed, blobs: dict[bytes, bytes]) -> Any:  # Any: large values become an ExtType
     if isinstance(value, str) and len(value) * 4 >= LARGE:
         content = value.encode()
-        return value if len(content) < LARGE else _extract(_TEXT, content, blobs)
+        return value if len(content) < LARGE else _extract_value(_TEXT, content, blobs)
     if isinstance(value, bytes) and len(value) >= LARGE:
-        return _extract(_BYTES, value, blobs)
+        return _extract_value(_BYTES, value, blobs)
     if isinstance(value, list):
         return [_extract_values(item, blobs) for item in value]
     if isinstance(value, dict):
@@ -75,7 +77,7 @@ def _extract_values(
     return value
 
 
-def _extract(code: int, content: bytes, blobs: dict[bytes, bytes]) -> msgpack.Ext:
+def _extract_value(code: int, content: bytes, blobs: dict[bytes, bytes]) -> msgpack.Ext:
     digest = sha256(content).digest()
     blobs[digest] = content
     return msgpack.Ext(code, digest)

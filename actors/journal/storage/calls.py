@@ -1,4 +1,4 @@
-"""Call the methods of a storage, which may be foreign code: every exception becomes an ordinary one."""
+"""Call the methods of a storage, which may be the program's own code. Exit exceptions become a `JournalError`."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,44 +17,49 @@ R = TypeVar("R")
 
 
 def call_storage(work: Callable[[], R]) -> R:
-    """Call a storage; if the storage raises an exit exception, raise a `JournalError` instead."""
+    """Call a method of a storage.
+
+    If it raises an exit exception such as `SystemExit`, raise a `JournalError` instead.
+    """
     return call_host(work, _reraise)
 
 
 def back_up(storage: Storage, path: "Path", unwanted: Event) -> None:
-    """Back up a storage, in a worker thread of anyio.
+    """Copy a journal to the file `path`, in a worker thread of anyio.
 
-    The copy ends when the scope of the waiting task is cancelled, or when `unwanted` is set.
+    The copy stops when the waiting task is cancelled, or when `unwanted` is set.
 
     Raises:
-        JournalUnavailable: The copy is no longer wanted.
+        JournalUnavailable: `unwanted` was set.
     """
-    from anyio.from_thread import check_cancelled  # few programs copy a journal, and it imports `concurrent`
+    # Imported here, because it is slow to import and rarely needed.
+    from anyio.from_thread import check_cancelled
 
     def check() -> None:
         check_cancelled()
         if unwanted.is_set():
-            raise JournalUnavailable(f"{path}: the caller of this backup was cancelled")
+            raise JournalUnavailable(f"The backup to {path} was stopped because its caller was cancelled")
 
     def fail(error: BaseException) -> Never:
-        check()  # raises the cancellation, if that is the error
+        check()  # if the caller was cancelled, raise the cancellation instead
         _reraise(error)
 
     call_host(partial(storage.backup, path, check), fail)
 
 
 def _reraise(error: BaseException) -> Never:
-    if isinstance(error, Exception) and not isinstance(
-        error, StopIteration
-    ):  # no thread can hand that one on
+    # A future cannot carry a StopIteration from a thread to the event loop.
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
         raise error
-    raise JournalError(f"The storage raised {type(error).__name__}") from error
+    raise JournalError(
+        f"The storage raised {type(error).__name__}; it may raise ordinary exceptions only"
+    ) from error
 
 
-def call_and_beat(function: Callable[[], R], storage: Storage, on_beat: Callable[[], None]) -> R:
-    """Renew the lease after another call, since the queued heartbeat itself may be late."""
+def call_and_renew_lease(function: Callable[[], R], storage: Storage, on_beat: Callable[[], None]) -> R:
+    """Call `function`, then renew the lease, because the heartbeat that waits in the queue may come too late."""
     result = function()
-    with suppress(JournalError):  # the call succeeded; a host that takes over fences this one
+    with suppress(JournalError):  # the call itself succeeded, and its result must not be lost
         storage.renew_lease()
         on_beat()
     return result

@@ -1,31 +1,31 @@
-"""Decide how far a journal trusts the wall clock when it reports the age of a session.
+"""Decide how far a journal trusts the wall clock when it computes the age of a session.
 
-Storages use it. Only the wall clock survives a restart, and it may be wrong. While a process runs, it is compared
-with a monotonic clock: as far as both advance alike, its time is *observed*. Any further advance is a *gap*: no
-process was running, or the clock was set. A gap counts as elapsed time after 24 hours of observed time, summed over
-restarts. Until then, the trusted time is behind the clock by the gap.
+Storages use this module. Only the wall clock survives a restart, and it may be wrong. While a process runs, its wall
+clock is compared with a monotonic clock. Time by which both clocks advance is *observed*. Any further advance of the
+wall clock is a *gap*: either no process was running, or the clock was set. After 24 hours of observed time, summed over
+restarts, a gap counts as elapsed time. Until then, the trusted time is behind the wall clock by the length of the gap.
 
-So a clock that jumps ahead makes no session older for a day, in which an operator can react; and on a host that
+So a clock that jumps ahead makes no session older for a day, in which an operator can correct the clock. On a host that
 restarts every day, ages are too low by at most the gaps of the last 24 observed hours.
 """
 
 from typing import NamedTuple
 
 LEAP = 31 * 86_400
-"""Seconds by which the clock may be ahead of the last use of a journal, for a command that names an age."""
+"""Seconds that may have passed since the last use of a journal before a command with an age is rejected."""
 SLACK = 300
-"""Seconds by which the clocks of several hosts may differ, and by which the clock may be set without a doubt."""
+"""Seconds by which the clocks of hosts may differ. A clock that is set by no more than this causes no gap."""
 STEADY = 86_400
-"""Seconds of observed time after which a gap counts."""
+"""Seconds of observed time after which a gap counts as elapsed time."""
 _HOUR = 3600
 
 
 class UnobservedTime(NamedTuple):
-    """An unobserved advance of the clock.
+    """An advance of the wall clock that no process observed.
 
     Args:
         found: The journal's observed seconds when the gap was found.
-        seconds: Length of the gap.
+        seconds: Length of the gap in seconds.
     """
 
     found: int
@@ -33,12 +33,12 @@ class UnobservedTime(NamedTuple):
 
 
 class ObservedClock(NamedTuple):
-    """A journal's record of the wall clock.
+    """The wall clock as a journal has recorded it.
 
     Args:
-        last: The latest reading, in seconds since 1970.
+        last: The latest time, in seconds since 1970.
         observed: Seconds of observed time, summed over all processes that have used the journal.
-        gaps: Gaps that do not count yet, oldest first; at most one per observed hour.
+        gaps: Gaps that do not count as elapsed time yet, oldest first; at most one per observed hour.
     """
 
     last: int
@@ -47,22 +47,22 @@ class ObservedClock(NamedTuple):
 
     @property
     def earliest_now(self) -> int:
-        """Seconds since 1970 that have certainly passed."""
+        """The trusted time, in seconds since 1970: the latest time without the gaps."""
         return self.last - sum(gap.seconds for gap in self.gaps)
 
     @property
     def seconds_of_doubt(self) -> int:
-        """Seconds of observed time until every gap counts; 0 without gaps."""
+        """Seconds of observed time until all gaps count as elapsed time; 0 without gaps."""
         return self.gaps[-1].found + STEADY - self.observed if self.gaps else 0
 
 
 def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClock:
-    """Return the updated record after a reading.
+    """Return the record of the clock, updated with a new time.
 
     Args:
-        before: The previous record; None at the first reading, when all earlier time is a gap.
-        now: The reading.
-        elapsed: Seconds since this process read the clock before; 0 at its first reading.
+        before: The previous record; None at the first call, where all time since 1970 becomes a gap.
+        now: The wall clock, in seconds since 1970.
+        elapsed: Seconds since this process last read the clock, by a monotonic clock; 0 at its first call.
     """
     if before is None:
         return ObservedClock(now, 0, (UnobservedTime(0, now),))
@@ -77,14 +77,14 @@ def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClo
     return ObservedClock(now, observed, tuple(gaps))
 
 
-def clock_values(clock: ObservedClock) -> dict[str, int]:
-    """Return the record as numbers by name, as a storage stores it; each name begins with `clock`."""
+def encode_clock(clock: ObservedClock) -> dict[str, int]:
+    """Return the record as named numbers, in the form that storages save. Each name begins with `clock`."""
     gaps = {f"clock_gap_{gap.found}": gap.seconds for gap in clock.gaps}
     return {"clock": clock.last, "clock_observed": clock.observed, "clock_gaps": len(gaps), **gaps}
 
 
-def clock_of(values: dict[str, int]) -> ObservedClock | None:
-    """Return the record in these numbers; None if there are none, or one is missing."""
+def decode_clock(values: dict[str, int]) -> ObservedClock | None:
+    """Return the record that `encode_clock` converted to these numbers; None if a number is missing."""
     gaps = sorted(
         UnobservedTime(int(name.removeprefix("clock_gap_")), seconds)
         for name, seconds in values.items()

@@ -1,4 +1,4 @@
-"""Define the findings of a check of a journal."""
+"""Describe the damage that a check of a journal finds."""
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ class Damage(Struct, frozen=True):
     """One damaged item of a journal.
 
     Args:
-        what: A description in one line, with its place.
+        what: A description in one line, with the location of the item.
         session: The session's id; empty if unknown.
         number: The number of the altered or missing record; 0 for other items.
     """
@@ -19,8 +19,8 @@ class Damage(Struct, frozen=True):
     number: int = 0
 
 
-def damage_of(error: JournalError, session: str = "") -> Damage:
-    """Return the damage that an error reports, without the advice to check the journal."""
+def damage_from_error(error: JournalError, session: str = "") -> Damage:
+    """Return the damage that an error reports. The advice at the end of the error message is omitted."""
     what = str(error)
     for hint in ("; restore a copy, or see `actors sessions fsck`", "; restore a backup"):
         what = what.removesuffix(hint)

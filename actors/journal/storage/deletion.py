@@ -1,16 +1,16 @@
-"""Define the report of a deletion: the sessions, and their data that a storage could not remove yet."""
+"""Report a deletion: the deleted sessions, and their data that a storage could not remove yet."""
 
 from msgspec import Struct
 
 
 class RemainingData(Struct, frozen=True):
-    """Data of deleted sessions that is still in a storage.
+    """Data of deleted sessions that a storage still contains.
 
     Args:
-        place: A file, or a table of a database.
-        reason: Why it is still there, and how to remove it.
-        bytes: The size of the place; None if it is not known.
-        is_temporary: Whether another attempt may remove the data: a reader of the place, or an outage, has ended then.
+        place: The file or the database table that contains the data.
+        reason: Why the data is still there, and how to remove it.
+        bytes: Size of the file or table; None if unknown.
+        is_temporary: Whether a later attempt may succeed, after a reader has finished or an outage has ended.
     """
 
     place: str
@@ -27,8 +27,9 @@ class Deletion(Struct, frozen=True):
     """The outcome of `JournalAdmin.delete`.
 
     Args:
-        sessions: Ids of the deleted sessions, subagents included. After a dry run, of those that would be deleted.
-        remaining: Data of deleted sessions that is still in the journal's storage; empty if all of it is gone.
+        sessions: Ids of the deleted sessions, subagents included. After a dry run, the ids of sessions that would be
+            deleted.
+        remaining: Data of deleted sessions that the journal's storage still contains; empty if all data is gone.
     """
 
     sessions: tuple[str, ...]
@@ -36,5 +37,5 @@ class Deletion(Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """True if no data of the deleted sessions is left in the journal's storage."""
+        """True if the journal's storage contains no data of the deleted sessions any more."""
         return not self.remaining

@@ -1,4 +1,4 @@
-"""Define the directory of a storage: the data on each session that is available without reading its log."""
+"""Define the directory of a storage: the data about each session that can be read without its log."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
@@ -26,43 +26,48 @@ from actors.core.settings.labels import (
 )
 
 State: TypeAlias = Literal["idle", "running", "awaiting", "closed"]
-"""What the log's end says: no turn is open; one is; one waits for its caller; the session has ended."""
+"""The state of a session at the end of its log.
+
+`idle`: no turn is open. `running`: a turn is open. `awaiting`: a turn waits for its caller. `closed`: the session has
+ended.
+"""
 
 Page: TypeAlias = tuple[float, str]
-"""A place in the directory: behind which session a page begins."""
+"""A position in the directory, which identifies the last session of a page."""
 
 
 BUCKET = 64
-"""Seconds of last use that have the same number in the indexes of a directory, so that most events change none."""
+"""Seconds per bucket. Indexes store the bucket of the last use instead of its time, so most events change no index."""
 NO_BUCKET = -1
-"""The number of a session that has no log."""
+"""The bucket of a session without a log."""
 
 
-def bucket_of(used: float) -> int:
-    """Return the number of the period in which a session was last used."""
+def usage_bucket(used: float) -> int:
+    """Return the bucket of the time `used`, for the indexes of a directory."""
     return int(used // BUCKET)
 
 
-def lifecycle_of(state: State) -> str:
-    """Return the indexed form of a state. States that change with every turn are combined."""
+def indexed_state(state: State) -> str:
+    """Return the state as indexes store it: `open` replaces the states that change with every turn."""
     return state if state in ("awaiting", "closed") else "open"
 
 
 class StoredSession(Struct, frozen=True):
-    """A session that has a log, whether it is open or not.
+    """A session that has a log. The session may be open or not.
 
     Args:
-        id: Its id.
-        tenant: Its tenant.
-        target: The target of its next ask.
-        events: The number of events in its log.
-        bytes: The size of its records, blobs included.
-        opened: The time at which its log was created. Seconds since 1970, for people; nothing depends on it.
-        used: The time of the last write to its log, likewise.
-        owner: The host that owns it; None without one. A gone host stays the owner until the next claim.
-        state: The state at the end of its log.
-        title: The title that its host passed to `open`; empty without one.
-        metadata: The metadata that its host passed to `open`.
+        id: The session's id.
+        tenant: The session's tenant; empty without a tenant.
+        target: The target of the session's next ask.
+        events: The number of events in the log.
+        bytes: The size of the log's records, large values included.
+        opened: The time at which the log was created, in seconds since 1970. For people only; nothing depends on it.
+        used: The time of the last write to the log, in seconds since 1970.
+        owner: The host that owns the session; None without an owner. A host that is gone stays the owner until the next
+            claim.
+        state: The state at the end of the log.
+        title: The title that the program passed to `open`; empty without a title.
+        metadata: The metadata that the program passed to `open`.
     """
 
     id: str
@@ -79,18 +84,18 @@ class StoredSession(Struct, frozen=True):
 
     @property
     def page(self) -> Page:
-        """The value of `sessions(after=)` that continues after this session."""
+        """The value of `sessions(after=)` for the page that begins after this session."""
         return (-self.used, self.id)
 
 
 class SessionFilter(Struct, frozen=True):
-    """The conditions of a list of sessions, all of which must be met.
+    """The conditions for a list of sessions. A session must meet all of them.
 
     Args:
-        tenant: The tenant; None for any, `""` for sessions without one.
-        state: The state; None for any.
-        title: Words that the title contains, ignoring case; empty for any title.
-        metadata: Keys and values that the metadata contains; values must have equal types too.
+        tenant: The tenant; None for any tenant, `""` for sessions without a tenant.
+        state: The state; None for any state.
+        title: Words that the title must contain, ignoring case; empty for any title.
+        metadata: Keys and values that the metadata must contain. Values must also have equal types.
     """
 
     tenant: str | None = None
@@ -100,12 +105,12 @@ class SessionFilter(Struct, frozen=True):
 
     @property
     def folded(self) -> str:
-        """The words as a directory looks for them in folded titles."""
+        """The words of `title` in lower case, for comparison with folded titles."""
         return fold_title(self.title)
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """The parts that the text of a session's metadata must have."""
+        """The strings that the encoded metadata of a session must contain."""
         return metadata_entries(self.metadata)
 
     def takes(self, session: StoredSession) -> bool:
@@ -119,11 +124,13 @@ class SessionFilter(Struct, frozen=True):
 
 
 EVERY = SessionFilter()
-"""All sessions that have a log."""
+"""The filter that accepts all sessions that have a log."""
 
 
 class Summary(Struct):
-    """The directory's data on a log, used for comparison: `folded` is the title, `metadata` a text."""
+    """The directory's data about a log, except times and sizes. `folded` is the title without case; `metadata` is
+    encoded.
+    """
 
     tenant: str = ""
     target: str = ""
@@ -132,8 +139,8 @@ class Summary(Struct):
     folded: str = ""
     metadata: str = ""
 
-    def take(self, events: Iterable[LogEvent]) -> bool:
-        """Update the summary with events; return True if it changed."""
+    def apply_events(self, events: Iterable[LogEvent]) -> bool:
+        """Update the summary with events of the log. Return True if the summary changed."""
         before = astuple(self)
         for event in events:
             if (kind := type(event)) in _STATES:
@@ -155,4 +162,4 @@ _STATES: Mapping[type[LogEvent], State] = {
     TurnEnded: "idle",
     Closed: "closed",
 }
-"""The state that each of these events leaves a session in; no other changes it."""
+"""The state of a session after each of these events. Other events do not change the state."""

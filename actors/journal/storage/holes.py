@@ -1,7 +1,7 @@
-"""Find losses in a log whose records are all intact.
+"""Find losses of events in a log whose records are all intact.
 
-If a storage lost acknowledged events and was written again, its log has no gap in its numbers. The events reveal the
-loss: an event records it, or a turn does not follow its predecessor.
+If a storage lost acknowledged events and was written again, the numbers of its log have no gap. The loss is still
+visible in the events: an `EventsLost` event records it, or the number of a turn does not follow the previous turn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from actors.journal.storage.damage import Damage
 
 
 def find_losses(session: str, log: Sequence[LogEvent], where: str) -> Iterator[Damage]:
-    """Yield the losses of a session's log, in order."""
+    """Yield the losses in a session's log, in order. `where`: the name of the storage, for the descriptions."""
     turn: int | None = None
     for number, event in enumerate(log, 1):
         if isinstance(event, EventsLost):
@@ -19,6 +19,6 @@ def find_losses(session: str, log: Sequence[LogEvent], where: str) -> Iterator[D
             yield Damage(f"{where}: session {session!r}, record {number}: {lost}", session, number)
         elif isinstance(event, TurnStarted):
             if turn is not None and event.turn not in (turn, turn + 1):
-                missing = f"turn {event.turn} follows turn {turn}: what was between them is lost"
+                missing = f"turn {event.turn} follows turn {turn}; the events between these turns are lost"
                 yield Damage(f"{where}: session {session!r}, record {number}: {missing}", session, number)
             turn = event.turn

@@ -1,4 +1,4 @@
-"""Name storage objects that write, so that others can tell whether they are alive."""
+"""Name the storage objects that write, so that other processes can check whether they are still alive."""
 
 import os
 import secrets
@@ -6,5 +6,5 @@ import socket
 
 
 def host_name() -> str:
-    """Return a unique name: of the machine, the process, and a random part."""
+    """Return a unique name that contains the machine's name, the process id and a random number."""
     return f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -1,7 +1,7 @@
-"""Store logs in memory: for tests, for one-shot use, and as the simplest implementation of the interface.
+"""Store logs in memory, for tests and one-shot use. This is also the simplest implementation of the interface.
 
-Nothing survives the process. Within it, the logs of closed sessions stay until they are deleted. Events are stored as
-objects, so messages are shared with histories, and results with ledgers. All users of the object are one host.
+Nothing survives the process. Logs of closed sessions remain until they are deleted. Events are stored as objects, so
+the log shares messages with the histories, and results with the ledgers. All users of one storage object are one host.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredS
 
 
 class MemoryStorage:
-    """Logs in a dict.
+    """A storage that keeps its logs in memory.
 
     Args:
         clock: The wall clock, in seconds since 1970.
@@ -45,23 +45,23 @@ class MemoryStorage:
 
     @property
     def sizes(self) -> StorageSizes:
-        """Empty: the storage has no files of its own."""
+        """Always empty, because the storage has no files."""
         return StorageSizes()
 
     def open(self) -> None:
-        """Do nothing."""
+        """Do nothing, because memory needs no preparation."""
 
     def close(self) -> None:
-        """Release every session; the logs stay."""
+        """Release every session. The logs remain."""
         for session in self._claimed - self._logs.keys():
-            self._forget(session)
+            self._remove_fence(session)
         self._claimed.clear()
 
     def renew_lease(self) -> None:
-        """Do nothing: no other host can take over."""
+        """Do nothing, because no other host can take over a session."""
 
     def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
-        """Do nothing: there are no commits."""
+        """Return a context manager that does nothing, because each method takes effect at once."""
         return nullcontext()
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
@@ -73,17 +73,17 @@ class MemoryStorage:
         return Claim(fence, item_count(self._logs.get(session, EMPTY)))
 
     def release(self, session: str, fence: int) -> None:
-        """Release the session for other claims."""
+        """Release the session, so that it can be claimed again."""
         if self._fences.get(session) == fence:
             self._claimed.discard(session)
             if session not in self._logs:
-                self._forget(session)
+                self._remove_fence(session)
 
-    def _forget(self, session: str) -> None:
+    def _remove_fence(self, session: str) -> None:
         self._removed_fence = max(self._removed_fence, self._fences.pop(session, 0))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries except fenced ones."""
+        """Append all entries except those that must be rejected."""
         now = self._now()
         return [self._append(entry, now) for entry in entries]
 
@@ -103,38 +103,44 @@ class MemoryStorage:
         return item_count(log)
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return a session's events after number `after`."""
+        """Return a session's events after number `after`; an empty list for an unknown session."""
         return list(from_index(self._logs.get(session, EMPTY), after))
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return the first events of a session after number `after`."""
+        """Return at most `most` events of a session after number `after`."""
         log = self._logs.get(session, EMPTY)
         return LogPage(after, list(islice(from_index(log, after), most)), item_count(log))
 
     def delete(self, *sessions: str) -> None:
-        """Drop the logs of sessions."""
+        """Delete the logs of sessions."""
         for session in sessions:
-            self._delete(session)
+            self._delete_log(session)
 
-    def _delete(self, session: str) -> None:
+    def _delete_log(self, session: str) -> None:
         self._logs.pop(session, None)
-        self._forget(session)
+        self._remove_fence(session)
         self._claimed.discard(session)
         self._opened.pop(session, None)
         self._used.pop(session, None)
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Record the wall clock; return how far it is trusted."""
+        """Record the wall clock, and return how far its time can be trusted."""
         self._clock = observe(self._clock, now, elapsed)
         return self._clock
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        """Do nothing: there are no files."""
+        """Do nothing, because there are no files."""
         return ()
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
-        """Raise an error: there is no file."""
-        raise ConfigError("A journal in memory has no file to back up; export its sessions, or name a file")
+        """Raise an error, because there is no file to copy.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError(
+            "A journal in memory has no file to back up; export its sessions, or use a journal in a file"
+        )
 
     def sessions(
         self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
@@ -145,12 +151,12 @@ class MemoryStorage:
         return sorted(wanted, key=lambda each: each.page)[:limit]
 
     def find(self, session: str) -> StoredSession | None:
-        """Return the directory's entry of a session."""
+        """Return a session's entry in the directory; None if the session has no log."""
         return self._stored_session(session) if session in self._logs else None
 
     def _stored_session(self, session: str) -> StoredSession:
         events, summary = self.read(session), Summary()
-        summary.take(events)
+        summary.apply_events(events)
         return StoredSession(
             session,
             summary.tenant,

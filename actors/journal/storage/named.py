@@ -1,4 +1,4 @@
-"""Create a storage from its name: the path of a file, the address of a database, or nothing for memory."""
+"""Create a storage from its name: the path of a file, or the `postgresql://` address of a database."""
 
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -13,73 +13,86 @@ if TYPE_CHECKING:
 _SCHEMES = ("postgresql", "postgres")
 
 
-def storage_at(where: str | PathLike[str], durability: Durability = "power", lease: float = 10.0) -> Storage:
-    """Return the storage of a file or a database.
+def create_storage(
+    where: str | PathLike[str], durability: Durability = "power", lease: float = 10.0
+) -> Storage:
+    """Return the storage in a file or a database.
 
     Args:
-        where: A path, or an address: `postgresql://...`.
+        where: A path, or an address `postgresql://...`.
         durability: The failure that acknowledged events survive.
-        lease: Seconds without a heartbeat after which a host is considered gone.
+        lease: Seconds without a heartbeat after which a host counts as gone.
 
     Raises:
-        ConfigError: The name is neither, the storage does not offer the durability, or an extra is not installed.
+        ConfigError: `where` is neither a path nor such an address, the storage does not offer the durability, or an
+            extra is not installed.
     """
     scheme, colon, _ = str(where).partition("://")
     if scheme in _SCHEMES and colon:
-        return _postgres(str(where), durability, lease)
+        return _create_postgres_storage(str(where), durability, lease)
     if colon:
-        raise ConfigError(f"journal: {scheme}:// is not known; name a file, or a postgresql:// address")
+        raise ConfigError(
+            f"The journal's address begins with {scheme}://, which is not supported; use the path of a file or a "
+            "postgresql:// address"
+        )
     if where == ":memory:":
-        raise ConfigError("journal: ':memory:' is no file; without a journal, logs are in memory")
+        raise ConfigError("The journal ':memory:' is not a file; omit the journal to keep logs in memory")
     from actors.journal.storage.sqlite import SqliteStorage  # slow to import
 
     return SqliteStorage(where, durability=durability, lease=lease)
 
 
-def _postgres(url: str, durability: Durability, lease: float) -> Storage:
+def _create_postgres_storage(url: str, durability: Durability, lease: float) -> Storage:
     if durability != "power":
-        raise ConfigError(f"journal: Postgres has no durability {durability!r}, only 'power'; leave it out")
+        raise ConfigError(
+            f"A Postgres journal has durability 'power' and does not support {durability!r}; omit the durability"
+        )
     try:
-        from actors.journal.storage.postgres import PostgresStorage  # as above
+        from actors.journal.storage.postgres import PostgresStorage  # needs the extra `postgres`
     except ImportError as error:
         raise _missing_driver(error) from error
     return PostgresStorage(url, lease=lease)
 
 
-def tables_at(url: str) -> "JournalTables":
-    """Return the tables of a Postgres journal, for a check.
+def open_tables(url: str) -> "JournalTables":
+    """Open the tables of a Postgres journal for a check.
 
     Raises:
-        ConfigError: It is not an address, or an extra is not installed.
+        ConfigError: `url` is not a `postgresql://` address, or an extra is not installed.
         JournalError: The tables cannot be read.
     """
     if url.partition("://")[0] not in _SCHEMES:
-        raise ConfigError("journal: name a file, or a postgresql:// address")
+        raise ConfigError("The journal must be the path of a file or a postgresql:// address")
     try:
-        from actors.journal.storage.postgres.check import JournalTables  # as above
+        from actors.journal.storage.postgres.check import JournalTables  # needs the extra `postgres`
     except ImportError as error:
         raise _missing_driver(error) from error
     return JournalTables(url)
 
 
 def _missing_driver(error: ImportError) -> ConfigError:
-    return ConfigError(f"journal: postgresql:// needs psycopg: pip install 'llm-actors[postgres]' ({error})")
+    return ConfigError(f"A Postgres journal needs psycopg: pip install 'llm-actors[postgres]' ({error})")
 
 
-def storage_for(given: str | PathLike[str] | Storage | None, settings: "JournalSettings") -> Storage:
-    """Return the storage given by a host or by name; else that of the `[journal]` table; else memory.
+def choose_storage(given: str | PathLike[str] | Storage | None, settings: "JournalSettings") -> Storage:
+    """Return the journal of a runtime.
+
+    If the program passed a storage or the name of a storage, use it. Otherwise use the storage of the `[journal]`
+    table, or memory if the table names none.
 
     Raises:
-        ConfigError: As `storage_at`; or the table has a durability or a retention without a path or a url.
+        ConfigError: `create_storage` failed, or the table has a durability or a retention without a path or a url.
     """
     if given is not None:
-        return storage_at(given) if isinstance(given, str | PathLike) else given
+        return create_storage(given) if isinstance(given, str | PathLike) else given
     if (where := settings.path or settings.url) is not None:
-        return storage_at(where, settings.durability or "power", settings.lease)
+        return create_storage(where, settings.durability or "power", settings.lease)
     if settings.retention is not None:
-        raise ConfigError("[journal] retention needs a path or a url: logs in memory end with the process")
+        raise ConfigError(
+            "[journal] retention needs a path or a url, because logs in memory end with the process"
+        )
     if settings.durability not in (None, "memory"):
         raise ConfigError(f"[journal] durability = {settings.durability!r} needs a path or a url")
-    from actors.journal.storage.memory import MemoryStorage  # as above
+    from actors.journal.storage.memory import MemoryStorage  # slow to import
 
     return MemoryStorage()

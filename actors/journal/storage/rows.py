@@ -1,6 +1,6 @@
-"""Define a session's row and its records as durable storages store them, with the checksums that verify them.
+"""Define the row and the records of a session as durable storages save them, with checksums that detect damage.
 
-Each checksum covers a value and its place, so that a misplaced value is detected too.
+Each checksum covers a value together with its position, so that a valid value at a wrong position is detected too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,22 +19,25 @@ from actors.journal.storage.blobs import EXT, restore_blobs
 from actors.journal.storage.directory import State, StoredSession, Summary
 
 
-class JournalPlace(NamedTuple):
-    """The location of the logs, and the advice for damage, for messages."""
+class JournalLocation(NamedTuple):
+    """The name of a storage and the advice for repairing damage, for error messages."""
 
     name: str
     remedy: str = "restore a copy, or see `actors sessions fsck`"
 
 
-Kept: TypeAlias = Callable[[bytes], bytes | None]
-"""Returns the blob of a hash, or None."""
+FindBlob: TypeAlias = Callable[[bytes], bytes | None]
+"""A function that returns the blob with a given hash, or None if there is no such blob."""
 
 _PLACE = Layout("<qq")
 COLUMNS = "name, key, fence, owner, last, size, tenant, target, state, opened, used, title, folded, metadata, checksum"
 
 
 class SessionRow(Struct):
-    """A session's row, stored with its records. `key` is its number in the storage, which is never reused."""
+    """The row that a storage saves for each session.
+
+    `key` is the session's number in the storage and is never reused.
+    """
 
     name: str
     key: int
@@ -52,7 +55,7 @@ class SessionRow(Struct):
     metadata: str = ""
 
     def claim(self, before: str | None) -> Claim:
-        """Return the claim of the session's owner; `before` is the previous owner."""
+        """Return the claim of the session by its owner. `before` is the previous owner, or None."""
         return Claim(self.fence, self.last, before if before and before != self.owner else "")
 
     @property
@@ -74,13 +77,13 @@ class SessionRow(Struct):
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """The labels that the program set when it opened the session."""
+        """The title, the folded title and the encoded metadata, which the program set when it opened the session."""
         return self.title, self.folded, self.metadata
 
-    def take(self, events: Iterable[LogEvent], now: float) -> None:
-        """Update the directory's data with written events."""
+    def apply_events(self, events: Iterable[LogEvent], now: float) -> None:
+        """Update the row's directory data with events that are written at the time `now`."""
         summary = Summary(self.tenant, self.target, self.state, *self.labels)
-        if summary.take(events):
+        if summary.apply_events(events):
             self.tenant, self.target, self.state = summary.tenant, summary.target, summary.state
             self.title, self.folded, self.metadata = summary.title, summary.folded, summary.metadata
             if any(type(event) is Closed for event in events):
@@ -93,16 +96,16 @@ class SessionRow(Struct):
         self,
         found: Iterable[Sequence[Any]],
         after: int,
-        kept: Kept,
-        where: JournalPlace,
+        find_blob: FindBlob,
+        where: JournalLocation,
         until: int | None = None,
     ) -> Iterator[bytes]:
         """Yield the records numbered above `after`, after verifying them.
 
         Args:
-            found: The stored rows, oldest first: number, checksum, bytes.
+            found: The stored rows, oldest first, each with number, checksum and bytes.
             after: The number before that of the first record.
-            kept: Returns a blob by its hash, or None.
+            find_blob: Returns a blob by its hash, or None.
             where: The storage, for error messages.
             until: Number of the last record to yield; by default, the end of the log.
 
@@ -112,57 +115,59 @@ class SessionRow(Struct):
         expected, until = after + 1, self.last if until is None else until
         for number, checksum, stored in found:
             if number != expected or expected > until:
-                raise self.record_damage(where, expected, "is missing")
-            if not self.is_right(number, checksum, stored):
-                raise self.record_damage(where, number, "has changed")
-            yield self._restore_blobs(stored, number, kept, where) if EXT in stored else stored
+                raise self.record_damage(where, expected, f"record {expected} is missing")
+            if not self.is_intact_record(number, checksum, stored):
+                raise self.record_damage(where, number, f"record {number} is corrupt")
+            yield self._restore_blobs(stored, number, find_blob, where) if EXT in stored else stored
             expected += 1
         if expected <= until:
-            raise self.record_damage(where, expected, "is missing")
+            raise self.record_damage(where, expected, f"record {expected} is missing")
 
-    def is_right(self, number: int, checksum: int, stored: bytes | None) -> bool:
-        """Return True if these bytes are the unaltered record of this session and number."""
+    def is_intact_record(self, number: int, checksum: int, stored: bytes | None) -> bool:
+        """Return True if `checksum` proves that `stored` is the unaltered record `number` of this session."""
         return stored is not None and record_checksum(self.key, number, stored) == checksum
 
-    def _restore_blobs(self, stored: bytes, number: int, kept: Kept, where: JournalPlace) -> bytes:
+    def _restore_blobs(
+        self, stored: bytes, number: int, find_blob: FindBlob, where: JournalLocation
+    ) -> bytes:
         def blob(digest: bytes) -> bytes:
-            content = kept(digest)
+            content = find_blob(digest)
             if content is None:
-                raise self.record_damage(where, number, "refers to a blob that is missing")
+                raise self.record_damage(where, number, f"record {number} refers to a blob that is missing")
             if sha256(content).digest() != digest:
-                raise self.record_damage(where, number, "refers to a blob that has changed")
+                raise self.record_damage(where, number, f"record {number} refers to a blob that is corrupt")
             return content
 
         return restore_blobs(stored, blob)
 
-    def record_damage(self, where: JournalPlace, number: int, what: str) -> JournalDamaged:
-        """Return the error about a record."""
+    def record_damage(self, where: JournalLocation, number: int, what: str) -> JournalDamaged:
+        """Return the error for a damaged record. `what`: the damage, such as "record 3 is missing"."""
         return JournalDamaged(
-            f"{where.name}: session {self.name!r}, record {number} {what}; {where.remedy}",
+            f"{where.name}: session {self.name!r}, {what}; {where.remedy}",
             session=self.name,
             number=number,
         )
 
     def leased_error(self, seconds: float) -> SessionLeased:
-        """Return the error for a claim by another host, with the remaining seconds of the owner's lease."""
+        """Return the error for a claim by another host. `seconds`: the remaining time of the owner's lease."""
         host = self.owner or ""
         return SessionLeased(
-            f"Session {self.name!r} belongs to host {host}, whose lease lasts {seconds:.1f} s more; ask there, "
-            "or end that process",
+            f"Session {self.name!r} belongs to host {host}, whose lease lasts {seconds:.1f} s more; use the session "
+            "in that process, or end the process",
             host=host,
             seconds=seconds,
         )
 
 
-def row_damage(name: str, where: JournalPlace) -> JournalDamaged:
-    """Return the error about a session's row."""
+def row_damage(name: str, where: JournalLocation) -> JournalDamaged:
+    """Return the error for a session's row with a wrong checksum."""
     name = name[:80]
     return JournalDamaged(
-        f"{where.name}: session {name!r}: its entry has changed; {where.remedy}",
+        f"{where.name}: session {name!r}: the entry in the directory is corrupt; {where.remedy}",
         session=name,
     )
 
 
 def record_checksum(key: int, number: int, stored: bytes) -> int:
-    """Return the checksum of a record: over its session, its number and its bytes."""
+    """Return the checksum of a record, which covers its session, its number and its bytes."""
     return crc32(stored, crc32(_PLACE.pack(key, number)))

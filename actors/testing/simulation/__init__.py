@@ -1,11 +1,11 @@
-"""Simulate the complete runtime in virtual time, with all events decided by one seed.
+"""Simulate the complete runtime in virtual time. One seed decides all events.
 
     report = simulate(17)
     assert not report.problems, report
 
-Sessions talk to strict servers of several dialects at once. The seed decides when they switch, when callers cancel or
-leave, when providers fail, when tools misbehave and when actors crash. The run checks what callers, tools and providers
-see. The same seed gives the same run, to the last byte, in every process.
+Sessions talk to strict servers of several dialects at once. The seed decides when sessions switch, when callers cancel
+or leave, when providers fail, when tools misbehave and when actors crash. The simulation checks everything that
+callers, tools and providers observe. Equal seeds give equal runs, to the last byte, in every process.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,19 +27,22 @@ def simulate(
     turns: int = 10,
     mode: Mode = "safety",
     odds: Odds | None = None,
-    tools: Sequence[Tool[..., Any]] = (),  # Any: any function
+    tools: Sequence[Tool[..., Any]] = (),  # Any: tools with any signature
     only: Collection[str] | None = None,
 ) -> SimulationReport:
-    """Run the runtime in virtual time, as a seed decides, and report the invariants that were broken.
+    """Run the runtime in virtual time and report the invariants that were broken.
 
     Args:
-        seed: Decides everything. sessions: Number of concurrent sessions. turns: Asks per session. mode: `safety` has
-        faults to the end; in `liveness` they stop, and then every session must answer. odds: Probabilities of faults
-        and other events. tools: Your own tools. The models also call them, with arguments generated from their
-        schemas. They may only wait
-            for the event loop (`anyio.sleep`). A tool that is not async runs in the loop instead of a thread, in one
-            step at a time that the seed decides.
-        only: Names of the parts of the plan to run, from a shrunk report; all by default.
+        seed: Decides everything that happens.
+        sessions: Number of concurrent sessions.
+        turns: Asks per session.
+        mode: With `safety`, faults happen until the end. With `liveness`, faults stop, and then every session must
+            answer.
+        odds: Probabilities of faults and other events.
+        tools: Your own tools. The models also call them, with arguments generated from their schemas. These tools may
+            wait only for the event loop (`anyio.sleep`). A tool that is not async runs in the event loop instead of a
+            thread, in one step at a time that the seed decides.
+        only: Names of the parts of the plan to run, from a shrunk report; by default, all parts.
 
     Raises:
         ConfigError: trio is not installed, the mode is unknown, or a number is below 1.
@@ -53,19 +56,19 @@ def checked_plan(
     turns: int,
     mode: Mode,
     odds: Odds | None,
-    tools: Sequence[Tool[..., Any]],  # Any: any function
+    tools: Sequence[Tool[..., Any]],  # Any: tools with any signature
     only: Collection[str] | None,
 ) -> SimulationPlan:
-    """Return the plan for the arguments of `simulate`.
+    """Validate the arguments of `simulate` and return the plan.
 
     Raises:
         ConfigError: The mode is unknown, or a number is below 1.
     """
     if mode not in get_args(Mode):
-        raise ConfigError(f"mode= takes 'safety' or 'liveness', not {mode!r}")
+        raise ConfigError(f"mode= must be 'safety' or 'liveness', not {mode!r}")
     for name, count in (("sessions", sessions), ("turns", turns)):
         if count < 1:
-            raise ConfigError(f"{name}= takes a whole number from 1, not {count}")
+            raise ConfigError(f"{name}= must be an integer of at least 1, not {count}")
     names = [each.name for each in tools]
     plan = make_plan(seed, sessions, turns, TARGETS, names, mode, odds or Odds())
     return plan if only is None else plan.only(only)

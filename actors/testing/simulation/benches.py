@@ -1,8 +1,8 @@
-"""Provide the toolsets of a simulation: one that sessions share, and some that fail to open.
+"""Provide the toolsets of a simulation: one that several sessions share, and two that fail to open.
 
-The shared toolset sometimes loses its connection, adds a tool or removes it. The toolsets check how the runtime uses
-them: a toolset is open while calls of its tools begin, opens once for all sessions, closes in the task that opened
-it, and is closed when the runtime has been left.
+The shared toolset sometimes loses its connection, and adds or removes a tool. The toolsets check how the runtime uses
+them. A toolset must be open when calls of its tools begin. It must be opened once for all sessions, closed in the task
+that opened it, and closed before the runtime ends.
 """
 
 from collections import Counter
@@ -17,17 +17,17 @@ from actors.testing.simulation.observer import Problems
 from actors.tools import Tool
 from actors.tools.toolsets import ToolSource
 
-Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
+Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: tools with any signature
 LIVES = 60.0
 """Mean seconds until an open toolset loses its connection or changes its tools."""
 LOST = 0.5
-"""Probability that the connection is lost, rather than the tools changed."""
+"""Probability that the toolset loses its connection instead of changing its tools."""
 PATIENCE = 3.0
-"""Maximal seconds to open a toolset."""
+"""Maximum seconds to open a toolset."""
 
 
-class SharedBench:
-    """The open shared toolset. At first it offers only the first of its tools."""
+class SharedToolset:
+    """The open shared toolset. At first, it offers only the first of its tools."""
 
     def __init__(self, tools: Offering, random: Random, counts: Counter[str]) -> None:
         self.tools: Sequence[Tool[..., Any]] = tools[:1]
@@ -36,23 +36,24 @@ class SharedBench:
         self._counts = counts
 
     async def changed(self) -> None:
-        """Wait until the tools change; raise an error if the connection is lost."""
+        """Wait until the list of tools changes. Raise an error if the connection is lost."""
         await anyio.sleep(self._random.expovariate(1 / LIVES))
         if self._random.random() < LOST:
-            raise ConnectionResetError("lost")
+            raise ConnectionResetError("the simulated connection was lost")
         self._counts["toolsets_changed"] += 1
         self.tools = self._all if len(self.tools) < len(self._all) else self._all[:1]
 
 
 class SimulatedToolsets:
-    """The toolsets of one run.
+    """The toolsets of one simulation.
 
     Args:
         random: Decides all durations.
         problems: Receives broken invariants.
 
     Attributes:
-        tools: Tools of the shared toolset. It offers the first always, the others at times.
+        tools: The tools of the shared toolset. It always offers the first tool, and the others only at times.
+        counts: Numbers of events, for the report.
     """
 
     def __init__(self, random: Random, problems: Problems) -> None:
@@ -63,48 +64,48 @@ class SimulatedToolsets:
         )
         self._open = 0
         self._sources = {
-            "toolset": ToolSource(self._open_bench, "bench", waiting=PATIENCE),
-            "broken toolset": ToolSource(self._never(fails=True), "broken", opening=PATIENCE),
-            "slow toolset": ToolSource(self._never(fails=False), "slow", opening=PATIENCE),
+            "toolset": ToolSource(self._open_shared_toolset, "bench", waiting=PATIENCE),
+            "broken toolset": ToolSource(self._failing_toolset(fails=True), "broken", opening=PATIENCE),
+            "slow toolset": ToolSource(self._failing_toolset(fails=False), "slow", opening=PATIENCE),
         }
 
     def source(self, kind: str) -> ToolSource:
-        """Return a toolset."""
+        """Return a toolset: `toolset`, `broken toolset` or `slow toolset`."""
         return self._sources[kind]
 
     def record_call(self, key: str) -> None:
-        """Record that a call of one of the tools begins."""
+        """Record that a call of the shared toolset's tools begins, and check that the toolset is open."""
         self.counts["toolset_calls"] += 1
         if not self._open:
-            self._problems.add("a toolset is open when its tools are called", key)
+            self._problems.add("a toolset is open while its tools are called", key)
 
     def check_closed(self) -> None:
-        """Check that no toolset is open after the runtime has been left."""
+        """Check that no toolset is open after the runtime has ended."""
         if self._open:
-            self._problems.add("no toolset is open when its runtime was left", f"{self._open} are")
+            self._problems.add("no toolset is open after the runtime has ended", f"{self._open} are open")
 
     @asynccontextmanager
-    async def _open_bench(self) -> AsyncGenerator[SharedBench]:
+    async def _open_shared_toolset(self) -> AsyncGenerator[SharedToolset]:
         task = anyio.get_current_task().id
         await anyio.sleep(self._random.expovariate(2.0))
         self._open += 1
         self.counts["toolsets_opened"] += 1
         if self._open > 1:
-            self._problems.add("a toolset that sessions share is opened once", f"{self._open} times")
+            self._problems.add("a shared toolset is opened once", f"it was opened {self._open} times")
         try:
-            yield SharedBench(self.tools, self._random, self.counts)
+            yield SharedToolset(self.tools, self._random, self.counts)
         finally:
             self._open -= 1
             if anyio.get_current_task().id != task:
-                self._problems.add("a toolset is left in the task that entered it", "bench")
+                self._problems.add("a toolset is closed in the task that opened it", "bench")
 
-    def _never(self, *, fails: bool) -> Callable[[], AbstractAsyncContextManager[Offering]]:
+    def _failing_toolset(self, *, fails: bool) -> Callable[[], AbstractAsyncContextManager[Offering]]:
         @asynccontextmanager
         async def opening() -> AsyncGenerator[Offering]:
             self.counts["toolsets_refused"] += 1
             await anyio.sleep(self._random.expovariate(2.0))
             if fails:
-                raise ConnectionRefusedError("nobody is there")
+                raise ConnectionRefusedError("the simulated server refused the connection")
             await anyio.sleep_forever()
             yield ()
 

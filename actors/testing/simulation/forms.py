@@ -10,27 +10,27 @@ from actors.strict.rules.base import Json
 
 @dataclass(frozen=True)
 class Remark:
-    """What a caller wants to know."""
+    """The output type of some simulated asks."""
 
     note: str
     count: int
 
 
-class AnswerForm(NamedTuple):
-    """An output format.
+class OutputFormat(NamedTuple):
+    """An output format with its valid answers.
 
     Args:
-        output: Requested output type or JSON Schema.
-        said: Returns the answer of the model to an ask, as JSON.
-        value: Returns the value that the caller receives.
+        output: The output type or JSON Schema that the caller requests.
+        answer: Returns the model's answer to an ask, as JSON.
+        value: Returns the value that the caller receives for that answer.
     """
 
     output: Any  # Any: a type, or a JSON Schema
-    said: Callable[[str], Json]
+    answer: Callable[[str], Json]
     value: Callable[[str], object]
 
 
-def _remark(ask: str) -> dict[str, Json]:
+def _remark_json(ask: str) -> dict[str, Json]:
     return {"note": f"all about {ask}", "count": len(ask)}
 
 
@@ -38,12 +38,12 @@ def _remark_value(ask: str) -> Remark:
     return Remark(f"all about {ask}", len(ask))
 
 
-def _list(ask: str) -> list[str]:
+def _list_value(ask: str) -> list[str]:
     return [ask, "and no more"]
 
 
-def _wrapped_list(ask: str) -> Json:
-    return {"value": _list(ask)}
+def _list_json(ask: str) -> Json:
+    return {"value": _list_value(ask)}
 
 
 _SCHEMA = {
@@ -51,20 +51,20 @@ _SCHEMA = {
     "properties": {"note": {"type": "string"}, "count": {"type": "integer"}},
     "required": ["note", "count"],
 }
-FORMS: Mapping[str, AnswerForm] = {
-    "type": AnswerForm(Remark, _remark, _remark_value),
-    "list": AnswerForm(list[str], _wrapped_list, _list),
-    "schema": AnswerForm(_SCHEMA, _remark, _remark),
+FORMS: Mapping[str, OutputFormat] = {
+    "type": OutputFormat(Remark, _remark_json, _remark_value),
+    "list": OutputFormat(list[str], _list_json, _list_value),
+    "schema": OutputFormat(_SCHEMA, _remark_json, _remark_json),
 }
 WRONG = ("I would rather not.", '{"note": "all', '{"note": 3}', "[1, 2]")
-"""Answers that match none of the formats."""
+"""Answers that are invalid in every format."""
 
 
 def answer(form: str, ask: str) -> str:
-    """Return a valid answer to an ask."""
-    return json.dumps(FORMS[form].said(ask))
+    """Return a valid answer to an ask in the format `form`."""
+    return json.dumps(FORMS[form].answer(ask))
 
 
-def is_explained(said: bytes) -> bool:
-    """Return True if the feedback shows that the previous answer was rejected."""
-    return b"Your answer" in said
+def explains_rejection(feedback: bytes) -> bool:
+    """Return True if the feedback to the model shows that its previous answer was rejected."""
+    return b"Your answer" in feedback

@@ -1,9 +1,9 @@
-"""Run the thread work of a simulation in the event loop, at times that the seed decides.
+"""Run thread work of a simulation in the event loop, at times that the seed decides.
 
-Real threads do not use virtual time, and a seed cannot schedule them. The work that the runtime passes to threads
-(tools and approvals that are not async, the reading of large results) is therefore called in the loop after a delay,
-in one step without virtual time. Other effects of threads remain: the work may begin after its call was cancelled or
-closed, its result is then late, and pending work occupies a thread slot.
+Real threads do not use virtual time, and a seed cannot schedule them. The runtime passes some work to threads: tools
+and approvals that are not async, and the reading of large results. A simulation calls this work in the event loop after
+a delay, in one step that takes no virtual time. Other effects of threads remain: the work may begin after its call was
+cancelled or closed, its result is then late, and pending work occupies a thread slot.
 """
 
 from collections import Counter
@@ -16,18 +16,18 @@ import anyio
 from actors.scheduler.threads import READERS, THREADS, ThreadSlot
 
 LATE = 0.1
-"""Probability that work begins so late that its call is probably closed."""
+"""Probability that work is delayed so long that its call is probably closed by then."""
 LONG = 8.0
-"""Delay of late work in seconds."""
+"""Additional delay of late work in seconds."""
 
 
 @asynccontextmanager
 async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerator[None]:
-    """Replace threads during the block. Work that has not begun at its end never begins.
+    """Replace threads during the block. Work that has not begun when the block ends never begins.
 
     Args:
         random: Decides the delays.
-        running: Counts pending work under `threads`.
+        running: Counts pending work under the key `threads`.
     """
 
     async def later(place: ThreadSlot, work: Callable[[], object], seconds: float) -> None:

@@ -12,15 +12,15 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.testing.simulation.observer import Observer
 
 TASK = re.compile(r"\[task ([\w.]+)\]")
-"""Pattern of the task name in the user message of a subagent."""
+"""Matches the name of the task in the user message of a subagent."""
 
 
 class SimulatedJournal(MemoryStorage):
-    """A storage in memory that counts as durable, so that sessions hibernate.
+    """A storage in memory that claims to be durable, so that sessions can hibernate.
 
     Attributes:
         counts: Number of events by class name.
-        on_wait: Called with the session when a turn begins to wait for results or approvals.
+        on_wait: Called with the id of a session when its turn begins to wait for results or approvals.
     """
 
     durability: Durability = "power"
@@ -38,19 +38,20 @@ class SimulatedJournal(MemoryStorage):
         for entry in entries:
             for event in entry.events:
                 self.counts[type(event).__name__] += 1
-                self._observer.event(entry.session, event)
-                self._follow(entry.session, event)
+                self._observer.on_event(entry.session, event)
+                self._track_event(entry.session, event)
         return super().append(entries)
 
     def ended_turns(self, session: str) -> Sequence[int]:
-        """Return the ended turns in the history of a session, without those that a rewind removed."""
+        """Return the numbers of the ended turns in a session's history, without turns that a rewind removed."""
         return self._ended.get(session, ())
 
     def session_of(self, task: str) -> str:
-        """Return the subagent session that received a task."""
+        """Return the id of the subagent session that received a task."""
         return self._sessions[task]
 
-    def _follow(self, session: str, event: LogEvent) -> None:
+    def _track_event(self, session: str, event: LogEvent) -> None:
+        """Track ended turns, subagents' sessions and waiting turns, as the events show them."""
         match event:
             case events.TurnEnded(turn=turn):
                 self._ended.setdefault(session, []).append(turn)

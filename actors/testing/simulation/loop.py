@@ -1,9 +1,9 @@
-"""Run trio with a virtual clock and a seeded scheduler: equal seeds give equal orders of steps.
+"""Run trio with a virtual clock and a seeded scheduler, so that equal seeds give equal orders of steps.
 
-Time passes only when no task can run; it then jumps to the next deadline. trio shuffles the runnable tasks; here the
-shuffle uses the random generator of the seed and starts from an order that is equal in every process. A sleep is a
-timer of the clock, which costs a third of trio's cancel scope. The garbage collector is paused, because the time of a
-collection depends on earlier work of the process.
+Time advances only when no task can run; it then jumps to the next deadline. trio shuffles the runnable tasks. Here the
+shuffle uses a random generator with the given seed, and starts from an order that is equal in every process. A sleep is
+a timer of the clock, which costs a third of a cancel scope of trio. The garbage collector is paused, because the time
+of a collection depends on earlier work of the process.
 """
 
 import gc
@@ -28,14 +28,16 @@ T = TypeVar("T")
 
 
 def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Run `main` in virtual time.
+    """Run `main` in virtual time and return its result.
 
     Args:
-        seconds: Virtual time limit.
+        seed: Decides the order of steps.
+        main: The async function to run.
+        seconds: Limit of the virtual time.
 
     Raises:
         ConfigError: trio is not installed.
-        TimeoutError: `main` did not end in time, so a task waits forever.
+        TimeoutError: `main` did not end within the limit, so a task waits forever.
     """
     try:
         trio = importlib.import_module("trio")
@@ -46,7 +48,9 @@ def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
     async def run_with_timeout() -> T:
         with trio.move_on_after(seconds):
             return await main()
-        raise TimeoutError(f"Something still waits after {seconds:g} virtual seconds")
+        raise TimeoutError(
+            f"The simulation has not ended after {seconds:g} virtual seconds, so a task waits forever"
+        )
 
     clock = _VirtualClock(core, trio.sleep)
     with (
@@ -54,43 +58,46 @@ def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
         _skip_system_events(core),
         _replace_attribute(trio, "sleep", clock.sleep),
         _pause_collection(),
-        _silent(),
+        _suppress_logs(),
     ):
         result: T = trio.run(run_with_timeout, clock=clock)
     return result
 
 
 class _VirtualClock:
-    """A clock that stops while a task can run, and otherwise jumps to the next deadline or timer.
+    """A clock that stands still while a task can run, and otherwise jumps to the next deadline or timer.
 
     trio's `MockClock` does the same, but needs two more loop turns and statistics for each jump.
     """
 
     def __init__(self, core: "ModuleType", sleep: Callable[[float], Awaitable[None]]) -> None:
         self._core = core
-        self._sleep = sleep  # trio's own
+        self._sleep = sleep  # the original `trio.sleep`
         self._now = 0.0
         self._timers: list[tuple[float, int, Task]] = []
         self._waiting: set[int] = set()  # numbers of the timers whose task was not cancelled
         self._numbers = count()
 
     def start_clock(self) -> None:
-        """Start the clock at zero."""
+        """Do nothing: the clock starts at zero when it is created."""
 
     def current_time(self) -> float:
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Jump to a deadline, after work deferred to the next loop turn. trio calls this when no task can run."""
+        """Jump to a deadline or an earlier timer, unless work waits for the next loop turn.
+
+        trio calls this method when no task can run.
+        """
         due = min(deadline, self._timers[0][0]) if self._timers else deadline
         if math.isinf(due):
             return due
         if self._core.GLOBAL_RUN_CONTEXT.runner.entry_queue.size() == 0:
             self._now = max(self._now, due)
-            self._wake()
+            self._wake_due_tasks()
         return 0.0
 
-    def _wake(self) -> None:
+    def _wake_due_tasks(self) -> None:
         while self._timers and self._timers[0][0] <= self._now:
             _, number, task = heapq.heappop(self._timers)
             if number in self._waiting:
@@ -98,7 +105,7 @@ class _VirtualClock:
                 self._core.reschedule(task)
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep like `trio.sleep`."""
+        """Sleep in virtual time. Replaces `trio.sleep`."""
         if not 0 < seconds < math.inf:
             await self._sleep(seconds)
             return
@@ -113,8 +120,8 @@ class _VirtualClock:
         await self._core.wait_task_rescheduled(abort)
 
 
-class _Chance(Random):
-    """A seeded random generator, optimised for a scheduler that usually has one runnable task."""
+class _SeededRandom(Random):
+    """A seeded random generator, optimised for a scheduler that usually has only one runnable task."""
 
     def shuffle(self, x: MutableSequence[Any]) -> None:  # Any: as in `Random.shuffle`
         if len(x) > 1:
@@ -123,8 +130,8 @@ class _Chance(Random):
 
 @contextmanager
 def _seed_scheduler(core: "ModuleType", seed: int) -> Generator[None]:
-    """Replace the random generator of trio's scheduler, which has no public interface for that."""
-    chance = _Chance(seed)
+    """Replace the random generator of trio's scheduler. trio has no public interface for this."""
+    chance = _SeededRandom(seed)
     with (
         _replace_attribute(core, "_r", chance),
         _replace_attribute(core, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
@@ -140,11 +147,11 @@ def _no_instruments(_: object) -> dict[str, object]:
 def _skip_system_events(core: "ModuleType") -> Generator[None]:
     """Poll the system only after a call from another thread, and disable instruments.
 
-    trio does both at each turn of the loop. A run has tens of thousands of turns, but no sockets and no threads.
+    trio does both in each turn of the loop. A simulation has tens of thousands of turns, but no sockets and no threads.
     """
 
-    class Unconnected(core.TheIOManager):  # type: ignore[misc, name-defined]  # trio's own, by platform
-        def get_events(self, timeout: float) -> Any:  # Any: as it gives them, by platform
+    class Unconnected(core.TheIOManager):  # type: ignore[misc, name-defined]  # trio's class differs by platform
+        def get_events(self, timeout: float) -> Any:  # Any: the type differs by platform
             is_called = timeout > 0 or core.GLOBAL_RUN_CONTEXT.runner.entry_queue.size()
             return super().get_events(timeout) if is_called else []  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
@@ -156,9 +163,9 @@ def _skip_system_events(core: "ModuleType") -> Generator[None]:
 
 
 @contextmanager
-def _replace_attribute(module: "ModuleType", name: str, by: object) -> Generator[None]:
+def _replace_attribute(module: "ModuleType", name: str, value: object) -> Generator[None]:
     before = getattr(module, name)
-    setattr(module, name, by)
+    setattr(module, name, value)
     try:
         yield
     finally:
@@ -177,8 +184,8 @@ def _pause_collection() -> Generator[None]:
 
 
 @contextmanager
-def _silent() -> Generator[None]:
-    """Suppress log messages about intended faults."""
+def _suppress_logs() -> Generator[None]:
+    """Suppress log messages, because the simulation causes their faults intentionally."""
     logger = logging.getLogger("actors")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

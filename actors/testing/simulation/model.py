@@ -1,4 +1,4 @@
-"""Simulate the model: it follows the plan and may correct a rejected call."""
+"""Simulate the model of all servers: it follows the plan and may correct a rejected call."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from random import Random
 from actors.strict.rules.base import Json
 from actors.strict.script import Call, Say, Think, Turn, TurnPart
 from actors.strict.windows import BYTES
-from actors.testing.simulation.forms import WRONG, answer, is_explained
+from actors.testing.simulation.forms import WRONG, answer, explains_rejection
 from actors.testing.simulation.plan import (
     DELEGATE,
     HANDOFFS,
@@ -23,24 +23,24 @@ from actors.testing.simulation.plan import (
     WishKind,
     subagent_task,
 )
-from actors.testing.simulation.saying import is_task, task
+from actors.testing.simulation.saying import is_task, task_text
 
 ASK = b"[ask "
 SUMMARY = b"Write that summary now"
 TASK = b"[task "
 ASKED = re.compile(rb"\[(?:ask|task) ([\w.]+)\]")
-"""Pattern of the ask name in a user message."""
+"""Matches the name of an ask or task in a user message."""
 ABOUT = re.compile(rb"That is all about ([\w.]+)\.")
-"""Pattern of the name of the last summarised ask in a summary."""
+"""Matches the name of the last summarised ask in a summary."""
 CORRECTIONS = 3
 BLANK = 0.02
-"""Probability that a model first gives an answer without content, or with thinking only."""
+"""Probability that the model's first answer has no content, or reasoning only."""
 GUESS = 0.3
-"""Probability that a model corrects a call without useful feedback."""
+"""Probability that the model corrects a call without useful feedback."""
 
 
 def last_ask(body: bytes) -> str | None:
-    """Return the name of the last ask in a body; None if there is none."""
+    """Return the name of the last ask in a request body; None if the body contains no ask."""
     at = body.rfind(ASK)
     found = ASKED.match(body, body.rfind(TASK) if at < 0 else at)
     return None if found is None else found[1].decode()
@@ -48,15 +48,15 @@ def last_ask(body: bytes) -> str | None:
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of an ask at the servers.
+    """The progress of one ask, as its servers have seen it.
 
     Args:
         requests: Number of requests for the ask.
         round: Index of the next round.
-        answers: Number of answers begun, which keeps call names unique.
+        answers: Number of answers that have begun. Call names contain this number, so that they are unique.
         tries: Number of answers with wrong calls in the current round.
-        last: Number of answers in a wrong output format.
-        blanks: Number of answers without content, by place in the ask.
+        last: Number of final answers in a wrong output format.
+        blanks: Number of answers without content at each position in the ask.
     """
 
     requests: int = 0
@@ -74,7 +74,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Corrections:
-    """Counts of answers with wrong calls, and of rounds that began with one."""
+    """The number of answers with wrong calls, and the number of rounds that began with a wrong call."""
 
     invalid: int = 0
     rounds: int = 0
@@ -82,19 +82,19 @@ class Corrections:
 
 @dataclass(slots=True)
 class Model:
-    """The model of every server. It reads a request before the server handles it, then answers."""
+    """The model of every server. It reads each request before the server handles the request, and then answers."""
 
     plan: SimulationPlan
     arguments: Mapping[str, Mapping[str, Json]]
-    """Arguments for the user's own tools, by name."""
+    """Arguments for the user's own tools, by tool name."""
     now: str | None = None
-    """The ask whose request is being answered."""
-    told: bytes = b""
+    """The name of the ask whose request is being answered."""
+    feedback: bytes = b""
     """Tool results and feedback since the last user message."""
     size: int = 0
     """Size of the request in bytes."""
     summarises: bool = False
-    """True if the request asks for a summary. The plan continues after it."""
+    """True if the request asks for a summary, which the plan does not contain."""
     progress: dict[str, Progress] = field(default_factory=dict[str, Progress])
     corrections: Mapping[bool, Corrections] = field(
         default_factory=lambda: {True: Corrections(), False: Corrections()}
@@ -107,29 +107,32 @@ class Model:
             for call in (call for round_ in ask.rounds for call in round_.calls if call.tool == DELEGATE):
                 self._asks[call.key] = talk, subagent_task(call, talk)
 
-    def _find_ask(self, name: str | None) -> tuple[Talk, Ask] | None:
-        """Return the plan of an ask, or of the task of a call, whose name also contains the answer number."""
+    def _find_plan(self, name: str | None) -> tuple[Talk, Ask] | None:
+        """Return the plan of an ask or of a subagent's task; None if it is unknown.
+
+        The name of a task is the key of the calling tool call, followed by `a` and the number of the answer.
+        """
         return None if name is None else self._asks.get(name) or self._asks.get(name.rpartition("a")[0])
 
     def read(self, body: bytes) -> None:
-        """Read a request: record its ask and the feedback for the model."""
+        """Read a request body: find its ask, and the feedback for the model."""
         self.size = len(body)
-        self.told = body[max(0, body.rfind(ASK), 0 if ASK in body else body.rfind(TASK)) :]
-        self.now, self.summarises = last_ask(body), SUMMARY in self.told
+        self.feedback = body[max(0, body.rfind(ASK), 0 if ASK in body else body.rfind(TASK)) :]
+        self.now, self.summarises = last_ask(body), SUMMARY in self.feedback
         if self.now is None and self.summarises and (about := ABOUT.findall(body)):
             self.now = about[-1].decode()  # an earlier summary may have replaced the user message
         self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
 
     def fault(self, number: int, request: object) -> object:
-        """Return the fault of the current request, or None."""
-        if self.summarises or (known := self._find_ask(self.now)) is None:
+        """Return the planned fault of the current request, or None."""
+        if self.summarises or (known := self._find_plan(self.now)) is None:
             return None
         at = self.progress[self.now or ""].requests - 1
         return next((each.fault for each in known[1].faults if each.request == at), None)
 
     def turn(self, request: object) -> Turn:
-        """Return the answer to the current request without advancing."""
-        known, progress = self._find_ask(self.now), self.progress.get(self.now or "", Progress())
+        """Return the answer to the current request. Repeated calls return the same answer until `advance` is called."""
+        known, progress = self._find_plan(self.now), self.progress.get(self.now or "", Progress())
         if self.summarises or known is None:
             about = f"That is all about {self.now}." if self.now else "The program did something."
             return Turn(Say(about), usage=self._usage)
@@ -137,20 +140,20 @@ class Model:
         if self._is_blank(ask, progress):
             return Turn(*([Think("Let me see.")] if talk.heeds else []), usage=self._usage)
         if progress.round >= len(ask.rounds):
-            return Turn(Say(self._last_words(talk, ask, progress)), fragment=60, usage=self._usage)
+            return Turn(Say(self._final_text(talk, ask, progress)), fragment=60, usage=self._usage)
         round_ = ask.rounds[progress.round]
-        calls = self._calls(talk, round_, progress)
-        chance = self._chance(round_, progress)
+        calls = self._next_calls(talk, round_, progress)
+        chance = self._round_random(round_, progress)
         parts: list[TurnPart] = [Think("Let me see.")] if chance.random() < 0.3 else []
         if chance.random() < 0.5:
             parts.append(Say("One moment."))
         return Turn(*parts, *calls, fragment=60, usage=self._usage)
 
     def advance(self) -> None:
-        """Advance, because the answer was sent completely."""
+        """Continue with the next answer, because the current answer was sent completely."""
         if self.summarises:
             return
-        known, progress = self._find_ask(self.now), self.progress.get(self.now or "")
+        known, progress = self._find_plan(self.now), self.progress.get(self.now or "")
         if known is None or progress is None:
             return
         talk, ask = known
@@ -160,7 +163,7 @@ class Model:
         if progress.round >= len(ask.rounds):
             progress.last += 1
             return
-        if self._wrong(talk, ask.rounds[progress.round], progress):
+        if self._makes_mistakes(talk, ask.rounds[progress.round], progress):
             count = self.corrections[talk.heeds]
             count.invalid += 1
             count.rounds += progress.tries == 0
@@ -169,56 +172,58 @@ class Model:
             progress.round, progress.tries = progress.round + 1, 0
 
     def _is_blank(self, ask: Ask, progress: Progress) -> bool:
-        """Return True if the model now gives an answer without content, at most twice per place."""
+        """Return True if the model's answer must have no content now, which happens at most twice at each position."""
         place = progress.place
-        chance = Random(f"{self.plan.seed}/{ask.name}/{place}/blank").random()  # noqa: S311  as in the plan
+        chance = Random(f"{self.plan.seed}/{ask.name}/{place}/blank").random()  # noqa: S311  must be reproducible
         return progress.blanks[place] < (chance < BLANK) + (chance < BLANK / 4)
 
     @property
     def _usage(self) -> tuple[int, int]:
-        """Return token usage: the size of the request, and a short answer."""
+        """The token usage of an answer: the size of the request, and a few output tokens."""
         return self.size // BYTES, 7
 
-    def _last_words(self, talk: Talk, ask: Ask, progress: Progress) -> str:
-        """Return the final text, in the requested format unless the plan demands a wrong one."""
+    def _final_text(self, talk: Talk, ask: Ask, progress: Progress) -> str:
+        """Return the final text of an ask, in the requested output format unless the plan demands a wrong format."""
         wish = ask.wish("output")
         if wish is None:
             return f"That is all about {self.now}."
-        knows = progress.last and talk.heeds and is_explained(self.told) and wish.wrong <= CORRECTIONS
+        knows = (
+            progress.last and talk.heeds and explains_rejection(self.feedback) and wish.wrong <= CORRECTIONS
+        )
         if progress.last >= wish.wrong or knows:
             return answer(wish.what, self.now or ask.name)
         return WRONG[(len(ask.name) + progress.last) % len(WRONG)]
 
     def wish_of(self, ask: str, kind: WishKind) -> Wish | None:
-        """Return the wish of a kind in an ask, or None."""
+        """Return the wish of this kind in an ask, or None."""
         return self._asks[ask][1].wish(kind) if ask in self._asks else None
 
-    def _chance(self, round_: PlannedRound, progress: Progress) -> Random:
-        return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  as in the plan
+    def _round_random(self, round_: PlannedRound, progress: Progress) -> Random:
+        return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  must be reproducible
 
-    def _wrong(self, talk: Talk, round_: PlannedRound, progress: Progress) -> bool:
-        """Return True if the model now writes the calls of a round wrongly."""
+    def _makes_mistakes(self, talk: Talk, round_: PlannedRound, progress: Progress) -> bool:
+        """Return True if the model makes mistakes in the calls of a round now."""
         if not any(call.blunder for call in round_.calls) or progress.tries >= CORRECTIONS:
             return False
         if progress.tries == 0:
             return True
-        if talk.heeds and all(_explains(self.told, call) for call in round_.calls):
+        if talk.heeds and all(_explains(self.feedback, call) for call in round_.calls):
             return False
-        return self._chance(round_, progress).random() > GUESS
+        return self._round_random(round_, progress).random() > GUESS
 
-    def _calls(self, talk: Talk, round_: PlannedRound, progress: Progress) -> list[Call]:
-        """Return the calls of a round; in later tries only the rejected calls."""
-        is_wrong = self._wrong(talk, round_, progress)
+    def _next_calls(self, talk: Talk, round_: PlannedRound, progress: Progress) -> list[Call]:
+        """Return the calls of a round. After the first attempt, return only the calls that were rejected."""
+        is_wrong = self._makes_mistakes(talk, round_, progress)
         calls = [call for call in round_.calls if progress.tries == 0 or call.blunder]
         progress.answers += 1
-        return [self._call(call, progress.answers, is_wrong=is_wrong) for call in calls]
+        return [self._write_planned_call(call, progress.answers, is_wrong=is_wrong) for call in calls]
 
-    def _call(self, call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
+    def _write_planned_call(self, call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
         if (arguments := self.arguments.get(call.tool)) is not None:
             return Call(call.tool, arguments)
         key = f"{call.key}a{answer}"
         if call.tool == DELEGATE:
-            return Call(call.tool, {"task": task(key)})
+            return Call(call.tool, {"task": task_text(key)})
         if call.tool in HANDOFFS:
             return Call(call.tool, {})
         if self.now is not None and is_task(self.now):
@@ -241,18 +246,20 @@ def _write_call(call: PlannedCall, key: str, *, is_wrong: bool) -> Call:
             return Call(call.tool, arguments)
 
 
-def _explains(told: bytes, call: PlannedCall) -> bool:
-    """Return True if the feedback explains the fault of the call."""
-    if f"There is no tool {call.tool}.".encode() in told:
-        return True  # the tool is gone, so another spelling of the call cannot succeed
+def _explains(feedback: bytes, call: PlannedCall) -> bool:
+    """Return True if the feedback explains the model's mistake in a call."""
+    if f"There is no tool {call.tool}.".encode() in feedback:
+        return True  # the tool was removed, so a corrected call would fail as well
     match call.blunder:
         case "malformed":
-            return b"JSON" in told or b"missing" in told  # some wire formats cannot carry invalid JSON
+            return (
+                b"JSON" in feedback or b"missing" in feedback
+            )  # some wire formats cannot carry invalid JSON
         case "missing":
-            return b"manner" in told and b"missing" in told
+            return b"manner" in feedback and b"missing" in feedback
         case "wrong":
-            return b"seconds" in told and b"number" in told
+            return b"seconds" in feedback and b"number" in feedback
         case "unknown":
-            return b"There is no tool" in told and call.tool.encode() in told
+            return b"There is no tool" in feedback and call.tool.encode() in feedback
         case _:
             return True

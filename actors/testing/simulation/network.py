@@ -1,7 +1,7 @@
 """Connect a simulation to strict servers without sockets, through a transport in the same process.
 
-The server objects are the ones that otherwise listen on ports, with equal rules, faults and bytes. The answer arrives
-in pieces of random size after delays that the seed decides, on the clock of the loop.
+The server objects are the same that otherwise listen on ports, with equal rules, faults and bytes. An answer arrives in
+chunks of random size, after delays that the seed decides.
 """
 
 import math
@@ -19,26 +19,26 @@ from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.server import LoopbackServer
 from actors.transport.contract import Response, Timeouts
 
-Seen = Callable[[str, bytes], None]
-"""Called with the name of a server and a request body, before the server handles it."""
+OnRequest = Callable[[str, bytes], None]
+"""Called with the name of a server and a request body, before the server handles the request."""
 
 
 LATER = 0.5
-"""Probability that a piece of an answer arrives separately from the previous piece."""
+"""Probability of a delay before each chunk of an answer."""
 
 
 class SimulatedNetwork:
-    """A transport to servers of this process.
+    """A transport to servers in the same process.
 
     Args:
-        servers: Servers by name. The transport assigns their addresses.
-        random: Decides delays and sizes of pieces.
-        seen: Called with each request.
+        servers: The servers by name. The transport assigns their ports.
+        random: Decides delays and sizes of chunks.
+        on_request: Called with each request before its server handles the request.
     """
 
-    def __init__(self, servers: Mapping[str, LoopbackServer], random: Random, seen: Seen) -> None:
+    def __init__(self, servers: Mapping[str, LoopbackServer], random: Random, on_request: OnRequest) -> None:
         self._random = random
-        self._seen = seen
+        self._on_request = on_request
         self._at: dict[int, tuple[str, LoopbackServer]] = {}
         self.requests: dict[str, int] = dict.fromkeys(servers, 0)
         for port, (name, server) in enumerate(servers.items(), 1):
@@ -54,23 +54,25 @@ class SimulatedNetwork:
         name, server = self._at[where.port or 0]
         body = b"".join(segments)
         self.requests[name] += 1
-        self._seen(name, body)
+        self._on_request(name, body)
         named = {key.lower(): value for key, value in headers}
         answer = server.answer(HttpRequest("POST", where.path, named, body, False))
         if answer.on_sent is not None:
             answer.on_sent()
         wait = self._random.expovariate(2.0)
-        await _wait(wait if answer.is_sent or answer.then != "stall" else math.inf, timeouts, first=True)
+        await _wait_or_time_out(
+            wait if answer.is_sent or answer.then != "stall" else math.inf, timeouts, first=True
+        )
         if not answer.is_sent:
             raise ProviderFailed(f"No answer from {name}: the connection was closed")
-        yield _Answered(answer, self._random, timeouts)
+        yield _SimulatedResponse(answer, self._random, timeouts)
 
     async def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing, because there is no connection."""
 
 
-class _Answered:
-    """A response in transmission."""
+class _SimulatedResponse:
+    """A response of a simulated server, whose body arrives over time."""
 
     def __init__(self, answer: LoopbackAnswer, random: Random, timeouts: Timeouts) -> None:
         self.status = answer.status
@@ -80,19 +82,19 @@ class _Answered:
         self._timeouts = timeouts
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body in random pieces."""
-        for chunk in _pieces(self._answer, self._random):
+        """Yield the body in chunks of random size, then stall or fail if the answer demands this."""
+        for chunk in _split_body(self._answer, self._random):
             if self._random.random() < LATER:
-                await _wait(self._random.expovariate(10.0), self._timeouts)
+                await _wait_or_time_out(self._random.expovariate(10.0), self._timeouts)
             yield chunk
         if self._answer.then == "stall":
-            await _wait(math.inf, self._timeouts)
+            await _wait_or_time_out(math.inf, self._timeouts)
         if self._answer.then != "end":
-            raise ProviderFailed("No answer: the connection broke in the middle of it")
+            raise ProviderFailed("No complete answer: the connection was lost during the answer")
 
 
-def _pieces(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
-    """Return the transmitted body in pieces of any size, which may split or join events."""
+def _split_body(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
+    """Yield the transmitted body in chunks of random size, which may split or join events."""
     body = b"".join(answer.parts)
     if answer.then != "end":
         body = body[: answer.cut or 0]
@@ -103,13 +105,16 @@ def _pieces(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
         at += size
 
 
-async def _wait(seconds: float, timeouts: Timeouts, *, first: bool = False) -> None:
-    """Sleep for a delay, or raise a timeout error if a timeout is shorter."""
+async def _wait_or_time_out(seconds: float, timeouts: Timeouts, *, first: bool = False) -> None:
+    """Sleep for `seconds`. Raise a timeout error instead if the timeout is shorter.
+
+    `first`: whether this is the wait for the first byte.
+    """
     most = timeouts.first_byte if first else timeouts.idle
     await anyio.sleep(min(seconds, most))
     if seconds > most:
-        _too_long(most)
+        _raise_timeout(most)
 
 
-def _too_long(seconds: float) -> Never:
-    raise ProviderFailed(f"No answer: waiting for it took longer than {seconds:g} s")
+def _raise_timeout(seconds: float) -> Never:
+    raise ProviderFailed(f"No answer within {seconds:g} s")

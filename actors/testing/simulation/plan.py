@@ -1,8 +1,8 @@
-"""Generate the plan of a simulation from a seed: sessions, asks, answers of the model, tool calls, and faults.
+"""Generate the plan of a simulation from a seed: sessions, asks, the model's answers, tool calls, and faults.
 
-A plan is data. Every part that can be removed has a name: an ask `3.7` (the eighth of the fourth session), and
-in it a round of calls `3.7.r0`, a fault `3.7.f1`, a move `3.7.m2`. Removing a part does not change the others, so a
-failing plan can be shrunk (`actors.testing.simulation.shrinking`).
+A plan is data. Every part that can be removed has a name: an ask `3.7` (the eighth of the fourth session), and its
+rounds of calls `3.7.r0`, faults `3.7.f1` and moves `3.7.m2`. Removing a part does not change other parts, so a failing
+plan can be shrunk (`actors.testing.simulation.shrinking`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -26,10 +26,10 @@ from actors.strict.faults import (
 from actors.testing.simulation.forms import FORMS
 
 Mode: TypeAlias = Literal["safety", "liveness"]
-"""`safety`: faults to the end. `liveness`: they stop, and then every session must answer."""
+"""`safety`: faults happen until the end. `liveness`: faults stop, and then every session must answer."""
 
 Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
-"""The mistake of the model in a call."""
+"""The model's mistake in a call; empty for no mistake."""
 
 Kind: TypeAlias = Literal[
     "switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "call_tool", "rewind"
@@ -81,19 +81,19 @@ OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
 OUTSIDE = "outside"
 """The external tool."""
 HANDOFFS = {"hand_over": "gemini", "hand_all_over": "either"}
-"""The handoff tools with their targets."""
+"""The target of each handoff tool."""
 DELEGATE = "delegate"
 EXTRAS = ("write", DELEGATE, *HANDOFFS, "block")
-"""Extra tools. A session has only one of them, so that requests stay small."""
+"""Extra tools. A session has only one extra tool, so that requests stay small."""
 BELOW = ("work", "work", "approved")
 STUBBORN = ("swallows",) * 6 + MANNERS
-"""Behaviours of a subagent's tools, many of which ignore their cancellation."""
+"""Behaviours of a subagent's tools. Many of them ignore their cancellation."""
 MISWRITTEN = (*OWN_TOOLS, "write", "block")
 """Tools that the model sometimes calls with mistakes."""
 OF_A_TOOLSET = "lookup"
-"""The tool of a toolset. Models also call it in sessions without the toolset."""
+"""The permanent tool of the toolset. Models also call this tool in sessions without the toolset."""
 AT_TIMES = "lookup_more"
-"""A tool that the toolset offers only at some times."""
+"""The temporary tool of the toolset, which offers it only at times."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
 ASK_SETTINGS = (
@@ -107,15 +107,15 @@ ASK_SETTINGS = (
     "few tokens",
     "no corrections",
 )
-"""Settings of asks."""
+"""Names of the settings that an ask may have; see `SETTINGS`."""
 PRICE = Price(input=2.0, output=10.0)
 """The price of every model."""
 BUDGETS = (Budget(rounds=7), Budget(tokens=9_000), Budget(money=0.02), Budget(seconds=30.0))
-"""Budgets of some sessions."""
+"""Budgets, of which some sessions have one."""
 TENANT = "shared"
 """The tenant of some sessions and their subagents."""
 SHARED_BUDGET = Budget(tokens=24_000)
-"""The shared budget of that tenant."""
+"""The budget that all sessions of `TENANT` share."""
 CHANGES = (
     "system",
     "no system",
@@ -127,15 +127,15 @@ CHANGES = (
     "broken toolset",
     "slow toolset",
 )
-"""Configuration changes."""
+"""Names of the configuration changes that a move may make."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call that the model makes.
+    """A tool call that the model makes.
 
     Args:
-        key: The name of the call, unique in the run; an argument of the tool.
+        key: The name of the call, unique in the simulation. It is an argument of the tool.
         tool: The name of the tool.
         manner: The behaviour of the tool, one of `MANNERS`.
         seconds: The duration of the call.
@@ -155,7 +155,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRound:
-    """An answer of the model with tool calls."""
+    """An answer of the model that makes tool calls."""
 
     name: str
     calls: tuple[PlannedCall, ...]
@@ -163,7 +163,7 @@ class PlannedRound:
 
 @dataclass(frozen=True, slots=True)
 class FaultAt:
-    """A fault in a request of an ask. Requests are numbered from 0."""
+    """A fault of the server in one request of an ask. `request`: the index of the request, from 0."""
 
     name: str
     request: int
@@ -172,10 +172,10 @@ class FaultAt:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An action during an ask, `after` seconds from its start.
+    """An action during an ask, `after` seconds from the start of the ask.
 
-    `target` is the target of a switch, the actor that crashes, the configuration change, the tool to run, or the number
-    of turns to rewind.
+    `target`: the target of a switch, the actor to crash, the configuration change, the tool to run, or the number of
+    turns to rewind.
     """
 
     name: str
@@ -189,8 +189,9 @@ class Wish:
     """A special feature of an ask.
 
     Args:
-        kind: `output` for a typed answer, `parts` for media in the message, `settings` for settings of the ask.
-        what: The form, the kind of media, or the settings.
+        name: The name of this part of the plan.
+        kind: `output` for a typed answer, `parts` for attachments in the message, `settings` for settings of the ask.
+        what: The output format, the kind of attachments, or the settings.
         wrong: The number of invalid answers that the model gives first.
     """
 
@@ -205,8 +206,13 @@ class Ask:
     """A user message with its planned rounds, faults, moves and wishes.
 
     Args:
+        name: The name of the ask.
         pause: Seconds before the ask.
-        streamed: Whether the caller reads its events, and not only its result.
+        streamed: Whether the caller reads the events of the ask, instead of only its result.
+        rounds: The model's answers with tool calls.
+        faults: The faults of the ask's requests.
+        moves: The actions during the ask.
+        wishes: The special features of the ask.
     """
 
     name: str
@@ -218,17 +224,17 @@ class Ask:
     wishes: tuple[Wish, ...] = ()
 
     def wish(self, kind: WishKind) -> Wish | None:
-        """Return the wish of a kind, or None."""
+        """Return the wish of this kind, or None."""
         return next((each for each in self.wishes if each.kind == kind), None)
 
 
 WishLookup: TypeAlias = Callable[[str, WishKind], Wish | None]
-"""A function that returns the wish of a kind for the name of an ask, or None."""
+"""A function that returns the wish of a given kind in the ask with a given name, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """The plan of one session. `heeds` is true if its model reads the error of an invalid call."""
+    """The plan of one session. `heeds`: whether its model uses the error of an invalid call to correct the call."""
 
     number: int
     target: str
@@ -245,9 +251,9 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """The probabilities of events: of `fault` per request, of `budget` and `tenant` per session, of the others per ask.
+    """The probabilities of events: `fault` per request, `budget` and `tenant` per session, all others per ask.
 
-    `tenant` is the probability that a session without its own budget shares one.
+    `tenant` is the probability that a session without a budget of its own shares the budget of a tenant.
     """
 
     fault: float = 0.12
@@ -270,7 +276,7 @@ class Odds:
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """The inputs of a plan other than its seed."""
+    """The inputs from which a plan was generated, apart from its seed."""
 
     sessions: int
     turns: int
@@ -280,7 +286,7 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class SimulationPlan:
-    """The plan of one run. `is_whole` is false if parts were removed."""
+    """The plan of one simulation. `is_whole` is False if parts were removed."""
 
     seed: int
     mode: Mode
@@ -290,11 +296,11 @@ class SimulationPlan:
 
     @property
     def names(self) -> list[str]:
-        """The names of all removable parts, each ask before its own parts."""
-        return [name for talk in self.talks for ask in talk.asks for name in _names(ask)]
+        """The names of all removable parts. The name of an ask precedes the names of its parts."""
+        return [name for talk in self.talks for ask in talk.asks for name in _part_names(ask)]
 
     def only(self, names: Collection[str]) -> "SimulationPlan":
-        """Return a plan with only the named parts."""
+        """Return the plan reduced to the parts with these names."""
         kept = frozenset(names)
         talks = (replace(talk, asks=tuple(_select_asks(talk.asks, kept))) for talk in self.talks)
         return replace(self, talks=tuple(talk for talk in talks if talk.asks), is_whole=False)
@@ -303,33 +309,33 @@ class SimulationPlan:
 def make_plan(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
-    """Generate the plan of a seed. `tools` are the names of the user's tools."""
+    """Generate the plan of a seed. `tools`: the names of the user's tools."""
     names = [(*OWN_TOOLS, *(extra,) * 3, OF_A_TOOLSET, *tools, *tools) for extra in EXTRAS]
     talks = tuple(
-        _PlanAuthor(seed, number, targets, names[number % len(EXTRAS)], odds).talk(turns)
+        _PlanAuthor(seed, number, targets, names[number % len(EXTRAS)], odds).plan_session(turns)
         for number in range(sessions)
     )
     return SimulationPlan(seed, mode, PlanInputs(sessions, turns, odds, tuple(tools)), talks)
 
 
 def subagent_form(session: int) -> str:
-    """Return the answer form of a session's subagents; empty for plain text."""
+    """Return the output format of the subagents of a session; empty for plain text."""
     return "list" if session // len(EXTRAS) % 2 else ""
 
 
 def extra_tool(session: int) -> str:
-    """Return the extra tool of a session."""
+    """Return the name of a session's extra tool."""
     return EXTRAS[session % len(EXTRAS)]
 
 
 def subagent_task(call: PlannedCall, talk: Talk) -> Ask:
-    """Return the ask of a call's subagent. The model of every second one first answers in a wrong form."""
+    """Return the ask that a call sends to its subagent. Some models first answer in a wrong output format."""
     form = subagent_form(talk.number)
     wishes = (Wish(f"{call.key}.w", "output", form, int(call.seconds * 8) % 2),) if form else ()
     return Ask(call.key, 0.0, False, call.below, call.faults, (), wishes)
 
 
-def _names(ask: Ask) -> Iterator[str]:
+def _part_names(ask: Ask) -> Iterator[str]:
     yield ask.name
     yield from (part.name for parts in (ask.rounds, ask.faults, ask.moves, ask.wishes) for part in parts)
 
@@ -347,21 +353,21 @@ def _select_asks(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
 
 
 class _PlanAuthor:
-    """A generator of the plan of one session, which depends only on the seed and the session's number."""
+    """A generator for the plan of one session. The plan depends only on the seed and the session's number."""
 
     def __init__(
         self, seed: int, number: int, targets: Sequence[str], tools: Sequence[str], odds: Odds
     ) -> None:
-        self._random = Random(f"{seed}/{number}")  # noqa: S311  a plan, not secrets
+        self._random = Random(f"{seed}/{number}")  # noqa: S311  must be reproducible
         self._seed, self._number = seed, number
         self._targets = targets
         self._tools = tools
         self._odds = odds
 
-    def talk(self, turns: int) -> Talk:
+    def plan_session(self, turns: int) -> Talk:
         """Generate the plan of the session."""
         target, heeds = self._random.choice(self._targets), self._number % 2 == 0
-        asks = tuple(self._ask(f"{self._number}.{turn}") for turn in range(turns))
+        asks = tuple(self._plan_ask(f"{self._number}.{turn}") for turn in range(turns))
         apart = self._independent_random(str(self._number), "budget")
         budget = apart.choice(BUDGETS) if apart.random() < self._odds.budget else None
         shares = (
@@ -371,11 +377,12 @@ class _PlanAuthor:
         return Talk(self._number, target, heeds, asks, budget, TENANT if shares else "")
 
     def _happens(self, chance: float) -> bool:
+        """Return True with the probability `chance`."""
         return self._random.random() < chance
 
-    def _ask(self, name: str) -> Ask:
+    def _plan_ask(self, name: str) -> Ask:
         random = self._random
-        rounds = tuple(self._round(f"{name}.r{at}") for at in range(random.choice((0, 1, 1, 2, 3))))
+        rounds = tuple(self._plan_round(f"{name}.r{at}") for at in range(random.choice((0, 1, 1, 2, 3))))
         at = [request for request in range(len(rounds) + 3) if self._happens(self._odds.fault)]
         faults = tuple(
             FaultAt(f"{name}.f{number}", at, random.choice(FAULTS)) for number, at in enumerate(at)
@@ -386,24 +393,24 @@ class _PlanAuthor:
             self._happens(0.5),
             rounds,
             faults,
-            tuple(self._moves(name)),
-            tuple(self._wishes(name)),
+            tuple(self._plan_moves(name)),
+            tuple(self._plan_wishes(name)),
         )
 
-    def _round(self, name: str) -> PlannedRound:
+    def _plan_round(self, name: str) -> PlannedRound:
         count = self._random.choice((1, 1, 2, 3))
-        return PlannedRound(name, tuple(self._call(f"{name}c{at}") for at in range(count)))
+        return PlannedRound(name, tuple(self._plan_call(f"{name}c{at}") for at in range(count)))
 
-    def _call(self, key: str) -> PlannedCall:
+    def _plan_call(self, key: str) -> PlannedCall:
         random, tool = self._random, self._random.choice(self._tools)
         is_wrong = self._happens(self._odds.blunder) and tool in MISWRITTEN
         manner, seconds = random.choice(MANNERS), random.expovariate(1.0)
         if tool == DELEGATE:
-            return PlannedCall(key, tool, manner, seconds, "", *self._below(key))
+            return PlannedCall(key, tool, manner, seconds, "", *self._plan_subagent(key))
         return PlannedCall(key, tool, manner, seconds, random.choice(BLUNDERS) if is_wrong else "")
 
-    def _below(self, key: str) -> tuple[tuple[PlannedRound, ...], tuple[FaultAt, ...]]:
-        """Generate the rounds and faults of a subagent."""
+    def _plan_subagent(self, key: str) -> tuple[tuple[PlannedRound, ...], tuple[FaultAt, ...]]:
+        """Generate the rounds and the faults of the subagent that a call starts."""
         apart = self._independent_random(key, DELEGATE)
         rounds: list[PlannedRound] = []
         for at in range(apart.choice((0, 1, 1, 2))):
@@ -416,7 +423,7 @@ class _PlanAuthor:
         met = [at for at in range(len(rounds) + 1) if apart.random() < self._odds.fault]
         return tuple(rounds), tuple(FaultAt(f"{key}.f{at}", at, apart.choice(FAULTS)) for at in met)
 
-    def _wishes(self, name: str) -> Iterator[Wish]:
+    def _plan_wishes(self, name: str) -> Iterator[Wish]:
         apart = self._independent_random(name, "output")
         if apart.random() < self._odds.output:
             wrong = apart.choice((0, 0, 0, 1, 2, 5)) if self._odds.blunder else 0
@@ -429,10 +436,10 @@ class _PlanAuthor:
             yield Wish(f"{name}.w2", "settings", apart.choice(ASK_SETTINGS))
 
     def _independent_random(self, name: str, what: str) -> Random:
-        """Return an independent random generator, so that new features do not change existing plans."""
-        return Random(f"{self._seed}/{name}/{what}")  # noqa: S311  as above
+        """Return a separate random generator for one feature, so that new features do not change existing plans."""
+        return Random(f"{self._seed}/{name}/{what}")  # noqa: S311  must be reproducible
 
-    def _moves(self, name: str) -> Iterator[Move]:
+    def _plan_moves(self, name: str) -> Iterator[Move]:
         odds, random, number = self._odds, self._random, 0
         chances: tuple[tuple[Kind, float, Sequence[str]], ...] = (
             ("switch", odds.switch, self._targets),

@@ -32,37 +32,39 @@ from actors.errors import (
 from actors.kernel import Command, Ref
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.testing.simulation.outsider import Outsider
+from actors.testing.simulation.call_resolver import CallResolver
 from actors.testing.simulation.plan import EXTRAS, MANNERS, Ask, Move, Talk
-from actors.testing.simulation.saying import Said, message_of, prompt, words
+from actors.testing.simulation.saying import PlannedMessage, ask_text, planned_message, prompt
 from actors.testing.simulation.world import World
 
 SETTLING = 36_000.0
-"""Virtual seconds within which every session becomes quiescent."""
+"""Virtual seconds within which every session must become idle."""
 QUIET = 1000.0
-"""Virtual seconds after which no retry delay and no circuit breaker is active."""
+"""Virtual seconds after which no retry delay and no circuit breaker is active any more."""
 LAST_ASKS = 3
 PROMPT = 1.0
-"""Seconds within which a cancel closes every call: twice the grace period."""
+"""Seconds within which a cancel must close every call: twice the grace period."""
 SLEEPING = 0.12
-"""Probability that a quiescent session is hibernated before an ask or before input for its turn."""
+"""Probability that an idle session hibernates before an ask, or before results and approvals are sent."""
 CROWD = 3
-"""Number of concurrent asks: some are queued, and one exceeds the queue."""
+"""Number of concurrent asks, chosen so that some are queued and one exceeds the queue."""
 
 
 class UnknownCommand(Command, frozen=True):
-    """A command that no actor accepts, so its receiver crashes."""
+    """A command that no actor accepts, so that its receiver crashes."""
 
 
 class Reader:
-    """A reader of a stream, which compares the deltas of each round with its complete message."""
+    """A reader of a stream that compares the deltas of each round with the complete message."""
 
     def __init__(self) -> None:
         self._text: dict[tuple[int, int], str] = {}
         self._missed = False
 
     def agrees(self, event: SessionEvent) -> bool:
-        """Process an event; return False if it contradicts earlier events. Missed deltas prevent the comparison."""
+        """Process an event. Return False if the event contradicts earlier events; after missed deltas, always return
+        True.
+        """
         match event:
             case TextEvent(text=text, turn=turn, round=number):
                 self._text[turn, number] = self._text.get((turn, number), "") + text
@@ -76,36 +78,38 @@ class Reader:
 
 
 class Player:
-    """Executes a plan in a runtime."""
+    """The callers of all sessions, which execute a plan in a runtime."""
 
     def __init__(self, world: World, runtime: Runtime) -> None:
         self._world = world
         self._runtime = runtime
         self.counts: Counter[str] = Counter()
-        self._outside: dict[str, Outsider] = {}
-        world.journal.on_wait = self._waits
+        self._resolvers: dict[str, CallResolver] = {}
+        world.journal.on_wait = self._start_checks
 
     async def play(self) -> None:
-        """Execute the plan; return when every session is quiescent."""
+        """Execute the plan. Return when every session is idle."""
         async with anyio.create_task_group() as outside:
             await self._play_talks(outside)
 
     async def _play_talks(self, outside: TaskGroup) -> None:
         async with anyio.create_task_group() as tasks:
             for talk in self._world.plan.talks:
-                tasks.start_soon(self._talk, talk, outside)
+                tasks.start_soon(self._play_session, talk, outside)
         if self._world.plan.mode == "liveness":
             self._world.faultless = True
         async with anyio.create_task_group() as tasks:
             for talk in self._world.plan.talks:
-                tasks.start_soon(self._rest, talk)
+                tasks.start_soon(self._wait_until_idle, talk)
 
-    async def _talk(self, talk: Talk, outside: TaskGroup) -> None:
-        """Have a session's caller do all it does. Every third is asked for approvals, those of others go outside."""
+    async def _play_session(self, talk: Talk, outside: TaskGroup) -> None:
+        """Execute the plan of one session. Every third session has a function for approvals; in the others, an
+        `CallResolver` decides.
+        """
         approve = self._world.toolbox.approve if talk.number % 3 == 0 else None
-        tools, names = self._world.kit(talk.id, "toolset" if talk.number % 7 == 3 else "all tools")
+        tools, names = self._world.tools_for(talk.id, "toolset" if talk.number % 7 == 3 else "all tools")
         system = prompt(talk.id) if talk.number // len(EXTRAS) % 2 else None
-        self._world.observer.opening(talk.id, names)
+        self._world.observer.on_opening(talk.id, names)
         session = await self._runtime.open(
             talk.target,
             id=talk.id,
@@ -115,24 +119,24 @@ class Player:
             budget=talk.budget,
             tenant=talk.tenant,
         )
-        random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  as in the plan
-        outsider = self._outside[talk.id] = Outsider(
+        random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  must be reproducible
+        outsider = self._resolvers[talk.id] = CallResolver(
             session,
             random,
             self._world.problems,
             partial(self._record_result, session),
-            partial(self._sleep, session),
+            partial(self._maybe_hibernate, session),
         )
         outside.start_soon(outsider.run)
         for ask in talk.asks:
             await anyio.sleep(ask.pause)
-            self._sleep(session, ask.name)
-            with suppress(SessionClosed):  # it crashed too often
-                await self._ask(session, ask)
+            self._maybe_hibernate(session, ask.name)
+            with suppress(SessionClosed):  # the session has crashed too often
+                await self._run_ask(session, ask)
 
-    def _sleep(self, session: Session, occasion: str) -> None:
-        """Hibernate a quiescent session at random; callers must not notice a difference."""
-        chance = Random(f"{self._world.plan.seed}/{session.id}/{occasion}").random()  # noqa: S311  as in the plan
+    def _maybe_hibernate(self, session: Session, occasion: str) -> None:
+        """Hibernate an idle session at random, and check that its caller notices no difference."""
+        chance = Random(f"{self._world.plan.seed}/{session.id}/{occasion}").random()  # noqa: S311  must be reproducible
         lifecycle, before = session._lifecycle, (session.target, session.busy, session.pending)
         if chance >= SLEEPING or not lifecycle.passivate() or lifecycle.is_over:
             return
@@ -140,53 +144,55 @@ class Player:
         self.counts["sessions_that_slept"] += 1
         self.counts["turns_that_slept"] += session.busy
         if (session.target, session.busy, session.pending) != before or lifecycle.holding.total:
-            self._world.problems.add("a session that sleeps is as it was", f"{session.id}: {occasion}")
+            self._world.problems.add("hibernation does not change a session", f"{session.id}: {occasion}")
 
-    async def _ask(self, session: Session, ask: Ask) -> None:
-        say = partial(self._listen if ask.streamed else self._ask_plainly, session, message_of(ask))
+    async def _run_ask(self, session: Session, ask: Ask) -> None:
+        say = partial(
+            self._stream_ask if ask.streamed else self._ask_without_stream, session, planned_message(ask)
+        )
         if not ask.moves:
             await self._count_error(say, session)
             return
         caller = anyio.CancelScope()
         async with anyio.create_task_group() as tasks:
             for move in ask.moves:
-                tasks.start_soon(self._move, session, move, caller)
+                tasks.start_soon(self._make_move, session, move, caller)
             with caller:
                 await self._count_error(say, session)
         self.counts["abandoned"] += caller.cancelled_caught
 
-    async def _ask_plainly(self, session: Session, ask: Said) -> None:
-        self._came(
+    async def _ask_without_stream(self, session: Session, ask: PlannedMessage) -> None:
+        self._record_caller_result(
             session, ask.name, await session.ask(ask.words, output=ask.output, check=False, **ask.settings)
         )
 
-    async def _listen(self, session: Session, ask: Said) -> None:
-        """Read the events of an ask and check that exactly one is terminal, and that it is the last."""
+    async def _stream_ask(self, session: Session, ask: PlannedMessage) -> None:
+        """Read the events of an ask. Check that only the last event is terminal."""
         last, terminal, reader, name = None, 0, Reader(), ask.name
         async with session.stream(ask.words, output=ask.output, **ask.settings) as events:
             async for last in events:
                 terminal += isinstance(last, CompleteEvent | ErrorEvent)
                 if not reader.agrees(last):
-                    self._world.problems.add("what is shown is what is said, once", f"{session.id}: {name}")
+                    self._world.problems.add("deltas equal the complete message", f"{session.id}: {name}")
         if terminal != 1 or not isinstance(last, CompleteEvent | ErrorEvent):
             self._world.problems.add("a stream ends with one terminal event", f"{session.id}: {name}")
         else:
-            self._came(session, name, last.result)
+            self._record_caller_result(session, name, last.result)
 
-    def _waits(self, session: str) -> None:
-        if (outsider := self._outside.get(session)) is not None:
+    def _start_checks(self, session: str) -> None:
+        if (outsider := self._resolvers.get(session)) is not None:
             outsider.start_checks()
 
     def _record_result(self, session: Session, name: str, result: AskResult) -> None:
         self.counts[result.status] += 1
-        self._world.observer.ask_result(session.id, name, result, is_caller=False)
+        self._world.observer.on_ask_result(session.id, name, result, is_caller=False)
 
-    def _came(self, session: Session, name: str, result: AskResult) -> None:
+    def _record_caller_result(self, session: Session, name: str, result: AskResult) -> None:
         self.counts[result.status] += 1
-        self._world.observer.ask_result(session.id, name, result, is_caller=True)
+        self._world.observer.on_ask_result(session.id, name, result, is_caller=True)
 
     async def _cancel(self, session: Session) -> None:
-        """Cancel, and check that every call is closed within the grace period."""
+        """Cancel the session, and check that every call is closed within the grace period."""
         began = anyio.current_time()
         await session.cancel()
         if session.id not in self._world.crashed and (took := anyio.current_time() - began) > PROMPT:
@@ -196,7 +202,7 @@ class Player:
         self.counts["compacted"] += (await session.compact()).messages > 0
 
     async def _rewind(self, session: Session, move: Move) -> None:
-        """Take back turns that have ended; when it is done, another rewind may have taken them before, or a summary."""
+        """Rewind turns that have ended. By then, another rewind or a summary may have removed them."""
         ended = self._world.journal.ended_turns(session.id)
         back = len(ended) if move.target == "all" else int(move.target)
         with suppress(ConfigError):
@@ -204,7 +210,7 @@ class Player:
                 await session.rewind(ended[-1 - back] if back < len(ended) else 0) > 0
             )
 
-    async def _move(self, session: Session, move: Move, caller: anyio.CancelScope) -> None:
+    async def _make_move(self, session: Session, move: Move, caller: anyio.CancelScope) -> None:
         await anyio.sleep(move.after)
         self.counts[move.kind] += 1
         match move.kind:
@@ -215,7 +221,7 @@ class Player:
             case "abandon":
                 caller.cancel()
             case "crash":
-                with suppress(ActorsError):  # it has none
+                with suppress(ActorsError):  # the session has no actors while it hibernates
                     await self._crash(session, move.target)
             case "compact":
                 await self._count_error(partial(self._compact, session), session)
@@ -226,7 +232,7 @@ class Player:
             case "call_tool":
                 await self._count_error(partial(self._run_tool, session, move), session)
             case "busy":
-                await self._crowd(session, move.name)
+                await self._ask_concurrently(session, move.name)
 
     async def _run_tool(self, session: Session, move: Move) -> None:
         manner = MANNERS[len(MANNERS) - 1 - int(move.after) % len(MANNERS)]
@@ -236,7 +242,7 @@ class Player:
             "seconds": round(move.after, 3),
         }
         result = await session.call_tool(move.target, arguments)
-        self._world.observer.program_call(session.id, move.name, result)
+        self._world.observer.on_program_call(session.id, move.name, result)
 
     async def _configure(self, session: Session, move: Move) -> None:
         """Configure another system prompt, other tools, or both."""
@@ -246,14 +252,15 @@ class Player:
             wants["system"] = change["system"] = None if move.target == "no system" else prompt(move.name)
         if move.target.endswith(("tools", "both", "toolset")):
             kit = "some tools" if move.target == "both" else move.target
-            change["tools"], wants["tools"] = self._world.kit(session.id, kit)
+            change["tools"], wants["tools"] = self._world.tools_for(session.id, kit)
         outcome = await session.configure(**change)
-        self._world.observer.configured(session.id, outcome, wants)
+        self._world.observer.on_configured(session.id, outcome, wants)
 
     async def _crash(self, session: Session, which: str) -> None:
+        """Crash an actor of the session: `session`, `scheduler`, `ledger` or `renderer`."""
         self._world.crashed.add(session.id)
         refs = session._refs
-        actors: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
+        actors: dict[str, Ref[Any]] = {  # Any: the command must have a type that no actor accepts
             "session": session._session,
             "scheduler": refs.scheduler,
             "ledger": refs.ledger,
@@ -261,52 +268,59 @@ class Player:
         }
         await actors[which].send(UnknownCommand())
 
-    async def _crowd(self, session: Session, name: str) -> None:
+    async def _ask_concurrently(self, session: Session, name: str) -> None:
+        """Send several asks at once, so that one of them is rejected because the queue is full."""
         async with anyio.create_task_group() as tasks:
             for number in range(CROWD):
-                ask = f"{name.partition('.m')[0]}9{number}"  # as a number too it is no other's
+                # Unique even if its parts are compared as numbers.
+                ask = f"{name.partition('.m')[0]}9{number}"
                 tasks.start_soon(
-                    self._count_error, partial(self._ask_plainly, session, Said(ask, words(ask))), session
+                    self._count_error,
+                    partial(self._ask_without_stream, session, PlannedMessage(ask, ask_text(ask))),
+                    session,
                 )
 
     async def _count_error(
-        self, action: Callable[[], Any], session: Session
-    ) -> None:  # Any: something to await
-        """Run an action and count its error by kind, if it is rejected."""
+        self,
+        action: Callable[[], Any],  # Any: an awaitable
+        session: Session,
+    ) -> None:
+        """Run an action. If it is rejected, count the error by its type."""
         try:
             await action()
         except (QueueFull, SessionClosed, SessionError, ToolsetFailed) as error:
             self.counts[type(error).__name__] += 1
             if isinstance(error, OverBudget):
-                self._world.observer.over_budget(session.id)
+                self._world.observer.on_over_budget(session.id)
 
-    async def _rest(self, talk: Talk) -> None:
-        """Wait until a session is quiescent; in liveness mode, then require an answer."""
-        with self._leaving(talk.id), suppress(SessionClosed):
+    async def _wait_until_idle(self, talk: Talk) -> None:
+        """Wait until a session is idle. In liveness mode, then require an answer."""
+        with self._stop_resolver(talk.id), suppress(SessionClosed):
             session = self._runtime.session(talk.id)
             with anyio.move_on_after(SETTLING) as patience:
                 while session.busy:
-                    self._waits(talk.id)  # a crash may have hidden for a moment that it does
+                    self._start_checks(talk.id)  # a notification during a crash may have had no effect
                     await anyio.sleep(1)
-                self._outside[talk.id].scope.cancel()
+                self._resolvers[talk.id].scope.cancel()
                 if self._world.faultless and talk.budget is None and not talk.tenant:
-                    await self._last(session, talk)
+                    await self._require_answer(session, talk)
             if patience.cancelled_caught:
-                self._world.problems.add("every session comes to rest", session.id)
+                self._world.problems.add("every session becomes idle", session.id)
 
     @contextmanager
-    def _leaving(self, name: str) -> Generator[None]:
+    def _stop_resolver(self, name: str) -> Generator[None]:
+        """Stop the call resolver of a session when the block ends."""
         try:
             yield
         finally:
-            self._outside[name].scope.cancel()
+            self._resolvers[name].scope.cancel()
 
-    async def _last(self, session: Session, talk: Talk) -> None:
-        """Ask until there is an answer, because a circuit breaker may admit only one request at first."""
+    async def _require_answer(self, session: Session, talk: Talk) -> None:
+        """Ask several times until there is an answer, because a circuit breaker may admit only one request at first."""
         why = ""
         for number in range(LAST_ASKS):
             await anyio.sleep(QUIET)
-            result = await session.ask(words(f"{talk.number}.999{number}"), check=False)
+            result = await session.ask(ask_text(f"{talk.number}.999{number}"), check=False)
             if result.status == "complete":
                 return
             why = result.error

@@ -1,4 +1,4 @@
-"""Play a plan and report the result, with a line of Python that plays it again."""
+"""Execute a plan and report the result, with a line of Python that reproduces it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,19 +17,19 @@ from actors.testing.simulation.world import Tools, World
 Observe: TypeAlias = Callable[[World], Observer]
 """A function that returns the observer of a world."""
 LONGEST = 7 * 24 * 3600.0
-"""Time limit of a run in virtual seconds."""
+"""Time limit of a simulation, in virtual seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationReport:
-    """The result of one run.
+    """The result of one simulation.
 
     Args:
-        problems: One line per broken invariant, starting with its name.
-        digest: Digest of all bodies and logs; equal for equal plans, in every process.
-        counts: Counts of events. `invalid_with_feedback` are calls that were refused as the model wrote them,
-            of models that use what they are told, in `rounds_with_feedback` rounds that began with one; the others
-            guess what was wrong.
+        problems: One line per broken invariant, which begins with the name of the invariant.
+        digest: A digest of all request bodies and logs. Equal plans give equal digests in every process.
+        counts: Numbers of events. `invalid_with_feedback` counts rejected calls of models that use the error messages,
+            and `rounds_with_feedback` the rounds that began with such a call. The names with `without_feedback` count
+            the same for models that only guess the mistake.
     """
 
     _plan: SimulationPlan
@@ -41,7 +41,7 @@ class SimulationReport:
 
     @property
     def line(self) -> str:
-        """One line of Python that reproduces this report; your own tools appear by name."""
+        """One line of Python that reproduces this report. Your own tools appear by name."""
         plan, made = self._plan, self._plan.made
         sizes = f"sessions={made.sessions}, turns={made.turns}, mode={plan.mode!r}"
         odds = "" if made.odds == Odds() else f", odds={made.odds}"
@@ -50,7 +50,9 @@ class SimulationReport:
         return f"simulate({plan.seed}, {sizes}{odds}{tools}{only})"
 
     def shrunk(self, tries: int = 200) -> "SimulationReport":
-        """Return the report of a smaller plan that breaks the same invariant, using a limited number of runs."""
+        """Return the report of a smaller plan that breaks the same invariant. `tries`: the maximum number of
+        simulations.
+        """
         if not self.problems:
             return self
         invariant = self.problems[0].partition(":")[0]
@@ -67,18 +69,18 @@ class SimulationReport:
 
 
 def play_plan(plan: SimulationPlan, tools: Tools = (), observe: Observe | None = None) -> SimulationReport:
-    """Execute a plan, with an observer if given."""
-    return replace(played_in(World(plan, tools, observe), tools), _observe=observe)
+    """Execute a plan and return the report. `observe`: returns an additional observer of the simulation."""
+    return replace(play_in_world(World(plan, tools, observe), tools), _observe=observe)
 
 
-def played_in(world: World, tools: Tools = ()) -> SimulationReport:
-    """Execute the plan of a world."""
+def play_in_world(world: World, tools: Tools = ()) -> SimulationReport:
+    """Execute the plan of an existing world and return the report."""
     plan = world.plan
     players: list[Player] = []
 
     async def main() -> None:
         threads = inline_threads(world.random, world.toolbox.running)
-        async with threads, world.runtime() as runtime:
+        async with threads, world.create_runtime() as runtime:
             players.append(Player(world, runtime))
             await players[0].play()
             _digest_logs(world, runtime)
@@ -88,7 +90,7 @@ def played_in(world: World, tools: Tools = ()) -> SimulationReport:
     try:
         loop.run(plan.seed, main, LONGEST)
     except Exception as error:
-        world.problems.add("nothing is raised", f"{type(error).__name__}: {error}")
+        world.problems.add("the simulation raises no error", f"{type(error).__name__}: {error}")
     counts = {name: count for player in players for name, count in sorted(player.counts.items())}
     lines, digest = tuple(world.problems.lines), world.digest.hexdigest()
     return SimulationReport(plan, lines, digest, counts | _counts(world), tools)

@@ -1,4 +1,4 @@
-"""Generate the user messages of a simulation: text that names the ask, attachments, and an output format."""
+"""Generate the user messages of a simulation: a text that names the ask, attachments, and an output format."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "document": ("application/pdf",),
     "both": ("application/pdf", "image/png"),
 }
-"""Attachments between two texts, by media type."""
+"""The media types of each kind of attachments."""
 SHORT = 12_347
-"""Token limit of a short answer. The number is unique among requests."""
+"""Token limit of a short answer. No other number in a request has this value."""
 SETTINGS: Mapping[str, AskSettings] = {
     "short": {"max_tokens": SHORT},
     "cool": {"max_tokens": SHORT, "temperature": 0.25},
@@ -29,12 +29,12 @@ SETTINGS: Mapping[str, AskSettings] = {
     "few tokens": {"token_limit": 1_500},
     "no corrections": {"max_corrections": 0},
 }
-"""Settings of asks."""
+"""The settings that an ask may have, by name."""
 _BEGINS = {"application/pdf": b"%PDF-1.7", "image/tiff": b"II*\0"}
 
 
-class Said(NamedTuple):
-    """The user message of an ask, its output format and its settings."""
+class PlannedMessage(NamedTuple):
+    """The user message of an ask, with its output format and its settings."""
 
     name: str
     words: UserInput
@@ -48,42 +48,47 @@ def prompt(name: str) -> str:
 
 
 def tool_mark(name: str) -> str:
-    """Return the mark in the description of a tool."""
+    """Return the mark that the description of a tool contains."""
     return f"[tool {name}]"
 
 
-def words(ask: str) -> str:
-    """Return the text of a plain ask."""
+def ask_text(ask: str) -> str:
+    """Return the text of an ask without attachments."""
     return f"[ask {ask}] Go on, please."
 
 
-def task(call: str) -> str:
-    """Return the task that a call gives to a subagent."""
+def task_text(call: str) -> str:
+    """Return the task text that a call sends to its subagent."""
     return f"[task {call}] Do it."
 
 
 def is_task(ask: str) -> bool:
-    """Return True if an ask belongs to a subagent; its name is that of the calling tool call."""
+    """Return True if an ask belongs to a subagent.
+
+    Its name is then the key of the tool call that started the subagent.
+    """
     return ".r" in ask
 
 
-def last_words(ask: str) -> str:
-    """Return the text after the attachments."""
+def closing_text(ask: str) -> str:
+    """Return the text that follows the attachments of an ask."""
     return f"[seen {ask}] Go by these."
 
 
-def attachment_of(ask: str, media_type: str) -> Media:
-    """Return an attachment unique to the ask."""
+def attachment_for(ask: str, media_type: str) -> Media:
+    """Return an attachment whose content is unique to the ask."""
     data = png(note=ask) if media_type == "image/png" else _BEGINS[media_type] + f" of {ask}".encode()
     return Media.from_bytes(data, media_type)
 
 
-def message_of(ask: Ask) -> Said:
-    """Return the message of a planned ask."""
+def planned_message(ask: Ask) -> PlannedMessage:
+    """Return the user message of a planned ask."""
     form, parts, settings = ask.wish("output"), ask.wish("parts"), ask.wish("settings")
-    message: UserInput = words(ask.name)
+    message: UserInput = ask_text(ask.name)
     if parts is not None:
-        media = [attachment_of(ask.name, media_type) for media_type in PARTS[parts.what]]
-        message = [words(ask.name), *media, last_words(ask.name)]
+        media = [attachment_for(ask.name, media_type) for media_type in PARTS[parts.what]]
+        message = [ask_text(ask.name), *media, closing_text(ask.name)]
     output = None if form is None else FORMS[form.what].output
-    return Said(ask.name, message, output, AskSettings() if settings is None else SETTINGS[settings.what])
+    return PlannedMessage(
+        ask.name, message, output, AskSettings() if settings is None else SETTINGS[settings.what]
+    )

@@ -1,8 +1,8 @@
-"""Shrink a failing plan: remove sessions first, then asks, then their parts.
+"""Shrink a failing plan: remove sessions first, then asks, then parts of asks.
 
-The algorithm is delta debugging (Zeller and Hildebrandt): it tries to remove halves, then smaller and smaller pieces.
-A plan counts as failing while it breaks the same invariant. Each removal changes the order of all steps, so the
-shrunk plan may fail for a related reason; its failure is deterministic.
+The algorithm is delta debugging (Zeller and Hildebrandt): it tries to remove halves, then smaller and smaller groups. A
+plan counts as failing while it breaks the same invariant. Each removal changes the order of all steps, so the shrunk
+plan may fail for a related reason. Its failure is deterministic.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -12,19 +12,19 @@ from actors.testing.simulation.plan import SimulationPlan
 
 Fails: TypeAlias = Callable[[SimulationPlan], bool]
 Unit: TypeAlias = tuple[str, ...]
-"""Names that are removed together."""
+"""The names of parts that are removed together."""
 
 
 def shrink(plan: SimulationPlan, fails: Fails, tries: int) -> SimulationPlan:
-    """Return a smaller plan that still fails, using a limited number of tries."""
+    """Return a smaller plan that still fails. `tries`: the maximum number of calls of `fails`."""
     left = Tries(plan, fails, tries)
-    for units in (_sessions, _asks, _parts):
+    for units in (_session_units, _ask_units, _part_units):
         left.reduce(units)
     return left.plan
 
 
 class Tries:
-    """A failing plan and the remaining tries to shrink it."""
+    """A failing plan, and the number of attempts that remain to shrink the plan."""
 
     def __init__(self, plan: SimulationPlan, fails: Fails, tries: int) -> None:
         self.plan: SimulationPlan = plan
@@ -32,12 +32,15 @@ class Tries:
         self._tries = tries
 
     def reduce(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
-        """Remove units until no single unit can be removed."""
+        """Remove units until the plan needs each remaining unit, or no attempts remain.
+
+        `units`: returns the removable units of a plan.
+        """
         kept, pieces = units(self.plan), 2
         fixed = set(self.plan.names).difference(*kept)
         while kept and self._tries > 0:
             pieces = min(pieces, len(kept))
-            smaller = self._without_one(kept, pieces, fixed)
+            smaller = self._without_one_group(kept, pieces, fixed)
             if smaller is not None:
                 kept, pieces = smaller, max(2, pieces - 1)
             elif pieces == len(kept):
@@ -45,16 +48,20 @@ class Tries:
             else:
                 pieces *= 2
 
-    def _without_one(self, kept: list[Unit], pieces: int, fixed: Collection[str]) -> list[Unit] | None:
-        """Return the units without one of `count` pieces; None if every piece is needed."""
+    def _without_one_group(self, kept: list[Unit], pieces: int, fixed: Collection[str]) -> list[Unit] | None:
+        """Split the units into `pieces` groups, and return the units without one group.
+
+        None if every group is needed.
+        """
         size = -(-len(kept) // pieces)
         for at in range(0, len(kept), size):
             rest = kept[:at] + kept[at + size :]
-            if self._is_enough({*fixed, *(name for unit in rest for name in unit)}):
+            if self._fails_with({*fixed, *(name for unit in rest for name in unit)}):
                 return rest
         return None
 
-    def _is_enough(self, names: Collection[str]) -> bool:
+    def _fails_with(self, names: Collection[str]) -> bool:
+        """Return True if a plan with only these parts still fails. If so, continue with that plan."""
         self._tries -= 1
         if self._tries < 0 or not self._fails(smaller := self.plan.only(names)):
             return False
@@ -62,19 +69,19 @@ class Tries:
         return True
 
 
-def _sessions(plan: SimulationPlan) -> list[Unit]:
-    return _together(plan.names, lambda name: name.split(".")[0])
+def _session_units(plan: SimulationPlan) -> list[Unit]:
+    return _group_names(plan.names, lambda name: name.split(".")[0])
 
 
-def _asks(plan: SimulationPlan) -> list[Unit]:
-    return _together(plan.names, lambda name: ".".join(name.split(".")[:2]))
+def _ask_units(plan: SimulationPlan) -> list[Unit]:
+    return _group_names(plan.names, lambda name: ".".join(name.split(".")[:2]))
 
 
-def _parts(plan: SimulationPlan) -> list[Unit]:
+def _part_units(plan: SimulationPlan) -> list[Unit]:
     return [(name,) for name in plan.names if name.count(".") > 1]
 
 
-def _together(names: Sequence[str], key: Callable[[str], str]) -> list[Unit]:
+def _group_names(names: Sequence[str], key: Callable[[str], str]) -> list[Unit]:
     units: dict[str, list[str]] = {}
     for name in names:
         units.setdefault(key(name), []).append(name)

@@ -1,4 +1,4 @@
-"""Provide the tools of a simulation. The arguments of each call select the behavior of the tool."""
+"""Provide the tools of a simulation. The arguments of each call select the behaviour of the tool."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,52 +13,55 @@ from actors.runtime.subagents import handoff, subagent
 from actors.strict.rules.base import Json
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import AT_TIMES, HANDOFFS, OF_A_TOOLSET, OUTSIDE
-from actors.testing.simulation.saying import attachment_of, prompt, tool_mark
+from actors.testing.simulation.saying import attachment_for, prompt, tool_mark
 from actors.tools import Tool, tool
 
-AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
+AnyTool: TypeAlias = Tool[..., Any]  # Any: tools with any signature
 
 LIMIT = 5.0
-"""Maximal seconds of one call."""
+"""Maximum seconds of one call."""
 STUBBORN = 3.0
-"""Seconds for which a tool continues after its cancellation."""
+"""Seconds for which a stubborn tool continues after its cancellation."""
 SHELVES = 2
-"""Resources of a session that its tools write to."""
+"""Number of resources that the tools of a session write to."""
 
 
 @dataclass(slots=True)
 class Toolbox:
-    """The tools of a run, which behave as the arguments of their calls demand.
+    """The tools of a simulation, which behave as the arguments of their calls demand.
 
     Args:
         random: Decides approvals.
-        runs: Number of runs per call, by key; `running` are the current calls, `returned` the calls whose tool ended.
-        begun: Called with the key and the arguments when a call begins.
-        writing: Context of a call that writes to a resource; left when the tool itself ends.
+        on_begin: Called with the key and the arguments of a call when the call begins.
+        watch_write: Returns a context manager that is open while a call writes to a resource.
+        runs: Number of runs per call, by key.
+        running: Number of current runs, by key.
+        returned: Keys of the calls whose tool has ended.
     """
 
     random: Random
-    begun: Callable[[str, Mapping[str, Json]], None]
-    writing: Callable[[str, str], AbstractContextManager[None]]
+    on_begin: Callable[[str, Mapping[str, Json]], None]
+    watch_write: Callable[[str, str], AbstractContextManager[None]]
     runs: Counter[str] = field(default_factory=Counter[str])
     running: Counter[str] = field(default_factory=Counter[str])
     returned: list[str] = field(default_factory=list[str])
     _made: dict[str, AnyTool] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._made = self._common()
+        self._made = self._create_shared_tools()
 
     def tools(self, extra: str, form: str = "") -> list[AnyTool]:
-        """Return the tools of all sessions, followed by one that only some sessions have.
-
-        `form` is the output format of a subagent.
+        """Return the tools of all sessions, followed by the extra tool `extra`. `form`: the output format of a
+        subagent.
         """
         made, asks, outside = self._made["work"], self._made["approved"], self._made[OUTSIDE]
-        last = self._made[extra] if extra in self._made else _passing_on(extra, form, made, asks)
+        last = self._made[extra] if extra in self._made else _delegating_tool(extra, form, made, asks)
         return [made, asks, outside, last]
 
-    def _common(self) -> dict[str, AnyTool]:
-        """Create the shared tools once, because parsing their signatures dominates the cost of a world."""
+    def _create_shared_tools(self) -> dict[str, AnyTool]:
+        """Create the tools that all sessions share. They are created once, because parsing signatures takes most of the
+        setup time.
+        """
 
         async def work(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work. [tool work]"""
@@ -70,12 +73,12 @@ class Toolbox:
 
         async def write(key: str, manner: str, seconds: float) -> object:
             """Write to a shelf. [tool write]"""
-            with self.writing(key, shelf(seconds)):
+            with self.watch_write(key, shelf(seconds)):
                 return await self._run(key, manner, seconds)
 
         def block(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work in a thread. [tool block]"""
-            return self._block(key, manner, seconds)
+            return self._run_blocking(key, manner, seconds)
 
         made = tool(timeout=LIMIT)(work)
         outside = Tool.external(OUTSIDE, f"Done elsewhere. {tool_mark(OUTSIDE)}", made.schema, read_only=True)
@@ -84,11 +87,13 @@ class Toolbox:
         blocks = tool(timeout=LIMIT)(block)
         return {"work": made, "approved": asks, OUTSIDE: outside, "write": writes, "block": blocks}
 
-    def of_a_toolset(self, called: Callable[[str], None]) -> tuple[AnyTool, AnyTool]:
-        """Return the tools of a toolset, which observes their calls: a permanent one and a temporary one."""
+    def create_toolset_tools(self, on_call: Callable[[str], None]) -> tuple[AnyTool, AnyTool]:
+        """Return the two tools of the toolset: a permanent one and a temporary one. `on_call`: receives the key of each
+        call.
+        """
 
         async def elsewhere(key: str, manner: str, seconds: float) -> object:
-            called(key)
+            on_call(key)
             return await self._run(key, manner, seconds)
 
         def make_tool(name: str) -> AnyTool:
@@ -99,43 +104,43 @@ class Toolbox:
         return make_tool(OF_A_TOOLSET), make_tool(AT_TIMES)
 
     async def approve(self, call: object) -> bool:
-        """Approve most calls after a delay."""
+        """Wait for a random time, then approve most calls."""
         await anyio.sleep(self.random.expovariate(1.0))
         return self.random.random() < 0.8
 
     async def _run(self, key: str, manner: str, seconds: float) -> object:
         self.runs[key] += 1
-        self.begun(key, {"key": key, "manner": manner, "seconds": seconds})
+        self.on_begin(key, {"key": key, "manner": manner, "seconds": seconds})
         self.running[key] += 1
         try:
             await _MANNERS.get(manner, anyio.sleep)(seconds)
         finally:
             self.running[key] -= 1
-        return self._result(key, manner)
+        return self._make_result(key, manner)
 
-    def _block(self, key: str, manner: str, seconds: float) -> object:
-        """Run in one step, possibly so late that the call was closed."""
+    def _run_blocking(self, key: str, manner: str, seconds: float) -> object:
+        """Run a call in one step, as in a thread. This may happen so late that the call is closed already."""
         self.runs[key] += 1
-        self.begun(key, {"key": key, "manner": manner, "seconds": seconds})
+        self.on_begin(key, {"key": key, "manner": manner, "seconds": seconds})
         if manner == "raises":
             raise ValueError("boom")
         if manner == "exits":
             raise SystemExit(3)
-        return self._result(key, manner)
+        return self._make_result(key, manner)
 
-    def _result(self, key: str, manner: str) -> object:
+    def _make_result(self, key: str, manner: str) -> object:
         token = f"<<{key}>>"
         self.returned.append(key)
         return _RESULTS[manner](token) if manner in _RESULTS else f"{token} done"
 
 
 def shelf(seconds: object) -> str:
-    """Return the resource that a call writes to, derived from its duration."""
+    """Return the name of the resource that a call writes to, derived from the duration of the call."""
     return f"shelf {round(seconds * 1000) % SHELVES}" if isinstance(seconds, int | float) else "shelf 0"
 
 
-def _passing_on(name: str, form: str, work: AnyTool, asks: AnyTool) -> AnyTool:
-    """Return the tool of a name that has others do the work."""
+def _delegating_tool(name: str, form: str, work: AnyTool, asks: AnyTool) -> AnyTool:
+    """Return a handoff tool, or a tool that starts a subagent, depending on the name."""
     says = f"Have somebody else do it. {tool_mark(name)}"
     match name:
         case "hand_over":
@@ -148,18 +153,20 @@ def _passing_on(name: str, form: str, work: AnyTool, asks: AnyTool) -> AnyTool:
             return subagent(name, says, system=below, tools=[work, asks], output=output, timeout=4 * LIMIT)
 
 
-async def _raises(seconds: float) -> None:
+async def _sleep_then_raise(seconds: float) -> None:
+    """Raise an ordinary exception after the duration of the call."""
     await anyio.sleep(seconds)
     raise ValueError("boom")
 
 
-async def _exits(seconds: float) -> None:
+async def _sleep_then_exit(seconds: float) -> None:
+    """Raise `SystemExit` after the duration of the call."""
     await anyio.sleep(seconds)
     raise SystemExit(3)
 
 
-async def _swallows(seconds: float) -> None:
-    """Take long, and continue for a while after cancellation."""
+async def _ignore_cancellation(seconds: float) -> None:
+    """Sleep for a long time, and ignore a cancellation for a while."""
     try:
         await anyio.sleep(min(3 * seconds, LIMIT - 1))
     except anyio.get_cancelled_exc_class():
@@ -167,33 +174,33 @@ async def _swallows(seconds: float) -> None:
             await anyio.sleep(STUBBORN)
 
 
-async def _spoils(seconds: float) -> None:
-    """Leave a task group open."""
+async def _leave_task_group_open(seconds: float) -> None:
+    """Leave a task group open, which corrupts the task."""
     await anyio.create_task_group().__aenter__()
     await anyio.sleep(seconds)
 
 
-async def _stray(seconds: float) -> None:
-    """Raise a cancellation without a cancelled scope."""
+async def _raise_stray_cancellation(seconds: float) -> None:
+    """Raise a cancellation error although no scope was cancelled."""
     await anyio.sleep(seconds)
-    raise anyio.get_cancelled_exc_class()._create(source="unknown")  # type: ignore[attr-defined]  # trio's
+    raise anyio.get_cancelled_exc_class()._create(source="unknown")  # type: ignore[attr-defined]  # only trio has it
 
 
-async def _hangs(seconds: float) -> None:
+async def _wait_forever(seconds: float) -> None:
     await anyio.sleep_forever()
 
 
 _MANNERS: Mapping[str, Callable[[float], Awaitable[None]]] = {
-    "raises": _raises,
-    "exits": _exits,
-    "swallows": _swallows,
-    "spoils": _spoils,
-    "stray": _stray,
-    "hangs": _hangs,
+    "raises": _sleep_then_raise,
+    "exits": _sleep_then_exit,
+    "swallows": _ignore_cancellation,
+    "spoils": _leave_task_group_open,
+    "stray": _raise_stray_cancellation,
+    "hangs": _wait_forever,
 }
-_KINDS = ("image/png", "application/pdf", "image/tiff")  # the last of which nobody takes
+_KINDS = ("image/png", "application/pdf", "image/tiff")  # no provider accepts the last type
 _RESULTS: Mapping[str, Callable[[str], object]] = {
-    "shows": lambda token: [f"{token} is this:", attachment_of(token, _KINDS[sum(token.encode()) % 3])],
+    "shows": lambda token: [f"{token} is this:", attachment_for(token, _KINDS[sum(token.encode()) % 3])],
     "huge": lambda token: token + "x" * 3_000,
     "odd": lambda token: {"token": token, 1: {2.5, float("nan")}, "bytes": b"\xff", "text": "\ud800"},
 }

@@ -1,4 +1,4 @@
-"""Assemble the parts of one run: servers without sockets, their model, tools, logs, and a runtime."""
+"""Assemble everything that one simulation needs: servers without sockets, their model, tools, logs, and a runtime."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -36,27 +36,27 @@ from actors.testing.simulation.plan import (
 )
 from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
-from actors.testing.standin import arguments as made_from
+from actors.testing.standin import sample_arguments
 from actors.tools import Tool
 from actors.tools.toolsets import ToolItem
 
 DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral", "bedrock")
-"""Dialects of the servers."""
+"""The dialects of the simulated servers."""
 POOLS = {"either": "failover", "by-turns": "round_robin"}
 TARGETS = (*DIALECTS, *POOLS)
 KNOWN = {"openai_chat": 1_800}
-"""Known context windows of backends, in tokens; histories are compacted before they are full."""
+"""Declared context windows in tokens, by dialect. Histories are compacted before they exceed these windows."""
 WINDOWS = {"gemini": 1_500}
-"""Undeclared limits of servers, enforced while there are faults."""
+"""Context windows in tokens that servers enforce without declaring them, while there are faults."""
 
-Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
+Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: tools with any signature
 
 _BACKEND = BackendLimits(first_byte_timeout=20, idle_timeout=10, timeout=90, attempts=3, concurrency=16)
 _SERVER = ServerLimits(recordings=1)
 
 
-class _Said(Script):
-    """A script that asks the model for the answer to the current request."""
+class _ModelScript(Script):
+    """A script whose answers come from the simulated model."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -70,17 +70,18 @@ class _Said(Script):
 
 
 class World:
-    """All parts of one run except the callers.
+    """Everything that one simulation needs, except the callers.
 
     Args:
-        tools: The user's own.
+        plan: The plan to execute.
+        tools: The user's own tools.
         observe: Returns the observer of this world.
 
     Attributes:
-        members: The backends that a target stands for.
-        own_tools: Names of the user's tools.
-        limits: Of the runtime.
-        models: What is asked of each server, by its dialect.
+        members: The names of the backends that each target stands for.
+        own_tools: The names of the user's own tools.
+        limits: The limits of the runtime.
+        models: The model name to request from each server, by dialect; by default, `model`.
     """
 
     limits: ClassVar[RuntimeLimits] = RuntimeLimits(
@@ -97,34 +98,34 @@ class World:
         self.plan = plan
         self.problems: Problems = Problems()
         self.faultless = False
-        """True if faults have stopped."""
+        """True after faults have stopped, in liveness mode."""
         self.crashed: set[str] = set()
-        """Sessions with a crashed actor, whose pending work may be lost."""
-        arguments = {each.name: made_from(each.schema) for each in tools}
+        """Ids of sessions in which an actor has crashed, so that their pending work may be lost."""
+        arguments = {each.name: sample_arguments(each.schema) for each in tools}
         self.model: Model = Model(plan, arguments)
-        self.random: Random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
-        self.servers: dict[str, LoopbackServer] = {name: self._server(name) for name in DIALECTS}
-        self.network: SimulatedNetwork = SimulatedNetwork(self.servers, self.random, self._note_request)
+        self.random: Random = Random(f"{plan.seed}/world")  # noqa: S311  must be reproducible
+        self.servers: dict[str, LoopbackServer] = {name: self._create_server(name) for name in DIALECTS}
+        self.network: SimulatedNetwork = SimulatedNetwork(self.servers, self.random, self._record_request)
         self.members: dict[str, frozenset[str]] = {name: frozenset({name}) for name in DIALECTS}
         self.members |= dict.fromkeys(POOLS, frozenset(DIALECTS))
         self.own_tools: frozenset[str] = frozenset(arguments)
-        self.toolbox: Toolbox = Toolbox(self.random, self._note_start, self._writing)
+        self.toolbox: Toolbox = Toolbox(self.random, self._record_start, self._watch_write)
         self._made = {
             (extra, form): tuple(self.toolbox.tools(extra, form)) for extra in EXTRAS for form in ("", "list")
         }
         self._own = tuple(tools)
         self.toolsets: SimulatedToolsets = SimulatedToolsets(self.random, self.problems)
-        self.toolsets.tools = self.toolbox.of_a_toolset(self.toolsets.record_call)
+        self.toolsets.tools = self.toolbox.create_toolset_tools(self.toolsets.record_call)
         self.digest: hashlib.blake2b = hashlib.blake2b(digest_size=16)
         self.faults = self.too_long = 0
-        self._asking = ""  # the session whose request a server answers
+        self._asking = ""  # the id of the session whose request is being answered
         self.observer: Observer = Observer() if observe is None else observe(self)
         self.journal: SimulatedJournal = SimulatedJournal(self.observer)
 
-    def kit(self, session: str, name: str) -> tuple[Sequence[ToolItem], tuple[str, ...]]:
-        """Return what a session is given, and the names of the tools; the user's own are among them.
+    def tools_for(self, session: str, name: str) -> tuple[Sequence[ToolItem], tuple[str, ...]]:
+        """Return tools for a session, and their names. The user's own tools are always included.
 
-        It is `all tools` that it may have, or `some tools`, or all of them and a toolset.
+        `name`: `all tools`, `some tools` for only the first tool, or the name of a toolset to add to all tools.
         """
         number = int(session[1:])
         made = self._made[extra_tool(number), subagent_form(number)]
@@ -135,14 +136,16 @@ class World:
         return (*tools, self.toolsets.source(name)), (*names, OF_A_TOOLSET)
 
     def session_of(self, call: str) -> str:
-        """Return the session of a call."""
+        """Return the id of the session that made a call. Keys of subagents' calls begin with the name of their task and
+        `/`.
+        """
         task = call.partition("/")[0] if "/" in call else ""
         return self.journal.session_of(task) if task else f"s{call.partition('.')[0]}"
 
-    def runtime(self) -> Runtime:
-        """Return the runtime, not yet entered."""
-        backends = {name: self._backend(server) for name, server in self.servers.items()}
-        pools = {name: _pool(policy) for name, policy in POOLS.items()}
+    def create_runtime(self) -> Runtime:
+        """Create the runtime of the simulation. The caller enters the runtime."""
+        backends = {name: self._backend_settings(server) for name, server in self.servers.items()}
+        pools = {name: _pool_settings(policy) for name, policy in POOLS.items()}
         config = Config(FileSettings(backends=backends, pools=pools, limits=self.limits), {}, "a simulation")
         runtime = Runtime(
             config,
@@ -153,30 +156,30 @@ class World:
             prices={"*": PRICE},
             budgets={f"tenants.{TENANT}": SHARED_BUDGET},
         )
-        keys = Random(f"{self.plan.seed}/keys")  # noqa: S311  as in the plan
+        keys = Random(f"{self.plan.seed}/keys")  # noqa: S311  must be reproducible
         runtime._registry.draw_key = lambda: keys.randbytes(8).hex()
         return runtime
 
-    def _server(self, name: str) -> LoopbackServer:
-        script = _Said(self.model)
+    def _create_server(self, name: str) -> LoopbackServer:
+        script = _ModelScript(self.model)
         server: LoopbackServer
-        if name == "anthropic":  # the strictest signatures
+        if name == "anthropic":  # with the strictest rule for signatures: they are bound to their prefix
             settings = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
             server = AnthropicServer(
-                script, settings=settings, faults=partial(self._fault, name), limits=_SERVER
+                script, settings=settings, faults=partial(self._choose_fault, name), limits=_SERVER
             )
         else:
-            server = strict_server(name, faults=partial(self._fault, name), limits=_SERVER)
+            server = strict_server(name, faults=partial(self._choose_fault, name), limits=_SERVER)
             server.script = script
-        server.on_exchange = partial(self._note_verdict, name)
-        self.prompts(server)
+        server.on_exchange = partial(self._check_verdict, name)
+        self.disable_prompt_cache(server)
         return server
 
-    def prompts(self, server: LoopbackServer) -> None:
-        """Disable the prompt cache, which would take a tenth of the time of a run."""
-        server._cache_prompt = _no_prompt  # type: ignore[method-assign]  # of this server alone
+    def disable_prompt_cache(self, server: LoopbackServer) -> None:
+        """Disable the prompt cache of a server, which would take a tenth of the time of a simulation."""
+        server._cache_prompt = _no_prompt  # type: ignore[method-assign]  # only for this server object
 
-    def _backend(self, server: LoopbackServer) -> BackendSettings:
+    def _backend_settings(self, server: LoopbackServer) -> BackendSettings:
         speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
         model = self.models.get(server.dialect, "model")
         return BackendSettings.model_validate(
@@ -189,49 +192,52 @@ class World:
             }
         )
 
-    def _note_verdict(self, backend: str, exchange: Exchange) -> None:
-        """Record the verdict of a server."""
+    def _check_verdict(self, backend: str, exchange: Exchange) -> None:
+        """Report a problem if a server has rejected a request for its structure."""
         if (verdict := exchange.verdict) is not None:
             about = f"{backend}, ask {self.model.now}: {verdict.rule}: {verdict.message[:200]}"
-            self.problems.add("no body is refused for its structure", about)
+            self.problems.add("no request is rejected for its structure", about)
 
-    def _fault(self, name: str, number: int, request: Json) -> Any:  # Any: a fault or None
+    def _choose_fault(self, name: str, number: int, request: Json) -> Any:  # Any: a fault or None
+        """Return the fault with which a server must answer a request, or None. Without a planned fault, check the
+        context window.
+        """
         most = WINDOWS.get(name, self.model.size)
         is_large = not self.faultless and self.model.size > most * BYTES
         if is_large and (refusal := window_faults(name, most)(number, request)) is not None:
             self.too_long += 1
-            self.observer.request_too_long(self._asking)
+            self.observer.on_request_too_long(self._asking)
             return refusal
         if self.faultless or (fault := self.model.fault(number, request)) is None:
             return None
         self.faults += 1
         return fault
 
-    def _note_request(self, backend: str, body: bytes) -> None:
-        """Record a request before its server receives it."""
+    def _record_request(self, backend: str, body: bytes) -> None:
+        """Record a request body before its server receives it."""
         self.digest.update(b"%s %d\n" % (backend.encode(), len(body)))
         self.digest.update(body)
         self.model.read(body)
         if (ask := self.model.now) is None:
-            if not self.model.summarises:  # a summary may be of what the program did alone
-                self.problems.add("a body holds what the user said", backend)
+            if not self.model.summarises:  # a summary may cover only calls that the program made itself
+                self.problems.add("a request contains the user's message", backend)
         else:
             session = self._asking = self.session_of(f"{ask}/" if is_task(ask) else ask)
-            self.observer.request(session, backend, ask, body)
+            self.observer.on_request(session, backend, ask, body)
 
-    def _writing(self, key: str, resource: str) -> AbstractContextManager[None]:
-        return self.observer.writing(self.session_of(key), key, resource)
+    def _watch_write(self, key: str, resource: str) -> AbstractContextManager[None]:
+        return self.observer.watch_write(self.session_of(key), key, resource)
 
-    def _note_start(self, key: str, arguments: Mapping[str, Json]) -> None:
+    def _record_start(self, key: str, arguments: Mapping[str, Json]) -> None:
         session = self.session_of(key)
-        self.observer.tool_started(session, key, arguments)
+        self.observer.on_tool_start(session, key, arguments)
         if self.toolbox.runs[key] > 1:
-            self.problems.add("a call is run once", f"{session}: {key}")
+            self.problems.add("a call runs once", f"{session}: {key}")
 
 
 def _no_prompt(request: HttpRequest, parsed: Json) -> None:
-    """Return None, because these hosts have no prompt cache."""
+    """Return None, as for a host without a prompt cache."""
 
 
-def _pool(policy: str) -> PoolSettings:
+def _pool_settings(policy: str) -> PoolSettings:
     return PoolSettings.model_validate({"members": DIALECTS, "policy": policy, "cooldown": 5.0})

@@ -1,8 +1,7 @@
-"""Run stress tests: many concurrent sessions over your own tools and backends.
+"""Run stress tests: many concurrent sessions with your own tools and backends.
 
-report = await stress(tools=[weather], sessions=200, turns=10)      # the built-in servers of this machine
-report = await stress("vllm", config="actors.toml", tools=[weather])
-assert report.is_sound, report
+report = await stress(tools=[weather], sessions=200, turns=10)      # built-in servers on this machine report = await
+stress("vllm", config="actors.toml", tools=[weather]) assert report.is_sound, report
 """
 
 import os
@@ -20,26 +19,28 @@ from actors.provider.provider_actor import Counters
 from actors.runtime.collector import GcPolicy
 from actors.runtime.runtime import Runtime
 from actors.strict.faults import InjectedFaults
-from actors.testing.stressing.resources import Held, find_leaks
-from actors.testing.stressing.where import BUILT_IN, POOL, built_in, check_targets
-from actors.testing.stressing.workload import Load, Loaded, LoadTally
+from actors.testing.stressing.resources import ResourceCounts, find_leaks
+from actors.testing.stressing.where import BUILT_IN, POOL, check_targets, run_built_in_servers
+from actors.testing.stressing.workload import Load, LoadRunner, LoadTally
 from actors.tools.toolsets.source import ToolLike
 
 __all__ = ["StressReport", "stress"]
 
 
 class StressReport(Struct, frozen=True):
-    """The result of a stress run.
+    """The result of a stress test.
 
     Args:
         asks: Number of asks by status: `complete`, `cancelled`, `failed`, or `refused` if the runtime rejected the ask.
         failures: Number of failed or refused asks, by cause.
-        rounds, switches: Number of rounds and of switches.
+        rounds: Number of rounds.
+        switches: Number of switches.
         seconds: Duration of the run.
-        latency: Seconds per completed ask: `p50`, `p90`, `p99`.
-        refusals: Requests that a provider or the judge refused for their structure, which are bugs of this library.
+        latency: Seconds per completed ask, as percentiles `p50`, `p90` and `p99`.
+        refusals: Number of requests that a provider or the judge rejected for their structure. Each is a bug of this
+            library.
         counters: Sums of the counters of all backends.
-        leaks: Tasks, threads and descriptors that remain after the run.
+        leaks: Number of tasks, threads and descriptors that remain after the run.
     """
 
     asks: Mapping[str, int]
@@ -54,7 +55,7 @@ class StressReport(Struct, frozen=True):
 
     @property
     def is_sound(self) -> bool:
-        """True if no request was refused, nothing leaked, and no ask failed."""
+        """True if no request was rejected for its structure, no ask failed, and no resource leaked."""
         return not (self.refusals or any(self.leaks.values()) or self.failures)
 
 
@@ -67,60 +68,67 @@ async def stress(
     faults: InjectedFaults | None = None,
     allow_network: bool = False,
     gc: GcPolicy | None = None,
-    **options: Any,  # Any: the fields of `Load`
+    **options: Any,  # Any: each field of `Load` has its own type
 ) -> StressReport:
-    """Run many concurrent sessions over your tools and backends, and report the results.
+    """Run many concurrent sessions with your tools and backends, and report the results.
 
     Args:
         target: The target of the sessions, as in `Runtime.open`. None starts strict servers for the run.
         config: As in `Runtime`.
         tools: As in `Runtime.open`. The model of the built-in servers calls them in turn.
         approve: As in `Runtime.open`.
-        faults: Faults of the built-in servers.
-        allow_network: Whether to allow backends that are not on this machine.
+        faults: Faults that the built-in servers inject.
+        allow_network: Whether backends on other machines are allowed.
         gc: As in `Runtime`.
         options: Fields of `Load`: `sessions`, `turns`, `switches`, `switching`, `cancelling`, `think`, `seconds`,
             `prompt`, `seed`.
 
     Raises:
-        ConfigError: A target, a tool or an option is invalid, or a target is not on this machine.
+        ConfigError: A target, a tool or an option is invalid, or a target is on another machine although the network is
+            not allowed.
     """
-    before = Held.now()
+    before = ResourceCounts.now()
     if target is None:
-        async with built_in(faults) as (made, counted):
-            fields: dict[str, Any] = {"switches": (*BUILT_IN, POOL)}  # Any: as in `Load`
+        async with run_built_in_servers(faults) as (made, counted):
+            fields: dict[str, Any] = {"switches": (*BUILT_IN, POOL)}  # Any: each field has its own type
             work = Load(POOL, **(fields | options))
-            told = await _run_load(made, work, tools, approve, gc)
+            outcome = await _run_load(made, work, tools, approve, gc)
             refused = counted.total()
     else:
         made = config if isinstance(config, Config) else load(config, os.environ)
         work = Load(target, **options)
         check_targets(made, (target, *work.switches), allow_network=allow_network)
-        told, refused = await _run_load(made, work, tools, approve, gc), 0
-    return _report(*told, refused, await find_leaks(before))
+        outcome, refused = await _run_load(made, work, tools, approve, gc), 0
+    return _build_report(*outcome, refused, await find_leaks(before))
 
 
 async def _run_load(
     config: Config, work: Load, tools: Iterable[ToolLike], approve: Approve | None, gc: GcPolicy | None
 ) -> tuple[LoadTally, float, Counter[str], int]:
-    """Run a load; return its tally, its seconds, the counters of the backends and the structural refusals."""
+    """Run a load. Return its tally, its seconds, the counters of the backends and the number of structural refusals."""
     began = anyio.current_time()
     async with Runtime(config, gc=gc) as runtime:
-        running = Loaded(runtime, work, tools, approve)
+        running = LoadRunner(runtime, work, tools, approve)
         await running.run()
         seconds = anyio.current_time() - began
         return running.tally, seconds, await _counters(runtime), runtime._refusal_count
 
 
 async def _counters(runtime: Runtime) -> Counter[str]:
+    """Return the sums of the counters of all backends."""
     counters = Counter[str]()
     for ref in tuple(runtime._backends.providers.made.values()):
         counters.update(await ref.ask(Counters()))
     return counters
 
 
-def _report(
-    tally: LoadTally, seconds: float, counters: Counter[str], ours: int, refused: int, leaks: dict[str, int]
+def _build_report(
+    tally: LoadTally,
+    seconds: float,
+    counters: Counter[str],
+    runtime_refusals: int,
+    server_refusals: int,
+    leaks: dict[str, int],
 ) -> StressReport:
     latency = {f"p{share}": tally.percentile(share / 100) for share in (50, 90, 99)}
     return StressReport(
@@ -130,7 +138,7 @@ def _report(
         tally.switches,
         seconds,
         latency,
-        max(ours, refused),
+        max(runtime_refusals, server_refusals),
         dict(sorted(counters.items())),
         leaks,
     )

@@ -1,4 +1,4 @@
-"""Count the tasks, threads and descriptors of a process, to find leaks of a stress run."""
+"""Count the tasks, threads and descriptors of a process, to find resources that a stress test leaked."""
 
 import gc
 import os
@@ -15,13 +15,13 @@ from actors.kernel.event_loop import running_loop
 
 DESCRIPTORS = Path("/proc/self/fd")
 OF_THE_LOOP = ("asyncio_", "AnyIO worker", "Trio thread")
-"""Prefixes of the names of threads that belong to the event loop, for instance for name resolution."""
+"""Name prefixes of threads that the event loop keeps for itself, for example for name resolution."""
 PATIENCE = 3.0
-"""Seconds to wait for threads and sockets that are closing."""
+"""Maximum seconds to wait for threads and sockets that are still closing."""
 
 
-class Held(Struct, frozen=True):
-    """Numbers of resources. Descriptors are -1 if the system does not provide the number."""
+class ResourceCounts(Struct, frozen=True):
+    """The numbers of resources that a process uses. `descriptors` is -1 if the system does not provide the number."""
 
     tasks: int
     threads: int
@@ -29,30 +29,32 @@ class Held(Struct, frozen=True):
 
     @classmethod
     def now(cls) -> Self:
-        """Count the resources of the process. Call this in the event loop."""
+        """Count the resources of this process. Call this method in the event loop."""
         gc.collect()
         descriptors = len(os.listdir(DESCRIPTORS)) if DESCRIPTORS.exists() else -1
         threads = [each for each in threading.enumerate() if not each.name.startswith(OF_THE_LOOP)]
-        return cls(_tasks(), len(threads), descriptors)
+        return cls(_count_tasks(), len(threads), descriptors)
 
-    def exceeds(self, before: "Held") -> bool:
-        """Return True if any number is larger than before."""
-        return any(self.over(before).values())
+    def exceeds(self, before: "ResourceCounts") -> bool:
+        """Return True if any number is larger than in `before`."""
+        return any(self.increase_since(before).values())
 
-    def over(self, before: "Held") -> dict[str, int]:
-        """Return the positive differences, by kind of resource."""
+    def increase_since(self, before: "ResourceCounts") -> dict[str, int]:
+        """Return the increase since `before` for each kind of resource; 0 for a decrease."""
         return {name: max(0, getattr(self, name) - getattr(before, name)) for name in self.__struct_fields__}
 
 
-async def find_leaks(before: Held) -> dict[str, int]:
-    """Return the resources in excess of `before`, after waiting for those that are closing."""
+async def find_leaks(before: ResourceCounts) -> dict[str, int]:
+    """Return the increase of each resource since `before`. Wait up to `PATIENCE` seconds for resources that are
+    closing.
+    """
     until = anyio.current_time() + PATIENCE
-    while Held.now().exceeds(before) and anyio.current_time() < until:  # noqa: ASYNC110  no event tells of these
+    while ResourceCounts.now().exceeds(before) and anyio.current_time() < until:  # noqa: ASYNC110  no event reports their end
         await anyio.sleep(0.05)
-    return Held.now().over(before)
+    return ResourceCounts.now().increase_since(before)
 
 
-def _tasks() -> int:
+def _count_tasks() -> int:
     loop = running_loop()
     trio = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_run():

@@ -1,4 +1,4 @@
-"""Choose the backends of a stress run: by default, only backends on this machine are allowed."""
+"""Choose the backends of a stress test. By default, only backends on this machine are allowed."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
@@ -30,14 +30,15 @@ def check_targets(config: Config, targets: Iterable[str], *, allow_network: bool
     """
     for target in targets:
         for backend in config.resolve(target).members:
-            if not allow_network and not _is_here(backend.endpoint):
+            if not allow_network and not _is_loopback(backend.endpoint):
                 raise ConfigError(
-                    f"{backend.name!r} is at {urlsplit(backend.endpoint).hostname}, and a stress run may cost money "
-                    "there; to send requests anyway, pass --allow-network (allow_network=True)"
+                    f"Backend {backend.name!r} is at {urlsplit(backend.endpoint).hostname}, where a stress test may "
+                    "cost money; to use it anyway, pass --allow-network (allow_network=True)"
                 )
 
 
-def _is_here(url: str) -> bool:
+def _is_loopback(url: str) -> bool:
+    """Return True if the host of a URL is this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True
@@ -48,12 +49,14 @@ def _is_here(url: str) -> bool:
 
 
 @asynccontextmanager
-async def built_in(faults: InjectedFaults | None) -> AsyncGenerator[tuple[Config, Counter[str]]]:
-    """Run strict servers during the block; yield a pool of them and a function that counts their refusals.
+async def run_built_in_servers(faults: InjectedFaults | None) -> AsyncGenerator[tuple[Config, Counter[str]]]:
+    """Run strict servers during the block. Yield the configuration of a pool of them, and a counter of rejected
+    requests.
 
-    Their model calls the tools of a request in turn, with arguments generated from the schemas.
+    Their model calls the tools of a request in turn, with arguments generated from the schemas. The counter has the
+    number of rejections for each rule.
     """
-    servers, refused = [_server(name, faults) for name in BUILT_IN], Counter[str]()
+    servers, refused = [_create_server(name, faults) for name in BUILT_IN], Counter[str]()
 
     def count_refusal(exchange: Exchange) -> None:
         if exchange.verdict is not None:
@@ -62,23 +65,25 @@ async def built_in(faults: InjectedFaults | None) -> AsyncGenerator[tuple[Config
     for server in servers:
         server.on_exchange = count_refusal
     async with serve(*servers):
-        backends: dict[str, BackendSettings] = dict(zip(BUILT_IN, map(_backend, servers), strict=True))
+        backends: dict[str, BackendSettings] = dict(
+            zip(BUILT_IN, map(_backend_settings, servers), strict=True)
+        )
         pools = {POOL: PoolSettings(members=BUILT_IN, policy="round_robin")}
         yield Config(FileSettings(backends=backends, pools=pools), {}, "the built-in servers"), refused
 
 
-def _server(name: str, faults: InjectedFaults | None) -> LoopbackServer:
+def _create_server(name: str, faults: InjectedFaults | None) -> LoopbackServer:
     limits, calls = ServerLimits(connections=4096, recordings=1), 0
 
-    def says(request: Json) -> Turn:
+    def answer_request(request: Json) -> Turn:
         nonlocal calls
         turn = answer(request, number=calls)
         calls += len(turn.calls)
         return turn
 
-    return strict_server(name, says, faults=faults, limits=limits)
+    return strict_server(name, answer_request, faults=faults, limits=limits)
 
 
-def _backend(server: LoopbackServer) -> BackendSettings:
+def _backend_settings(server: LoopbackServer) -> BackendSettings:
     speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
     return BackendSettings.model_validate({"model": "model", "base_url": server.endpoint, **speaks})

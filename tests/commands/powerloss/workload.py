@@ -42,7 +42,7 @@ def record(folder: Path, durability: Durability, seed: int, steps: int) -> Recor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "sqlite3", NotingSqlite(layer))
         patch.setattr(connection, "CHECKPOINT", 60)
-        patch.setattr(connection.Connections, "_lengthen", partialmethod(_lengthen, layer.steps))
+        patch.setattr(connection.Connections, "_extend_wal", partialmethod(_extend_wal, layer.steps))
         storage = SqliteStorage(folder / FILE, durability=durability)
         told = [Acknowledged(0, {})]
         for logs in _make_changes(storage, Random(seed), steps):
@@ -53,10 +53,10 @@ def record(folder: Path, durability: Durability, seed: int, steps: int) -> Recor
     return Recording(recorded, told)
 
 
-_LENGTHEN = connection.Connections._lengthen
+_LENGTHEN = connection.Connections._extend_wal
 
 
-def _lengthen(connections: connection.Connections, steps: list[Step]) -> None:
+def _extend_wal(connections: connection.Connections, steps: list[Step]) -> None:
     """Preallocate the write-ahead log and record the step, because it bypasses the file layer."""
     wal = connections.path.with_name(f"{connections.path.name}-wal")
     size = wal.stat().st_size

@@ -23,7 +23,7 @@ from actors.config import BackendLimits, BackendSettings, Config, FileSettings, 
 from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
 from actors.testing import StressReport, stress
-from actors.testing.stressing.resources import DESCRIPTORS, Held
+from actors.testing.stressing.resources import DESCRIPTORS, ResourceCounts
 from tests.commands.soak.servers import Seen, StrictProcess, run_server
 
 DIALECTS = ("openai_chat", "anthropic", "gemini", "mistral")
@@ -98,7 +98,7 @@ class Soaked:
     sessions: int
     report: StressReport
     counts: Sequence[Seen]
-    held: tuple[Held, Held]
+    held: tuple[ResourceCounts, ResourceCounts]
     loop: Loop
 
     @property
@@ -202,8 +202,8 @@ def _descriptors() -> int:
 
 async def _run_load(
     soak: Soak, servers: Sequence[StrictProcess]
-) -> tuple[StressReport, tuple[Held, Held], Loop]:
-    loop, before = Loop(memory=[resident()]), Held.now()
+) -> tuple[StressReport, tuple[ResourceCounts, ResourceCounts], Loop]:
+    loop, before = Loop(memory=[resident()]), ResourceCounts.now()
     logging.getLogger("actors").setLevel(
         logging.CRITICAL
     )  # some tools fail intentionally, many thousand times
@@ -225,7 +225,7 @@ async def _run_load(
         )
         tasks.cancel_scope.cancel()
     loop.memory.append(resident())
-    return report, (before, Held.now()), loop
+    return report, (before, ResourceCounts.now()), loop
 
 
 def run(soak: Soak, backend: str) -> Soaked:

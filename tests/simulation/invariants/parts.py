@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from actors.core.history.compaction import SUMMARY
 from actors.testing.simulation.plan import WishLookup
-from actors.testing.simulation.saying import PARTS, attachment_of, last_words, words
+from actors.testing.simulation.saying import PARTS, ask_text, attachment_for, closing_text
 from tests.simulation.witness import Witness
 
 
@@ -25,7 +25,11 @@ class OrderedParts:
         """Check a request body against the message of its ask."""
         if (wish := self._wish_of(ask, "parts")) is None:
             return
-        if self._witness.seen[session].aside and SUMMARY.encode() in body and words(ask).encode() not in body:
+        if (
+            self._witness.seen[session].aside
+            and SUMMARY.encode() in body
+            and ask_text(ask).encode() not in body
+        ):
             return
         at = 0
         for part, note in _expected_forms(ask, wish.what):
@@ -44,10 +48,10 @@ class OrderedParts:
 
 def _expected_forms(ask: str, kind: str) -> Iterator[tuple[bytes, bytes]]:
     """Yield the encoded form of each part, with its allowed substitutes."""
-    yield words(ask).encode(), b""
+    yield ask_text(ask).encode(), b""
     for media_type in PARTS[kind]:
         yield (
-            attachment_of(ask, media_type).data.encode(),
+            attachment_for(ask, media_type).data.encode(),
             f"[An attachment of type {media_type} stood here".encode(),
         )
-    yield last_words(ask).encode(), b""
+    yield closing_text(ask).encode(), b""

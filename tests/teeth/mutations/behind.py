@@ -12,7 +12,7 @@ MUTATIONS = (
     Mutation(
         "behind: a loss found by a read is not recorded",
         "actors/journal/journal_actor.py:JournalActor._check_answer",
-        "self._lose(error, ...)",
+        "self._record_loss(error, ...)",
         "",
         (SLEPT, SUSPENDED),
     ),
@@ -25,7 +25,7 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a cached row is trusted after a rollback",
-        f"{STORAGE}:PostgresStorage._known_rows",
+        f"{STORAGE}:PostgresStorage._current_rows",
         "entry.after < row.last",
         "False",
         (SLEPT, SUSPENDED),
@@ -34,7 +34,7 @@ MUTATIONS = (
         "behind: a fork reads the log with the rights of its writer",
         "actors/runtime/replays.py:read_events",
         "read_log(journal, session, throttle=throttle)",
-        "read_log(journal, session, anew=True, throttle=throttle)",
+        "read_log(journal, session, as_writer=True, throttle=throttle)",
         (f"{FAILOVER}::test_a_fork_after_a_rollback_does_not_record_the_loss_itself",),
     ),
     Mutation(

@@ -90,14 +90,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "backup: it needs hard links",
-        "actors/journal/storage/sqlite/backup.py:_name",
+        "actors/journal/storage/sqlite/backup.py:_publish_copy",
         "error.errno not in _NO_LINKS",
         "True",
         (f"{BACKUP}::test_a_backup_works_without_hard_links",),
     ),
     Mutation(
         "backup: without hard links it replaces a file",
-        "actors/journal/storage/sqlite/backup.py:_name",
+        "actors/journal/storage/sqlite/backup.py:_publish_copy",
         "os.close(os.open(*...))",
         "",
         (f"{BACKUP}::test_a_backup_without_hard_links_keeps_a_file_created_meanwhile",),
@@ -111,14 +111,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "own writes: a standby is read",
-        "actors/journal/storage/postgres/storage.py:PostgresStorage._begin_reading",
+        "actors/journal/storage/postgres/storage.py:PostgresStorage._prepare_reading",
         "check_primary(connection, self.where)",
         "",
         (f"{OWN}::test_a_standby_is_never_read",),
     ),
     Mutation(
         "own writes: the reader stays on the server that the writer left",
-        "actors/journal/storage/postgres/storage.py:PostgresStorage._begin_writing",
+        "actors/journal/storage/postgres/storage.py:PostgresStorage._prepare_writing",
         "self._reader.renew()",
         "",
         (f"{OWN}::test_a_reader_follows_its_writer_to_a_new_connection",),
@@ -127,7 +127,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "own writes: a read starts before earlier events are written",
         "actors/journal/journal_actor.py:JournalActor._run_batch",
         "group.reads.append(command)",
-        "await self._begin_reading(command)",
+        "await self._queue_read(command)",
         ("tests/journal/test_journal.py", "tests/journal/test_readers.py", OWN),
     ),
     Mutation(

@@ -16,7 +16,7 @@ OWNERSHIP = "tests/runtime/test_ownership.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kill sweep: a forked worker keeps the locks of a killed host",
-        "actors/journal/storage/sqlite/forks.py:_begin_child",
+        "actors/journal/storage/sqlite/forks.py:_release_in_child",
         "lock.close()",
         "pass",
         ("tests/commands/test_killing.py",),
@@ -90,28 +90,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "failover: a lost claim is reported as a gap in the log",
-        "actors/journal/storage/postgres/storage.py:_why_left",
+        "actors/journal/storage/postgres/storage.py:_rejection",
         "owner == row.owner and last < row.last",
         "last < row.last",
         (f"{FAILOVER}::{SAME_NUMBER}",),
     ),
     Mutation(
         "failover: a reader with missing events ends the session",
-        "actors/journal/session_events.py:SessionEvents._publish",
+        "actors/journal/session_events.py:SessionEvents._convert_events",
         "not page.last",
         "not page.events",
         (f"{FAILOVER}::test_a_reader_missing_events_waits_for_the_writer_to_record_the_loss",),
     ),
     Mutation(
         "failover matrix: the log does not record a loss",
-        "actors/journal/journal_actor.py:JournalActor._name_loss",
-        "self._ends.loss_entry(session)",
+        "actors/journal/journal_actor.py:JournalActor._write_loss",
+        "self._ends.pending_loss(session)",
         "None",
         LAGGING,
     ),
     Mutation(
         "failover matrix: the session's reader does not receive a loss",
-        "actors/journal/journal_actor.py:JournalActor._lose",
+        "actors/journal/journal_actor.py:JournalActor._record_loss",
         "self._readers.roll_back(error.session, error.first - 1)",
         "",
         LAGGING,

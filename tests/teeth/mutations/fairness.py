@@ -44,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "forked: a simulation's keys do not depend on its seed",
-        "actors/testing/simulation/world.py:World.runtime",
+        "actors/testing/simulation/world.py:World.create_runtime",
         "runtime._registry.draw_key = lambda: keys.randbytes(8).hex()",
         "",
         (SAME_RUN,),
@@ -58,7 +58,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "forked: hosts of one file share their name",
-        "actors/journal/storage/sqlite/hosts.py:Hosts.begin",
+        "actors/journal/storage/sqlite/hosts.py:Hosts.become_host",
         "self.name = host_name()",
         "self.name = 'host'",
         (f"{WORKERS}[asyncio-sqlite]",),
@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "forked: hosts of one database share their name",
         "actors/journal/storage/postgres/storage.py:PostgresStorage.open",
-        "self._take_names()",
+        "self._choose_names()",
         "pass",
         (f"{WORKERS}[asyncio-postgres]",),
     ),

@@ -13,7 +13,7 @@ FORKED = "tests/runtime/test_forked_hosts.py"
 MUTATIONS = (
     Mutation(
         "files: a forked worker keeps its host's locks",
-        f"{FORKS}:_begin_child",
+        f"{FORKS}:_release_in_child",
         "lock.close()",
         "pass",
         (
@@ -40,11 +40,11 @@ MUTATIONS = (
     ),
     Mutation(
         "files: a journal opens before its damaged log is copied",
-        "actors/journal/storage/sqlite/evidence.py:keep_evidence",
-        "_copy(source, target)",
+        "actors/journal/storage/sqlite/evidence.py:copy_damaged_log",
+        "_copy_file(source, target)",
         """
         try:
-            _copy(source, target)
+            _copy_file(source, target)
         except OSError:
             pass
         """,
@@ -97,14 +97,14 @@ MUTATIONS = (
     Mutation(
         "files: the holder of the lock is unknown",
         "actors/journal/storage/sqlite/locks.py:WriteLock.__enter__",
-        "self._note_holder()",
+        "self._write_holder_id()",
         "pass",
         ("tests/journal/test_unavailable.py::test_a_lock_error_names_the_process_that_holds_the_lock",),
     ),
     Mutation(
         "files: the holder of an SQLite lock is unknown",
-        "actors/journal/storage/sqlite/faults.py:_holder",
-        "writer_of(Path(path))",
+        "actors/journal/storage/sqlite/faults.py:_describe_holder",
+        "find_writer(Path(path))",
         "None",
         (
             "tests/journal/test_unavailable.py::test_an_sqlite_lock_error_names_the_process_that_holds_the_lock",
@@ -112,28 +112,28 @@ MUTATIONS = (
     ),
     Mutation(
         "salvage: a damaged first page hides all logs",
-        f"{SALVAGE}:_tables",
+        f"{SALVAGE}:_collect_rows",
         "error = damage",
         "raise damage",
         (f"{FSCK}::test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged",),
     ),
     Mutation(
         "salvage: pages of the write-ahead log are not read",
-        f"{PAGES}:_Pages._page",
+        f"{PAGES}:_Pages._read_page",
         "self._newer.get(number)",
         "None",
         (f"{FSCK}::test_logs_are_salvaged_from_the_wal_when_the_first_page_is_damaged",),
     ),
     Mutation(
         "salvage: only the part of a value on its first page is read",
-        f"{PAGES}:_Pages._payload",
+        f"{PAGES}:_Pages._read_payload",
         "here < length",
         "False",
         (f"{FSCK}::test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged",),
     ),
     Mutation(
         "salvage: the page size is taken from the damaged header",
-        f"{PAGES}:rows_of",
+        f"{PAGES}:readable_rows",
         "dict.fromkeys((_page_size(file.read(20)), _PAGE))",
         "(_page_size(file.read(20)) * 2,)",
         (f"{FSCK}::test_every_log_is_salvaged_when_the_root_page_of_a_table_is_damaged",),

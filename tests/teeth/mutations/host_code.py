@@ -82,7 +82,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a failure hook crashes the session",
-        "actors/telemetry/logger.py:guard",
+        "actors/telemetry/logger.py:guard_callback",
         "safe.call(lambda: callback(event))",
         "callback(event)",
         (PLAYS,),

@@ -19,14 +19,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: a heartbeat waits behind earlier operations",
         "actors/journal/storage_threads.py:StorageThreads.write",
-        "work = partial(call_and_beat, work, *...)",
+        "work = partial(call_and_renew_lease, work, *...)",
         "",
         (f"{_SLOW}::test_a_host_busy_with_deletions_keeps_its_lease",),
     ),
     Mutation(
         "journal: every operation renews the lease",
         "actors/journal/storage_threads.py:StorageThreads.write",
-        "self._system.now() - self._beaten > lease / 2",
+        "self._system.now() - self._renewed_at > lease / 2",
         "self._system.now() >= 0",
         (f"{_SLOW}::test_a_host_busy_with_deletions_keeps_its_lease",),
     ),
@@ -39,7 +39,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: the replayed state stays beside the live state",
-        "actors/journal/log.py:Generation._go_on",
+        "actors/journal/log.py:Generation._hand_over_replay",
         "self._replay = None",
         "pass",
         (_DROPPED,),
@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: a claim overtakes earlier events of its session",
         "actors/journal/journal_actor.py:JournalActor._run_batch",
-        "not isinstance(command, ClaimSession) or group.writes(command.session)",
+        "not isinstance(command, ClaimSession) or group.appends_to(command.session)",
         "not isinstance(command, ClaimSession)",
         ("tests/journal/test_journal.py::test_a_claim_follows_events_sent_earlier_to_its_session",),
     ),
@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "journal: each claim is a separate commit",
         "actors/journal/journal_actor.py:JournalActor._run_batch",
         "group.claims.append(command)",
-        "await self._ask(command)",
+        "await self._run_query(command)",
         ("tests/journal/test_sqlite.py::test_concurrent_opens_share_commits",),
     ),
     Mutation(
@@ -67,7 +67,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: logs cannot be read while writes fail",
-        "actors/journal/storage/sqlite/connection.py:Connections._make_ready",
+        "actors/journal/storage/sqlite/connection.py:Connections._ensure_prepared",
         "self._writer",
         "self._reader",
         (_DISK,),
@@ -75,7 +75,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: a full disk counts as damage",
         "actors/journal/storage/sqlite/faults.py:_UNAVAILABLE",
-        '{sqlite3.SQLITE_FULL: "the disk is full; make room", **...}',
+        '{sqlite3.SQLITE_FULL: "the disk is full; free some space", **...}',
         "{**...}",
         (_DISK,),
     ),
@@ -130,7 +130,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: reading a log clears a refusal",
         "actors/journal/journal_actor.py:JournalActor._send_answer",
-        "not isinstance(command, ReadLog) or command.anew",
+        "not isinstance(command, ReadLog) or command.as_writer",
         "True",
         (_BROKEN,),
     ),
@@ -286,21 +286,21 @@ self._apply(event)
     Mutation(
         "journal: a file that was moved away is written",
         "actors/journal/storage/sqlite/connection.py:Connections.transaction",
-        "self._check_there()",
+        "self._check_files_in_place()",
         "",
         (_DISK,),
     ),
     Mutation(
         "journal: a log is read from another file",
-        "actors/journal/storage/sqlite/connection.py:Connections.reading",
-        "self._check_there()",
+        "actors/journal/storage/sqlite/connection.py:Connections.read_snapshot",
+        "self._check_files_in_place()",
         "",
         ("tests/journal/test_unavailable.py::test_an_unopened_journal_is_not_read_from_a_replaced_file",),
     ),
     Mutation(
         "journal: a deleted lock file does not exclude a second writer",
         "actors/journal/storage/sqlite/locks.py:WriteLock.__enter__",
-        "_try_lock(self._open_file()) and self._is_there()",
+        "_try_lock(self._open_file()) and self._is_current_file()",
         "_try_lock(self._open_file())",
         ("tests/journal/test_unavailable.py::test_a_deleted_lock_file_still_excludes_a_second_writer",),
     ),

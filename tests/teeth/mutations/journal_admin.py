@@ -76,8 +76,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erasure: a deletion is not counted, so a killed process leaves remnants",
-        "actors/journal/storage/sqlite/format.py:note_removal",
-        "set_noted(connection, DELETIONS, deletions + 1)",
+        "actors/journal/storage/sqlite/format.py:record_removal",
+        "write_meta(connection, DELETIONS, deletions + 1)",
         "",
         (f"{ERASURE}::test_remnants_of_a_killed_process_in_free_page_space_are_removed",),
     ),
@@ -90,14 +90,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erasure: every vacuum rewrites a file",
-        "actors/journal/storage/sqlite/erasure.py:note_rewrite",
+        "actors/journal/storage/sqlite/erasure.py:record_rewrite",
         "(DELETIONS, REWRITTEN)",
         "(DELETIONS,)",
         (f"{ERASURE}::test_a_deletion_rewrites_the_file_once",),
     ),
     Mutation(
         "erasure: copies of a damaged file are not reported",
-        "actors/journal/storage/sqlite/erasure.py:remaining",
+        "actors/journal/storage/sqlite/erasure.py:find_remaining_data",
         'f"{glob.escape(path.name)}-damaged-*"',
         'f"{glob.escape(path.name)}-broken-*"',
         (f"{ERASURE}::test_a_copy_of_a_damaged_file_is_reported_until_its_deletion",),
@@ -171,8 +171,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "figures: sizes are those of the first transaction",
         "actors/journal/storage/sqlite/connection.py:Connections.transaction",
-        "self._measure()",
-        "self.sizes.file_bytes or self._measure()",
+        "self._record_sizes()",
+        "self.sizes.file_bytes or self._record_sizes()",
         (f"{FIGURES}::test_stats_report_file_sizes_and_commit_times",),
     ),
     Mutation(

@@ -190,7 +190,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "journal: a failed write fails the events written with it",
         "actors/journal/journal_actor.py:JournalActor._commit",
         """
-        for alone in group.parts:
+        for alone in group.single_operations:
             await self._commit(alone)
         """,
         """
@@ -201,14 +201,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: each append is written separately",
-        "actors/journal/journal_actor.py:JournalActor._carry_out",
+        "actors/journal/journal_actor.py:JournalActor._run_group",
         "await self._commit(group)",
-        "[await self._commit(alone) for alone in group.parts]",
+        "[await self._commit(alone) for alone in group.single_operations]",
         ("tests/journal/test_journal.py",),
     ),
     Mutation(
         "journal: a read overtakes earlier appends",
-        "actors/journal/journal_actor.py:JournalActor._carry_out",
+        "actors/journal/journal_actor.py:JournalActor._run_group",
         """
         await self._commit(group)
         for read in group.reads:
@@ -216,7 +216,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """,
         """
         for read in group.reads:
-            await self._start_read(read)
+            await self._run_read(read)
         await self._commit(group)
         """,
         ("tests/journal/test_journal.py",),

@@ -8,33 +8,33 @@ CUTS = "tests/journal/test_reader_cuts.py"
 MUTATIONS = (
     Mutation(
         "late readers: a reader past the end of a cut log reads forever after its session ended",
-        f"{EVENTS}._publish",
+        f"{EVENTS}._convert_events",
         """
-        if following.cut_to is None:
-            raise self._gone()
+        if following.rolled_back_to is None:
+            raise self._ended_error()
         """,
         "",
         (f"{CUTS}::test_a_reader_past_the_end_of_a_cut_log_learns_that_its_session_ended",),
     ),
     Mutation(
         "late readers: a reader cancelled while it rewinds forgets the rewind",
-        f"{EVENTS}._go_back",
-        "last = following.cut_to",
-        "last, following.cut_to = following.cut_to, None",
+        f"{EVENTS}._roll_back",
+        "last = following.rolled_back_to",
+        "last, following.rolled_back_to = following.rolled_back_to, None",
         (f"{CUTS}::test_a_reader_cancelled_while_it_rewinds_misses_nothing",),
     ),
     Mutation(
         "late readers: a log that is cut again during a rewind has ended",
-        f"{EVENTS}._go_back",
-        "following.cut_to == last",
+        f"{EVENTS}._roll_back",
+        "following.rolled_back_to == last",
         "True",
         (f"{CUTS}::test_a_reader_of_a_log_cut_twice_rewinds_to_the_earlier_cut",),
     ),
     Mutation(
         "late readers: a log that is cut while a reader starts has ended",
-        f"{EVENTS}._begin",
+        f"{EVENTS}._subscribe",
         """
-        if following.cut_to is None:
+        if following.rolled_back_to is None:
             raise
         """,
         "raise",
@@ -42,9 +42,9 @@ MUTATIONS = (
     ),
     Mutation(
         "late readers: a reader that starts while its log is cut is past its end",
-        f"{EVENTS}._begin",
+        f"{EVENTS}._subscribe",
         """
-        if following.cut_to is None:
+        if following.rolled_back_to is None:
             break
         """,
         "break",
@@ -53,7 +53,7 @@ MUTATIONS = (
     Mutation(
         "late readers: all pages but the first of a log in use wait like a client's",
         "actors/journal/pages.py:LogPages.__init__",
-        "anew or urgent",
+        "as_writer or urgent",
         "urgent",
         ("tests/journal/test_readers.py::test_excess_reads_never_refuse_a_page_of_a_log_in_use",),
     ),
@@ -68,7 +68,7 @@ MUTATIONS = (
     ),
     Mutation(
         "late readers: an append in progress is in doubt",
-        "actors/journal/storage/postgres/storage.py:PostgresStorage._write",
+        "actors/journal/storage/postgres/storage.py:PostgresStorage._write_batch",
         "statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND",
         """
         self._doubt = batch

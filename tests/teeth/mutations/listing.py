@@ -8,7 +8,7 @@ FILE, TABLES = "actors/journal/storage/sqlite/storage.py", "actors/journal/stora
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "listing: a session is listed by its first use",
-        f"{FILE}:SqliteStorage._append",
+        f"{FILE}:SqliteStorage._write_records",
         "connection.executemany(_INDEX, moved)",
         "",
         (f"{TESTS}::test_sqlite_orders_a_growing_log_by_its_last_use",),
@@ -71,23 +71,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "titles: SQLite shows a changed title",
-        "actors/journal/storage/sqlite/records.py:row_of",
+        "actors/journal/storage/sqlite/records.py:decode_row",
         "crc32(msgpack.encode(fields)) == checksum",
         "True",
         (f"{TITLES}::test_a_changed_title_or_metadata_in_a_file_is_damage",),
     ),
     Mutation(
         "titles: Postgres shows a changed title",
-        f"{TABLES}/batch.py:checksum",
-        "(row.name, row.key, *_of_log(row), *row.labels)",
-        "(row.name, row.key, *_of_log(row))",
+        f"{TABLES}/batch.py:row_checksum",
+        "(row.name, row.key, *_log_summary(row), *row.labels)",
+        "(row.name, row.key, *_log_summary(row))",
         (f"{TITLES}::test_a_changed_title_or_metadata_in_a_database_is_damage",),
     ),
     Mutation(
         "titles: an undone append leaves its title",
-        f"{TABLES}/batch.py:Batch.back",
-        "*_labels(change.before, change.after)",
-        "*_labels(change.before, change.before)",
+        f"{TABLES}/batch.py:Batch.revert_parameters",
+        "*_changed_labels(change.before, change.after)",
+        "*_changed_labels(change.before, change.before)",
         (f"{TITLES}::test_a_reverted_append_in_a_database_leaves_no_title",),
     ),
     Mutation(

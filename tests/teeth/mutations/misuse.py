@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a folder is accepted as a journal",
-        "actors/journal/storage/sqlite/storage.py:_file",
+        "actors/journal/storage/sqlite/storage.py:_resolve_path",
         """
         if is_folder:
             ...
@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a journal's path depends on the working directory",
-        "actors/journal/storage/sqlite/storage.py:_file",
+        "actors/journal/storage/sqlite/storage.py:_resolve_path",
         "Path(os.path.realpath(path))",
         "Path(path)",
         ("tests/journal/test_sqlite.py::test_a_relative_path_names_the_same_file_after_chdir",),
@@ -198,7 +198,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: any object is accepted as tracing",
         "actors/telemetry/tracing.py:RuntimeTracing.__init__",
-        'not hasattr(tracer, "_traced")',
+        'not hasattr(tracer, "_start_ask_spans")',
         "False",
         (MISUSE,),
     ),

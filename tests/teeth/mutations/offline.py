@@ -7,7 +7,7 @@ HERE = "tests/testing/test_offline.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "offline: each of several adjacent calls is a separate answer",
-        "actors/testing/offline_runtime.py:answers",
+        "actors/testing/offline_runtime.py:group_answers",
         "pending and isinstance(pending[-1], Call) and not isinstance(part, Call)",
         "pending and isinstance(pending[-1], Call)",
         (f"{HERE}::test_an_answer_ends_with_a_say_or_with_the_last_of_adjacent_calls",),
@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "offline: two models of a provider share a script",
         "actors/testing/offline_runtime.py:_LoopbackTransport.send",
-        "url.startswith(backend.endpoint) and _names_model(*...)",
+        "url.startswith(backend.endpoint) and _requests_model(*...)",
         "url.startswith(backend.endpoint)",
         (f"{HERE}::test_offline_serves_two_models_of_one_provider_and_another_provider",),
     ),

@@ -22,21 +22,21 @@ MUTATIONS = (
     ),
     Mutation(
         "failover: an append does not carry the expected last event",
-        "actors/journal/ends.py:LogEnds.with_predecessors",
+        "actors/journal/ends.py:LogEnds.add_predecessors",
         "Entry(entry.session, entry.fence, entry.events, after)",
         "entry",
         ("tests/journal/test_log_ends.py",),
     ),
     Mutation(
         "failover: a loss is not recorded in the log",
-        "actors/journal/journal_actor.py:JournalActor._name_loss",
-        "self._ends.loss_entry(session)",
+        "actors/journal/journal_actor.py:JournalActor._write_loss",
+        "self._ends.pending_loss(session)",
         "None",
         (LOST,),
     ),
     Mutation(
         "failover: a reader waits for reused numbers",
-        "actors/journal/journal_actor.py:JournalActor._lose",
+        "actors/journal/journal_actor.py:JournalActor._record_loss",
         "self._readers.roll_back(error.session, error.first - 1)",
         "",
         (LOST,),
@@ -50,7 +50,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failover: events missing in the reply to an append count as written",
-        f"{STORAGE}:PostgresStorage._write",
+        f"{STORAGE}:PostgresStorage._write_batch",
         "(None, False)",
         "(None, True)",
         (f"{FAILOVER}::test_an_append_to_a_session_without_a_row_is_fenced",),
@@ -71,7 +71,7 @@ MUTATIONS = (
     ),
     Mutation(
         "silence: an unconfirmed request waits as long as the system allows",
-        f"{ADDRESS}:parameters",
+        f"{ADDRESS}:connection_parameters",
         """{**..., "tcp_user_timeout": ..., **...}""",
         """{**..., **...}""",
         (SILENCE,),
@@ -93,20 +93,20 @@ MUTATIONS = (
     Mutation(
         "silence: a lease is as old as the journal",
         "actors/journal/journal_actor.py:JournalActor._send_answer",
-        "self._threads.end_beat()",
+        "self._threads.record_renewal()",
         "",
         (f"{SILENCE}::test_a_silent_server_is_waited_for_at_most_the_lease",),
     ),
     Mutation(
         "rights: unexpected errors are permanent",
-        "actors/journal/storage/postgres/faults.py:error_of",
+        "actors/journal/storage/postgres/faults.py:translate_error",
         "code and code[:2] not in _REFUSED",
         "False",
         (RIGHTS,),
     ),
     Mutation(
         "rights: a right revoked at run time is a configuration error",
-        "actors/journal/storage/postgres/faults.py:error_of",
+        "actors/journal/storage/postgres/faults.py:translate_error",
         "code in _MISCONFIGURED and not was_open",
         "code in _MISCONFIGURED",
         (RIGHTS,),
@@ -127,7 +127,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rights: missing rights are found only by the first write",
-        f"{STORAGE}:PostgresStorage._begin_writing",
+        f"{STORAGE}:PostgresStorage._prepare_writing",
         "check_rights(connection, self.where)",
         "",
         (RIGHTS,),
@@ -141,13 +141,13 @@ MUTATIONS = (
     ),
     Mutation(
         "pooler: settings are made on connections that may be shared",
-        f"{STORAGE}:PostgresStorage._begin_writing",
+        f"{STORAGE}:PostgresStorage._prepare_writing",
         """
         self._check_direct(connection)
-        self._begin(connection, self._writing)
+        self._configure(connection, self._writing)
         """,
         """
-        self._begin(connection, self._writing)
+        self._configure(connection, self._writing)
         self._check_direct(connection)
         """,
         ("tests/journal/test_postgres_pooler.py",),

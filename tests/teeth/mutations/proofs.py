@@ -58,7 +58,7 @@ MUTATIONS = (
     ),
     Mutation(
         "power: durability process never syncs",
-        f"{SQLITE}:Connections._set_up",
+        f"{SQLITE}:Connections._configure_connection",
         '"FULL" if self._durability == "power" else "NORMAL"',
         '"FULL" if self._durability == "power" else "OFF"',
         POWER,

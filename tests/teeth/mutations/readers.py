@@ -8,7 +8,7 @@ TESTS = "tests/journal/test_readers.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "readers: a log is read in the writer's thread",
-        f"{JOURNAL}:JournalActor._start_read",
+        f"{JOURNAL}:JournalActor._run_read",
         "self._threads.read",
         "self._threads.write",
         (f"{TESTS}::test_other_sessions_write_while_a_page_is_read",),
@@ -16,20 +16,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "readers: an event is shown before it is acknowledged",
         f"{JOURNAL}:JournalActor._check_answer",
-        "page.up_to(self._ends.acknowledged_end(command.session, page.last))",
+        "page.up_to(self._ends.visible_end(command.session, page.last))",
         "page",
         (f"{TESTS}::test_readers_see_no_unacknowledged_event",),
     ),
     Mutation(
         "readers: the number of waiting reads is unbounded",
-        f"{JOURNAL}:JournalActor._begin_reading",
+        f"{JOURNAL}:JournalActor._queue_read",
         "self._reads.is_full",
         "False",
         (f"{TESTS}::test_excess_reads_are_refused_unless_a_session_needs_them",),
     ),
     Mutation(
         "readers: the end of a log is published as its first event",
-        "actors/journal/session_events.py:SessionEvents._publisher_at",
+        "actors/journal/session_events.py:SessionEvents._create_publisher_at",
         "first and (not start.is_found)",
         "first",
         (f"{TESTS}::test_reading_the_end_of_a_log_skips_its_beginning",),

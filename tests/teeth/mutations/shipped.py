@@ -15,13 +15,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "shipped: a simulation shows no events to its observer",
         "actors/testing/simulation/journal.py:SimulatedJournal.append",
-        "self._observer.event(entry.session, event)",
+        "self._observer.on_event(entry.session, event)",
         "pass",
         (f"{SIMULATION}::test_an_observer_sees_each_event_before_it_is_in_the_log",),
     ),
     Mutation(
         "shipped: a simulation does not finish its observer",
-        "actors/testing/simulation/report.py:played_in",
+        "actors/testing/simulation/report.py:play_in_world",
         "await world.observer.finish(runtime)",
         "pass",
         (f"{SIMULATION}::test_an_observer_sees_each_event_before_it_is_in_the_log",),
@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "shipped: a simulated rewind may name a removed turn",
-        "actors/testing/simulation/journal.py:SimulatedJournal._follow",
+        "actors/testing/simulation/journal.py:SimulatedJournal._track_event",
         "turn <= last",
         "turn",
         (f"{SIMULATION}::test_the_journal_knows_the_ended_turns_and_the_session_of_a_task",),

@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a timer of the clock wakes no task",
-        "actors/testing/simulation/loop.py:_VirtualClock._wake",
+        "actors/testing/simulation/loop.py:_VirtualClock._wake_due_tasks",
         "number in self._waiting",
         "number in self._waiting and number % 2",
         ("tests/commands/test_simulation.py::test_a_sleep_takes_its_virtual_time_and_can_be_cancelled",),
@@ -94,7 +94,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: a lane is not adopted when its request is written",
         "actors/session/requests.py:TurnRequests._log_request",
-        "ask.generation.note_sent(binding, rendered)",
+        "ask.generation.store_sent_lane(binding, rendered)",
         "pass",
         SEEDS,
     ),

@@ -87,7 +87,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "streams: deltas overtake earlier events of the log",
-        "actors/journal/readers.py:Subscriber.place",
+        "actors/journal/readers.py:Subscriber.delta_position",
         "self._deltas[0][0]",
         "0",
         (SAME,),
@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "streams: a departed reader is kept",
-        "actors/journal/readers.py:Readers.follow",
+        "actors/journal/readers.py:Readers.subscribe",
         "self.following.pop(session, None)",
         "pass",
         (LEFT,),
@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: the tokens of a request are not recorded",
-        "actors/telemetry/otel.py:AskSpans._count",
+        "actors/telemetry/otel.py:AskSpans._record_usage",
         "histogram.record(counts[kind], about)",
         "pass",
         (TOKENS,),
@@ -171,7 +171,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a refused request has no error",
-        "actors/telemetry/otel.py:AskSpans._request_event",
+        "actors/telemetry/otel.py:AskSpans._apply_request_event",
         'self._end_request("refused")',
         'self._end_request("")',
         ("tests/telemetry/test_tracing.py::test_a_too_long_request_and_its_retry_have_separate_spans",),
@@ -185,7 +185,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a tool's own spans are outside of the ask",
-        "actors/telemetry/otel.py:Tracing._traced",
+        "actors/telemetry/otel.py:Tracing._start_ask_spans",
         "variables.run(context.attach, trace.set_span_in_context(span))",
         "",
         (SPANS,),
@@ -199,7 +199,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: tokens written to the cache have an outdated name",
-        "actors/telemetry/otel.py:_counts",
+        "actors/telemetry/otel.py:_token_counts",
         '{**..., "cache_write.input_tokens": ...}',
         '{**..., "cache_creation.input_tokens": ...}',
         (
@@ -244,7 +244,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a message contains only its text",
-        "actors/telemetry/otel.py:_part",
+        "actors/telemetry/otel.py:_encode_part",
         "case ToolCall(): ...",
         "",
         ("tests/telemetry/test_tracing_conventions.py::test_messages_are_json_as_in_the_conventions",),

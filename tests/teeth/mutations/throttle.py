@@ -39,14 +39,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "throttle: a reader of events does not pause",
-        f"{EVENTS}:SessionEvents._publish",
+        f"{EVENTS}:SessionEvents._convert_events",
         "self._is_catching_up and not self._publisher.seq % SLICE",
         "False",
         (f"{STOPS}[asyncio-events]",),
     ),
     Mutation(
         "throttle: a reader of new events pauses too",
-        f"{EVENTS}:SessionEvents._take",
+        f"{EVENTS}:SessionEvents._queue_page",
         "len(page.events) >= SLICE",
         "True",
         (f"{TESTS}::test_a_reader_of_new_events_does_not_pause_for_other_writers",),
@@ -67,7 +67,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "throttle: answered writes stay pending",
-        f"{JOURNAL}._work",
+        f"{JOURNAL}._process_queue",
         "self._throttle.end_writes(...)",
         "None",
         (PENDING,),

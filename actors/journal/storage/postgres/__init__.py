@@ -1,16 +1,18 @@
-"""Store logs in a Postgres database, which hosts on several machines may share. It needs the extra `postgres`.
+"""Store logs in a Postgres database, which hosts on several machines may share. This needs the extra `postgres`.
 
-The only durability is `power`: a commit is on the server's disk before it is acknowledged. Otherwise a server that
-crashed could lose events known to other machines, and fencing numbers.
+The only durability is `power`: a commit is on the server's disk before it is acknowledged. With less, a crashed server
+could lose events and fencing numbers that other machines already know.
 
 - `storage.py`: the storage: claims, appends, reads
-- `batch.py`: an append as the parameters of one statement
+- `batch.py`: the parameters of the statement that writes an append
 - `reading.py`: records of a log with their large values
-- `statements.py`: the statements
-- `connection.py`: one connection, restored when it is lost, with a limit on every wait
+- `removal.py`: the deletion of logs and of unused rows
+- `statements.py`: the SQL statements
+- `connection.py`: one connection, which is restored after a loss, with a limit for every wait
 - `address.py`: the parts of an address, and those that may be logged
 - `pooler.py`: detection of a pooler that shares connections among programs
-- `format.py`: the tables, their version, and a host's checks before use
+- `clock.py`: the record of the server's clock
+- `format.py`: the tables, their version, and the checks of a host before use
 - `check.py`: a check of the tables for damage
 - `faults.py`: the translation of Postgres's errors
 """

@@ -1,4 +1,4 @@
-"""Collect the data of one append: each session's row before and after, its records, and their blobs."""
+"""Collect the data of one append: the row of each session before and after the append, its records, and their blobs."""
 
 from collections.abc import Iterator, Sequence
 from zlib import crc32
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from actors.core.log.events import LogEvent
 from actors.journal.storage.blobs import LARGE, extract_blobs
-from actors.journal.storage.rows import JournalPlace, SessionRow, record_checksum, row_damage
+from actors.journal.storage.rows import JournalLocation, SessionRow, record_checksum, row_damage
 
 
 class _Change(Struct):
@@ -17,11 +17,11 @@ class _Change(Struct):
 
 
 class Batch:
-    """Appends to several sessions. Each session is written completely or not at all.
+    """Appends to several sessions, which one statement writes. Each session is written completely or not at all.
 
     Args:
-        now: The time, in seconds since 1970.
-        host: The writing host.
+        now: The time of the append, in seconds since 1970.
+        host: The name of the writing host.
     """
 
     def __init__(self, now: float, host: str) -> None:
@@ -30,13 +30,19 @@ class Batch:
         self._records: list[tuple[int, int, int, bytes]] = []
         self._blobs: dict[tuple[int, bytes], bytes] = {}
 
-    def take(self, row: SessionRow, events: Sequence[LogEvent], records: Sequence[bytes]) -> int:
-        """Add events of a session, given its row before the batch; return the number of the last event."""
+    def add_events(self, row: SessionRow, events: Sequence[LogEvent], records: Sequence[bytes]) -> int:
+        """Add events of a session. Return the number of the last event.
+
+        Args:
+            row: The session's row before the batch.
+            events: The events.
+            records: The encoded events.
+        """
         change = self._changes.get(row.key)
         if change is None:
             change = self._changes[row.key] = _Change(row, replace(row))
         after = change.after
-        after.take(events, self._now)
+        after.apply_events(events, self._now)
         for record in records:
             after.last += 1
             after.size += len(record)
@@ -53,35 +59,35 @@ class Batch:
     def __bool__(self) -> bool:
         return bool(self._changes)
 
-    def last(self, row: SessionRow) -> int:
-        """Return the number of a session's last event after the batch is written."""
+    def last_number(self, row: SessionRow) -> int:
+        """Return the number of the last event that a session's log will have after the batch."""
         change = self._changes.get(row.key)
         return row.last if change is None else change.after.last
 
     @property
     def changes(self) -> Iterator[tuple[SessionRow, SessionRow]]:
-        """The rows of the batch's sessions, before and after."""
+        """The row of each session before and after the append."""
         for change in self._changes.values():
             yield change.before, change.after
 
     @property
     def has_blobs(self) -> bool:
-        """True if large values are stored separately."""
+        """True if the records contain large values, which are stored separately."""
         return bool(self._blobs)
 
     @property
     def parameters(self) -> list[object]:
-        """The parameters of `APPEND`, or of `APPEND_BLOBS` with blobs."""
+        """The parameters of the statement `APPEND`, or of `APPEND_BLOBS` if the batch has blobs."""
         rows = [
             (
                 change.after.key,
                 change.after.fence,
                 change.before.last,
-                *_of_log(change.after),
-                *_labels(change.after, change.before),
-                checksum(change.after),
+                *_log_summary(change.after),
+                *_changed_labels(change.after, change.before),
+                row_checksum(change.after),
                 change.after.owner is None,
-                checksum(change.before),
+                row_checksum(change.before),
             )
             for change in self._changes.values()
         ]
@@ -92,17 +98,17 @@ class Batch:
         return given
 
     @property
-    def back(self) -> list[list[object]]:
-        """The parameters of `TAKE_BACK`."""
+    def revert_parameters(self) -> list[list[object]]:
+        """The parameters of the statement `TAKE_BACK`, which reverts the batch."""
         return _columns(
             [
                 (
                     change.before.key,
                     change.before.fence,
                     change.after.last,
-                    *_of_log(change.before),
-                    *_labels(change.before, change.after),
-                    checksum(change.before),
+                    *_log_summary(change.before),
+                    *_changed_labels(change.before, change.after),
+                    row_checksum(change.before),
                     change.before.owner,
                 )
                 for change in self._changes.values()
@@ -110,32 +116,36 @@ class Batch:
         )
 
 
-def _of_log(row: SessionRow) -> tuple[object, ...]:
+def _log_summary(row: SessionRow) -> tuple[object, ...]:
     return row.last, row.size, row.tenant, row.target, row.state, row.opened, row.used
 
 
-def _labels(row: SessionRow, before: SessionRow) -> tuple[str | None, ...]:
-    """Return the changed labels of a row, None for unchanged ones, which are not sent with every append."""
+def _changed_labels(row: SessionRow, before: SessionRow) -> tuple[str | None, ...]:
+    """Return the labels of a row if they differ from `before`, else None for each.
+
+    Unchanged labels need not be sent.
+    """
     return row.labels if row.labels != before.labels else (None,) * len(row.labels)
 
 
 def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
+    """Transpose rows into columns, since each column is one array parameter of a statement."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def checksum(row: SessionRow) -> int:
-    """Return the checksum of a row, over its place and its log's summary."""
-    return crc32(msgpack.encode((row.name, row.key, *_of_log(row), *row.labels)))
+def row_checksum(row: SessionRow) -> int:
+    """Return the checksum of a row, which covers the session's name and key and the directory's data about its log."""
+    return crc32(msgpack.encode((row.name, row.key, *_log_summary(row), *row.labels)))
 
 
-def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:
-    """Return the row of these columns.
+def decode_row(values: Sequence[object], where: JournalLocation) -> SessionRow:
+    """Decode a session's row from its columns.
 
     Raises:
-        JournalDamaged: Its checksum differs.
+        JournalDamaged: The checksum is wrong.
     """
     *fields, found = values
-    row = SessionRow(*fields)  # type: ignore[arg-type]  # the types of the columns
-    if checksum(row) != found:
+    row = SessionRow(*fields)  # type: ignore[arg-type]  # the columns have the types of the fields
+    if row_checksum(row) != found:
         raise row_damage(row.name, where)
     return row

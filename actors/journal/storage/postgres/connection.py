@@ -1,8 +1,8 @@
-"""Hold one connection of a storage, restore it when it is lost, and limit every wait.
+"""Manage one connection of a storage: restore it after a loss, and limit every wait.
 
-Operations that fail because of concurrent changes are repeated at once, a few times. Operations that fail without a
-connection are repeated until the patience is over, counted from the call; a longer outage is reported at once. A
-server that is silent for too long counts as lost, whatever the cause.
+An operation that conflicts with a concurrent change is repeated at once, a few times. An operation that fails without a
+connection is repeated until `patience` seconds have passed since its call. If the server was unreachable before, the
+failure is reported at once. A server that is silent for too long counts as lost, whatever the cause.
 """
 
 import random
@@ -18,30 +18,42 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.waiting import Ready
 
 from actors.errors import ActorsError, ConfigError, JournalUnavailable
-from actors.journal.storage.postgres.faults import AGAIN, ELSEWHERE, error_of, is_lost, meaning_at_connect
+from actors.journal.storage.postgres.faults import (
+    AGAIN,
+    ELSEWHERE,
+    is_lost,
+    translate_connect_error,
+    translate_error,
+)
 from actors.journal.storage.postgres.statements import IS_STANDBY
 
 R = TypeVar("R")
-Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]  # Any: whatever a statement gives
+Connection: TypeAlias = psycopg.Connection[
+    tuple[Any, ...]
+]  # Any: each statement returns rows of its own types
 
 PAUSE = 0.05
-"""Seconds between two tries for a connection."""
+"""Seconds between two attempts to connect."""
 AT_ONCE = 1.0
-"""Seconds for which it is told at once that a server did not answer for longer than this."""
+"""If an attempt to connect fails after more than these seconds, other attempts fail at once for the same time."""
 TRIES = 8
-"""How often at most something is done that others get in the way of."""
+"""Maximum number of attempts of an operation that conflicts with other hosts."""
 
 
-class _Bounded(psycopg.Connection[tuple[Any, ...]]):
+class _BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that becomes unusable when its server is silent for `silence` seconds."""
 
     silence = 60.0
 
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
+        """Wait as psycopg does, but close the connection if the server is silent for too long."""
         return super().wait(self._watch(gen), interval, timeout)
 
     def _watch(self, gen: PQGen[R]) -> PQGen[R]:
-        """Run `gen` until nothing was sent or received for too long; then stop waiting."""
+        """Run psycopg's generator `gen`.
+
+        Close the connection if nothing can be sent or received for `silence` seconds.
+        """
         heard = monotonic()
         try:
             wants = next(gen)
@@ -51,7 +63,7 @@ class _Bounded(psycopg.Connection[tuple[Any, ...]]):
                     heard = monotonic()
                 elif monotonic() - heard > self.silence:
                     self.pgconn.finish()
-                    raise psycopg.OperationalError("the server is silent")
+                    raise psycopg.OperationalError("the server did not answer in time")
                 wants = gen.send(ready)
         except StopIteration as end:
             done: R = end.value
@@ -59,23 +71,23 @@ class _Bounded(psycopg.Connection[tuple[Any, ...]]):
 
 
 def check_primary(connection: Connection, where: str) -> None:
-    """Reject a standby for reading: it may lag behind acknowledged events.
+    """Reject a standby server for reads, because a standby may lack acknowledged events.
 
     Raises:
-        JournalUnavailable: The server is a standby. An address with several hosts may lead to another server next
-            time.
+        JournalUnavailable: The server is a standby. If the address has several hosts, the next attempt may reach the
+            primary server.
     """
     if connection.execute(IS_STANDBY).fetchone() == (True,):
         raise JournalUnavailable(
-            f"{where}: a standby answers, which may lag behind; name the server that it copies from, or add "
+            f"{where}: this server is a standby, which may lag; connect to the primary server, or add "
             "target_session_attrs=read-write to the address"
         )
 
 
 @contextmanager
-def allowing(connection: Connection, seconds: float) -> Generator[None]:
-    """Allow each statement inside this time, for large operations."""
-    assert isinstance(connection, _Bounded)
+def allow_long_statements(connection: Connection, seconds: float) -> Generator[None]:
+    """Allow each statement of the block to take `seconds`, for operations that change many rows."""
+    assert isinstance(connection, _BoundedConnection)
     before = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
     silence, connection.silence = connection.silence, max(connection.silence, seconds + 1)
     timeout = "SELECT set_config('statement_timeout', %s, false)"
@@ -84,19 +96,19 @@ def allowing(connection: Connection, seconds: float) -> Generator[None]:
         yield
     finally:
         connection.silence = silence
-        with suppress(psycopg.Error):  # it is lost then
+        with suppress(psycopg.Error):  # after an error, the connection is not used again
             connection.execute(timeout, before)
 
 
 class Link:
-    """A connection for one user at a time.
+    """A connection that one caller at a time can use, and that is opened again after a loss.
 
     Args:
         parameters: The parameters for libpq.
         where: The name of the database in messages.
         patience: Seconds to wait for a connection.
-        silence: Seconds of silence after which a server is gone. Statement timeouts must be shorter.
-        begun: Called with every new connection before its use.
+        silence: Seconds of silence after which the server counts as lost. Statement timeouts must be shorter.
+        on_connect: Called with every new connection before its first use.
     """
 
     def __init__(
@@ -105,10 +117,10 @@ class Link:
         where: str,
         patience: float,
         silence: float,
-        begun: Callable[[Connection], None],
+        on_connect: Callable[[Connection], None],
     ) -> None:
         self._parameters, self._where, self._patience, self._silence = parameters, where, patience, silence
-        self._begun = begun
+        self._on_connect = on_connect
         self._lock = Lock()
         self._connection: Connection | None = None
         self._out_since: float | None = None
@@ -116,12 +128,12 @@ class Link:
         self._began = 0.0
         self._was_made = self._is_outdated = False
 
-    def rename(self, name: str) -> None:
-        """Set the name that the server shows for connections opened from now on."""
+    def set_connection_name(self, name: str) -> None:
+        """Set the name that the server shows for later connections."""
         self._parameters = {**self._parameters, "application_name": name}
 
     def run(self, work: Callable[[Connection], R]) -> R:
-        """Run `work` with the connection. It may be started several times; a failed run is rolled back."""
+        """Call `work` with the connection and return its result. After a failure, `work` may be called again."""
         with self._lock:
             self._began = monotonic()
             tries = 0
@@ -130,41 +142,41 @@ class Link:
                 try:
                     done = work(self._connect())
                 except psycopg.Error as error:
-                    if not self._goes_on(error, tries):
-                        raise error_of(error, self._where, was_open=True) from None
+                    if not self._recovers_from(error, tries):
+                        raise translate_error(error, self._where, was_open=True) from None
                 except JournalUnavailable:
-                    if not self._is_patient():
+                    if not self._wait_before_retry():
                         raise
                 except ActorsError:
-                    raise  # of what was found; the connection is as good as before
+                    raise  # the operation failed, but the connection still works
                 except BaseException:
-                    self._drop()  # the next connection reverts its pending statement
+                    self._close_connection()  # the outcome is unknown; the next connection reverts the statement
                     raise
                 else:
                     self._out_since = None
                     return done
 
     def renew(self) -> None:
-        """Open another connection at the next use. Does not wait for a running use."""
+        """Replace the connection before its next use, without waiting for the current use."""
         self._is_outdated = True
 
     def close(self) -> None:
-        """Close the connection; the next use opens another."""
+        """Close the connection. The next use opens a new connection."""
         with self._lock:
-            self._drop()
+            self._close_connection()
             self._out_since = None
 
     def _connect(self) -> Connection:
         if self._is_outdated:
             self._is_outdated = False
-            self._drop()
+            self._close_connection()
         if self._connection is None:
             connection = self.new_connection()
             try:
-                self._begun(connection)
+                self._on_connect(connection)
             except psycopg.Error as error:
                 connection.close()
-                raise error_of(error, self._where, was_open=self._was_made) from None
+                raise translate_error(error, self._where, was_open=self._was_made) from None
             except BaseException:
                 connection.close()
                 raise
@@ -172,47 +184,49 @@ class Link:
         return self._connection
 
     def new_connection(self) -> Connection:
-        """Return a new connection, owned by the caller, without settings.
+        """Open and return a connection without the storage's settings. The caller must close it.
 
         Raises:
-            ConfigError: The address, the user or the password are wrong.
+            ConfigError: The address, the user or the password is wrong.
             JournalUnavailable: The server cannot be reached.
         """
         began = monotonic()
         if began < self._not_before:
-            raise JournalUnavailable(f"{self._where}: no connection: it does not answer")
+            raise JournalUnavailable(f"{self._where}: no connection, because the server does not answer")
         try:
-            connection = _Bounded.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]  # all are texts
+            connection = _BoundedConnection.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]  # all are strings
         except psycopg.Error as error:
-            if (now := monotonic()) - began > AT_ONCE:  # the server is silent, and others wait for this
+            if (now := monotonic()) - began > AT_ONCE:  # a slow failure: let waiting callers fail at once
                 self._not_before = now + AT_ONCE
-            failure = meaning_at_connect(error, self._where)
+            failure = translate_connect_error(error, self._where)
             if isinstance(failure, ConfigError) and self._was_made:
-                raise JournalUnavailable(str(failure)) from None  # it was correct before, and may be again
+                # The address worked before, so try again later.
+                raise JournalUnavailable(str(failure)) from None
             raise failure from None
         connection.silence = self._silence
         connection.adapters.register_dumper(int, Int8Dumper)
-        connection.adapters.register_dumper(
-            int, Int8BinaryDumper
-        )  # or each size would be a statement of its own
+        # One type for all integers: psycopg chooses a type by size, and would prepare a statement for each.
+        connection.adapters.register_dumper(int, Int8BinaryDumper)
         return connection
 
-    def _goes_on(self, error: psycopg.Error, tries: int) -> bool:
-        """Recover from an error, and return True if the operation should be repeated."""
+    def _recovers_from(self, error: psycopg.Error, tries: int) -> bool:
+        """Close the connection if the error made it unusable. Return True if the operation should be repeated."""
         assert self._connection is not None
         if is_lost(self._connection, error):
-            self._drop()
-            return self._is_patient()
+            self._close_connection()
+            return self._wait_before_retry()
         if error.sqlstate in ELSEWHERE:
-            self._drop()
-            return self._is_patient()
+            self._close_connection()
+            return self._wait_before_retry()
         if error.sqlstate in AGAIN and tries < TRIES:
-            sleep(random.uniform(0, 0.01) * tries)  # noqa: S311  no secret
+            sleep(random.uniform(0, 0.01) * tries)  # noqa: S311  a random delay, not a secret
             return True
         return False
 
-    def _is_patient(self) -> bool:
-        """Return True if another connection should be tried after a failed one."""
+    def _wait_before_retry(self) -> bool:
+        """After a failed connection, pause and return True. Return False if `patience` seconds have passed since the
+        outage began.
+        """
         now = monotonic()
         if self._out_since is None:
             self._out_since = self._began
@@ -221,7 +235,7 @@ class Link:
         sleep(PAUSE)
         return True
 
-    def _drop(self) -> None:
+    def _close_connection(self) -> None:
         if self._connection is not None:
             with suppress(psycopg.Error):
                 self._connection.close()

@@ -1,6 +1,6 @@
-"""Translate the errors of Postgres, by tables.
+"""Translate the errors of Postgres into errors of this package.
 
-Only the code and the first line of an error are reported: its details may contain stored data.
+Messages contain only the code and the first line of an error, because its details may contain stored data.
 """
 
 from collections.abc import Mapping
@@ -12,74 +12,74 @@ from psycopg.pq import TransactionStatus
 from actors.errors import ActorsError, ConfigError, JournalDamaged, JournalError, JournalUnavailable
 
 AGAIN = ("40001", "40P01", "23503")
-"""Serialization failure, deadlock, and a blob that was deleted just when another log came to refer to it: the same
-again, at once, finds what the other one did."""
+"""Codes of conflicts with other transactions: a serialization failure, a deadlock, and a blob that was deleted while
+another log began to refer to it. The operation is repeated at once, because the other transaction has ended by then."""
 
 ELSEWHERE = ("25006",)
-"""It is another server that may be written to, so the connection is of no use."""
+"""The code of a read-only server: another server is the primary now, so the connection is closed."""
 
 _UNAVAILABLE: Mapping[str, str] = {
     "08": "the connection failed",
-    "0A000": "its tables have changed; see whether a newer program migrates them",
-    "23503": "others kept erasing what was written",
-    "25006": "it is read-only; name the server that others copy from",
-    "26000": "a pooler shares connections between programs; use its session mode, or the server itself",
-    "40": "others kept writing what was written",
-    "42P05": "a pooler shares connections between programs; use its session mode, or the server itself",
-    "42": "its tables are not those of this program; were they moved, or restored from another version?",
-    "42501": "this user may not make or use its tables; grant it what it had",
-    "53100": "its disk is full; make room",
-    "53200": "its memory is exhausted",
-    "53300": "it has too many connections; raise max_connections, or end some",
-    "53": "it is out of resources",
-    "55P03": "another program holds a lock; end that",
-    "57014": "it took too long",
-    "57P": "it stops or starts",
+    "0A000": "its tables have changed; check whether a newer program is migrating them",
+    "23503": "other hosts kept deleting the same data; try again",
+    "25006": "it is read-only; connect to the primary server",
+    "26000": "a pooler shares connections between programs; use its session mode, or connect to the server directly",
+    "40": "other hosts kept changing the same data; try again",
+    "42P05": "a pooler shares connections between programs; use its session mode, or connect to the server directly",
+    "42": "its tables have an unknown structure; check whether they were moved or restored from another version",
+    "42501": "this user may not create or use its tables; restore the user's rights",
+    "53100": "its disk is full; free some space",
+    "53200": "its memory is exhausted; see the server's log",
+    "53300": "it has too many connections; raise max_connections, or close some connections",
+    "53": "it is out of resources; see the server's log",
+    "55P03": "another program holds a lock; end that program",
+    "57014": "the statement took too long; try again",
+    "57P": "the server is stopping or starting; try again later",
     "58": "its disk fails; see the server's log",
 }
-"""By the longest beginning of Postgres's code that is here."""
+"""The message for each code of Postgres, or for the longest prefix of the code. The subject "it" is the database."""
 
 _REFUSED = ("21", "22", "23", "44", "54", "P0")
-"""What was to be written cannot be, now or later. All other codes may go away by themselves or when somebody sees to
-them, also those that nobody has thought of."""
+"""Classes of codes for data that can never be written. Any other code, even an unknown one, may be temporary."""
 
 _MISCONFIGURED: Mapping[str, str] = {
-    "3F000": "there is no schema to make tables in; make one, or name one with ?options=-csearch_path%3DNAME",
-    "42501": "this user may not make or use its tables; grant it CREATE on the schema",
+    "3F000": "it has no schema for the tables; create one, or select one with ?options=-csearch_path%3DNAME",
+    "42501": "this user may not create or use its tables; grant the user CREATE on the schema",
 }
 _DAMAGED = ("XX001", "XX002")
 
 _AT_CONNECT: Mapping[str, str] = {
-    "password authentication failed": "user or password are wrong",
-    "no password supplied": "it asks for a password; set PGPASSWORD",
-    "authentication failed": "this user is not let in",
-    "no pg_hba.conf entry": "this user or machine is not let in; see the server's pg_hba.conf",
-    "does not exist": "there is no such database, user or file",
-    "is not permitted to log in": "this user may not log in",
-    "permission denied for database": "this user may not use the database",
-    "certificate": "TLS: the certificate is not accepted",
-    "does not support SSL": "TLS: the server has none",
+    "password authentication failed": "the user or the password is wrong; correct the address or PGPASSWORD",
+    "no password supplied": "the server requires a password; set PGPASSWORD",
+    "authentication failed": "the server rejects this user; see its pg_hba.conf",
+    "no pg_hba.conf entry": "the server rejects this user or machine; see its pg_hba.conf",
+    "does not exist": "the database, the user or a file does not exist; correct the address",
+    "is not permitted to log in": "this user may not log in; grant LOGIN to the user",
+    "permission denied for database": "this user may not use the database; grant CONNECT to the user",
+    "certificate": "the TLS certificate was rejected; check sslrootcert and the host name",
+    "does not support SSL": "the server does not support TLS; change sslmode, or enable TLS on the server",
 }
-"""By what libpq says, for it gives no codes there. What is not here may go away by itself."""
+"""The message for each text in an error of libpq, which has no codes at connect. Other errors may be temporary."""
 
 
 def is_lost(connection: Connection[Any], error: BaseException) -> bool:
-    """Return True if a connection is unusable, so that the outcome of its statement is unknown."""
+    """Return True if an error made the connection unusable. The outcome of the statement is then unknown."""
     if not isinstance(error, Error) or error.diag.severity_nonlocalized in ("FATAL", "PANIC"):
         return True
     status = connection.pgconn.transaction_status
     return connection.closed or status in (TransactionStatus.ACTIVE, TransactionStatus.UNKNOWN)
 
 
-def error_of(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
-    """Return the error of this package for an error of a statement.
+def translate_error(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
+    """Translate the error of a statement.
 
-    `was_open`: this configuration has worked before, so it is not the cause.
+    `where`: the name of the database. `was_open`: whether this configuration has worked before, so that it is not the
+    cause.
     """
     code = error.sqlstate or ""
     said = f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})" if code else f"{where}: {{}}"
     if code in _DAMAGED:
-        return JournalDamaged(said.format("its tables are damaged; restore it from a copy"))
+        return JournalDamaged(said.format("its tables are damaged; restore the database from a backup"))
     if code in _MISCONFIGURED and not was_open:
         return ConfigError(said.format(_MISCONFIGURED[code]))
     for length in (5, 3, 2):
@@ -88,39 +88,41 @@ def error_of(error: Error, where: str, *, was_open: bool = False) -> ActorsError
     if code and code[:2] not in _REFUSED:
         return JournalUnavailable(said.format("it failed; see the server's log"))
     if not code and isinstance(error, DataError):
-        return JournalError(f"{where}: the database cannot store text with a NUL character")
+        return JournalError(
+            f"{where}: the database cannot store a string with a NUL character; remove the character"
+        )
     if not code:
         return JournalUnavailable(
-            f"{where}: the connection was lost; unwritten events are not reported as written"
+            f"{where}: the connection was lost before the server confirmed the operation; try again"
         )
-    return JournalError(said.format("it refused a statement"))
+    return JournalError(said.format("it rejected a statement; see the server's log"))
 
 
-def meaning_at_connect(error: Error, where: str) -> ActorsError:
-    """Return the error of this package for a failed connection attempt."""
+def translate_connect_error(error: Error, where: str) -> ActorsError:
+    """Translate the error of a failed connection attempt. `where`: the name of the database."""
     said = str(error)
     for part, why in _AT_CONNECT.items():
         if part in said and "No such file" not in said:
             return ConfigError(f"{where}: {why}")
-    return JournalUnavailable(f"{where}: no connection: {_reason(said)}")
+    return JournalUnavailable(f"{where}: no connection, because {_outage_reason(said)}")
 
 
-def _reason(said: str) -> str:
+def _outage_reason(message: str) -> str:
     for part, why in _NOT_NOW.items():
-        if part in said:
+        if part in message:
             return why
-    return "it cannot be reached"
+    return "the server cannot be reached"
 
 
 _NOT_NOW: Mapping[str, str] = {
-    "too many": "it has too many connections; raise max_connections, or end some",
-    "connection slots": "it has too many connections; raise max_connections, or end some",
-    "starting up": "it starts",
-    "shutting down": "it stops",
-    "recovery mode": "it recovers from a crash",
-    "refused": "nobody listens there",
-    "No such file": "nobody listens there",
-    "resolve host": "the host's name is not known",
-    "timeout": "it does not answer",
-    "read-only": "it is read-only; name the server that others copy from",
+    "too many": "the server has too many connections; raise max_connections, or close some connections",
+    "connection slots": "the server has too many connections; raise max_connections, or close some connections",
+    "starting up": "the server is starting",
+    "shutting down": "the server is stopping",
+    "recovery mode": "the server is recovering from a crash",
+    "refused": "no server listens at this address",
+    "No such file": "no server listens at this address",
+    "resolve host": "the host name cannot be resolved",
+    "timeout": "the server does not answer",
+    "read-only": "the server is read-only; connect to the primary server",
 }

@@ -1,8 +1,8 @@
-"""Create the tables, and check them, their version and the rights of a host before use.
+"""Create the tables, and check the tables, their version and the rights of a host before use.
 
-The tables are in the first schema of the connection's search path, and their names begin with `actors_`, so tables of
-other programs may be in the same schema. The indexed columns of `actors_session` change at most once a minute while a
-log grows, so that Postgres can rewrite only the row (a heap-only tuple).
+The tables are in the first schema of the connection's search path. Their names begin with `actors_`, so other programs
+may use the same schema. The indexed columns of `actors_session` change at most once a minute while a log grows, so that
+Postgres rewrites only the row and no index (a heap-only tuple).
 """
 
 from typing import Any
@@ -38,21 +38,24 @@ CREATE TABLE actors_blob_use (
 );
 CREATE INDEX ON actors_blob_use (hash);
 """
-"""`bucket` is a column and not an expression of the index: Postgres would write the index anew with every change of
-`used`. The foreign key of `actors_blob_use` makes a transaction that refers to a blob and one that deletes the blob
-wait for each other."""
+"""The statements that create the tables.
+
+`bucket` is a column instead of an expression in the index, because Postgres would update such an index with every
+change of `used`. Because of the foreign key of `actors_blob_use`, a transaction that adds a reference to a blob and a
+transaction that deletes the blob wait for each other.
+"""
 
 _LOCK = 0x6163_7472
-"""The lock that a host holds while it makes the tables of a database."""
+"""The number of the advisory lock that a host holds while it creates the tables."""
 
 
 def prepare(connection: Connection[Any], where: str) -> None:
-    """Create the tables if they do not exist, in one transaction.
+    """Create the tables if they do not exist, in one transaction, and check them.
 
     Raises:
         ConfigError: The server is too old, or the database does not store Unicode.
         JournalDamaged: The floor of fencing numbers is missing.
-        JournalError: The tables are another program's, or a newer version created them.
+        JournalError: Another program or a newer version of this program created the tables.
     """
     _check_server(connection, where)
     with connection.transaction():
@@ -68,21 +71,21 @@ def check_tables(connection: Connection[Any], where: str) -> None:
     """Check that this version can use the existing tables.
 
     Raises:
-        JournalError: The tables are another program's, or a newer version created them.
+        JournalError: Another program or a newer version of this program created the tables.
     """
     version = _version(connection)
     if version is None:
-        raise JournalError(f"{where}: actors_meta is another program's table; name another schema")
+        raise JournalError(f"{where}: actors_meta is another program's table; use another schema")
     if version > VERSION:
         raise JournalError(_newer_format(version, where))
 
 
 def check_version(connection: Connection[Any], where: str) -> None:
-    """Check that no newer program has migrated the tables since they were prepared, and that the floor exists.
+    """Check that no newer version of this program has migrated the tables in the meantime, and that the floor exists.
 
     Raises:
         JournalDamaged: The floor of fencing numbers is missing.
-        JournalUnavailable: A newer program has migrated the tables. That program can open the sessions that are
+        JournalUnavailable: A newer version has migrated the tables. The newer program can open the sessions that are
             open here.
     """
     version = _version(connection)
@@ -97,35 +100,37 @@ def _check_removed_fence(connection: Connection[Any], where: str) -> None:
 
 
 def has_removed_fence(connection: Connection[Any]) -> bool:
-    """Return True if the tables have the floor: new sessions get fencing numbers above it."""
+    """Return True if the tables have the floor, above which the fencing numbers of new sessions begin."""
     return bool(connection.execute("SELECT FROM actors_meta WHERE key = 'floor'").fetchall())
 
 
 def _newer_format(version: int, where: str) -> str:
-    return f"{where}: format version {version} is newer than this program's, {VERSION}; use the newer program"
+    return (
+        f"{where}: its format {version} is newer than format {VERSION} of this program; use the newer program"
+    )
 
 
 def check_rights(connection: Connection[Any], where: str) -> None:
-    """Check that the user has the rights that a host needs.
+    """Check that the database user has the rights that a host needs.
 
     Raises:
-        ConfigError: A right is missing; the error has the statement that grants it.
+        ConfigError: A right is missing; the error has the statement that grants the right.
         JournalUnavailable: The server, or this user, is read-only.
     """
-    is_read_only, user, missing, limited = _one(
+    is_read_only, user, missing, limited = _only_row(
         connection.execute(_RIGHTS, (list(_NEEDED), list(_NEEDED.values())))
     )
     if is_read_only:
         raise JournalUnavailable(
-            f"{where}: it is read-only; name the server that others copy from, or see default_transaction_read_only"
+            f"{where}: it is read-only; connect to the primary server, or check default_transaction_read_only"
         )
     if missing:
         grant = f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(_NEEDED)} TO {user}"
-        raise ConfigError(f"{where}: this user may not use {', '.join(missing)}; have the owner do: {grant}")
+        raise ConfigError(f"{where}: this user may not use {', '.join(missing)}; the owner must run: {grant}")
     if limited:
         raise ConfigError(
-            f"{where}: row security hides rows of {', '.join(limited)} from this user; ALTER ROLE {user} BYPASSRLS, "
-            "or turn it off for the tables"
+            f"{where}: row security hides rows of {', '.join(limited)} from this user; run ALTER ROLE {user} "
+            "BYPASSRLS, or disable row security for these tables"
         )
 
 
@@ -149,7 +154,7 @@ FROM (
 """
 
 
-def _one(found: Any) -> Any:  # Any: a cursor, and its only row
+def _only_row(found: Any) -> Any:  # Any: a cursor, and the only row of its result
     (row,) = found.fetchall()
     return row
 
@@ -167,7 +172,7 @@ def _check_server(connection: Connection[Any], where: str) -> None:
 
 
 def has_tables(connection: Connection[Any]) -> bool:
-    """Return True if the schema has a table `actors_meta`, of this program or another."""
+    """Return True if the schema has a table `actors_meta`, even if another program created the table."""
     found = connection.execute("SELECT to_regclass('actors_meta') IS NOT NULL").fetchone()
     return found is not None and bool(found[0])
 

@@ -1,8 +1,9 @@
 """Detect a pooler that shares the server's connections among programs.
 
-With PgBouncer in transaction mode, statements prepared by one program run in another, and settings of one affect
-others. A connection of the storage must correspond to one server connection for its entire life. Two connections used
-alternately show a pooler: both use the same server connection, or one uses several.
+With PgBouncer in transaction mode, statements that one program prepares run in another program, and the settings of one
+program affect others. A connection of the storage must correspond to one server connection for its entire life. The
+check uses two connections alternately. A pooler is present if both use the same server connection, or if one of them
+uses several.
 """
 
 from typing import Any
@@ -15,20 +16,20 @@ LOOKS = 8
 
 
 def check_direct(one: Connection[Any], other: Connection[Any], where: str) -> None:
-    """Check that each of two connections is a server connection of its own. Nothing is set or prepared on them.
+    """Check that two connections use separate server connections. The check sets and prepares nothing on them.
 
     Raises:
-        ConfigError: The connections are shared.
+        ConfigError: A pooler shares the server connections.
     """
-    looks = [(_process(one), _process(other)) for _ in range(LOOKS)]
+    looks = [(_server_process(one), _server_process(other)) for _ in range(LOOKS)]
     ones, others = map(set, zip(*looks, strict=True))
     if len(ones) > 1 or len(others) > 1 or ones & others:
         raise ConfigError(
             f"{where}: a pooler shares connections between transactions; use its session mode "
-            "(PgBouncer: pool_mode = session), or name the server itself"
+            "(PgBouncer: pool_mode = session), or connect to the server directly"
         )
 
 
-def _process(connection: Connection[Any]) -> int:
+def _server_process(connection: Connection[Any]) -> int:
     ((process,),) = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchall()
     return int(process)

@@ -1,22 +1,22 @@
-"""Read records of a log with their large values, in a single snapshot."""
+"""Read records of a log together with their large values, in a single snapshot."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from actors.journal.storage import PAGE_BYTES
-from actors.journal.storage.blobs import references
+from actors.journal.storage.blobs import referenced_blobs
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.batch import row_of
+from actors.journal.storage.postgres.batch import decode_row
 from actors.journal.storage.postgres.connection import Connection
-from actors.journal.storage.rows import JournalPlace, SessionRow
+from actors.journal.storage.rows import JournalLocation, SessionRow
 
 
 def stored_records(
-    connection: Connection, place: JournalPlace, session: str, after: int, most: int | None = None
+    connection: Connection, place: JournalLocation, session: str, after: int, most: int | None = None
 ) -> tuple[SessionRow, Iterator[bytes]] | None:
-    """Return a session's row and its records after number `after`, in a single snapshot.
+    """Return a session's row, and its records after number `after`; None for an unknown session.
 
-    `most`: the number of records, limited further to the size of a page, but at least one; None for all.
+    `most`: the maximum number of records, at most as many as fit into a page, but at least one; None for all records.
     """
     with connection.transaction(), connection.pipeline():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -24,27 +24,27 @@ def stored_records(
         of_records = connection.execute(sql.RECORDS, (session, after, most), binary=True)
         values, there = of_row.fetchone(), of_records.fetchall()
         found = there if most is None else _first_page(connection, there)
-        blobs = _blobs(connection, found)
+        blobs = _referenced_values(connection, found)
     if values is None:
         return None
-    row = row_of(values, place)
+    row = decode_row(values, place)
     until = row.last if most is None else min(row.last, after + most)
     if len(found) < len(there):
         until = found[-1][0]
     return row, row.verified_records(found, after, blobs.get, place, until)
 
 
-def _blobs(connection: Connection, found: Iterable[Sequence[Any]]) -> dict[bytes, bytes]:
-    """Return the large values that records refer to, by their hashes."""
-    hashes = {digest for _, _, stored in found for digest in references(stored)}
+def _referenced_values(connection: Connection, found: Iterable[Sequence[Any]]) -> dict[bytes, bytes]:
+    """Return the large values that these records refer to, by hash."""
+    hashes = {digest for _, _, stored in found for digest in referenced_blobs(stored)}
     if not hashes:
         return {}
     return dict[bytes, bytes](connection.execute(sql.BLOBS, (list(hashes),), binary=True).fetchall())
 
 
 def _first_page(connection: Connection, found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return as many of these records as a page holds, large values included."""
-    referred = [references(stored) for _, _, stored in found]
+    """Return as many of these records as fit into a page, large values included."""
+    referred = [referenced_blobs(stored) for _, _, stored in found]
     sizes = dict[bytes, int]()
     if hashes := {digest for digests in referred for digest in digests}:
         sizes.update(connection.execute(sql.BLOB_SIZES, (list(hashes),), binary=True).fetchall())

@@ -1,8 +1,8 @@
-"""Remove logs, and then the rows of sessions without a log.
+"""Delete logs, and then remove the rows of sessions without a log, in two transactions.
 
-A row is removed only while the floor is locked, which blocks claims of new sessions, and the deletion of logs may
-take long. So these are two transactions. Between them a session looks as if it was never written. If the second
-fails, another deletion of the session, or the next host that starts, completes it.
+A row is removed while the floor is locked, which blocks claims of new sessions. The deletion of logs may take long, so
+it is a separate transaction before. Between both transactions, a session has no log. If the second transaction fails,
+another deletion of the session, or the next host that starts, completes the removal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,21 +10,27 @@ from collections.abc import Mapping, Sequence
 import psycopg
 
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.batch import checksum
+from actors.journal.storage.postgres.batch import row_checksum
 from actors.journal.storage.postgres.connection import Connection
 from actors.journal.storage.rows import SessionRow
 
 
-def release(connection: Connection, session: str, fence: int) -> None:
-    """Release a session with this number for other hosts; remove it if it has no log."""
+def release_session(connection: Connection, session: str, fence: int) -> None:
+    """Release a session for other hosts if `fence` is its current fencing number.
+
+    Remove the session if it has no log.
+    """
     if connection.execute(sql.RELEASE, (session, fence)).fetchone() == (0,):
-        remove_unused(connection)
+        remove_unused_rows(connection)
 
 
 def delete_logs(connection: Connection, rows: Sequence[SessionRow]) -> bool:
-    """Delete logs, all or none, and increment the sessions' numbers, if they are still those of these rows."""
+    """Delete the logs of these rows and increment the sessions' fencing numbers.
+
+    If a fencing number has changed since the rows were read, delete nothing and return False.
+    """
     keys, fences = [row.key for row in rows], [row.fence for row in rows]
-    empty = [checksum(SessionRow(row.name, row.key)) for row in rows]
+    empty = [row_checksum(SessionRow(row.name, row.key)) for row in rows]
     with connection.transaction():
         found = connection.execute(sql.DELETE_SESSIONS, (keys, fences, empty)).rowcount
         if found != len(rows):
@@ -37,12 +43,12 @@ def delete_logs(connection: Connection, rows: Sequence[SessionRow]) -> bool:
     return found == len(rows)
 
 
-def remove(connection: Connection, fences: Mapping[int, int]) -> None:
-    """Remove the rows with these keys and numbers, except sessions that were claimed since."""
+def remove_rows(connection: Connection, fences: Mapping[int, int]) -> None:
+    """Remove the rows with these keys and fencing numbers. Rows of sessions that were claimed since are kept."""
     if fences and connection.execute(sql.REMOVE, (list(fences), list(fences.values()))).rowcount:
         connection.execute(sql.NOTE_DELETION)
 
 
-def remove_unused(connection: Connection) -> None:
-    """Remove rows of sessions without owner and log."""
-    remove(connection, dict[int, int](connection.execute(sql.UNUSED).fetchall()))
+def remove_unused_rows(connection: Connection) -> None:
+    """Remove the rows of all sessions without an owner and a log."""
+    remove_rows(connection, dict[int, int](connection.execute(sql.UNUSED).fetchall()))

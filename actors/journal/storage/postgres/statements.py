@@ -1,8 +1,10 @@
-"""The SQL statements. Each operation except the deletion of logs and the clock is a single statement, so it is atomic
-and holds no lock between two messages.
+"""Define the SQL statements.
 
-A session's checksum covers the directory's data on its log, but not the fencing number and the owner, which change
-without the log.
+Each operation is a single statement, so it is atomic and holds no lock between two messages. The exceptions are the
+deletion of logs and the record of the clock.
+
+A row's checksum covers the directory's data about the log. It does not cover the fencing number and the owner, which
+change independently of the log.
 """
 
 from typing import LiteralString
@@ -11,24 +13,25 @@ from actors.journal.storage.directory import SessionFilter
 from actors.journal.storage.postgres.format import VERSION
 from actors.journal.storage.rows import COLUMNS
 
-# a literal, but for the number in it
+# A literal except for the version number, which is a constant.
 _IS_OURS: LiteralString = f"(SELECT value FROM actors_meta WHERE key = 'version') = {VERSION}"  # noqa: S608  # pyright: ignore[reportAssignmentType]
-"""The tables are of this program's version: who began before a newer one migrated them writes nothing there. Who
-migrates locks this table first, so nobody writes by what was there before."""
+"""The condition that the tables have this program's version. A program that started before a newer version migrated
+the tables thus writes nothing. A migration locks `actors_meta` first, so no statement relies on an old version."""
 
 SETTINGS = """
 SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),
     set_config('idle_in_transaction_session_timeout', %s, false),
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
 """
-"""A process that is stopped in a transaction would hold others up: the server ends it. A commit is on the disk,
-whatever the server's configuration takes as its default."""
+"""Sets the timeouts of a connection, and makes commits durable even if the server's default is otherwise. The server
+ends the connection of a process that was suspended within a transaction, since its locks would block other hosts."""
 
 END_OTHERS = """
 SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity
 WHERE application_name = %s AND usename = current_user AND pid <> pg_backend_pid()
 """
-"""Ends the connections of a name, and waits for it: so what they were asked is done by now, or never will be."""
+"""Ends all other connections with a name, and waits for their end. Their statements have then been committed, or never
+will be."""
 
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 
@@ -43,22 +46,22 @@ _COLUMNS = ", ".join(f"s.{column}" for column in COLUMNS.split(", "))
 LOOK = f"""
 SELECT {_COLUMNS}, coalesce(extract(epoch FROM h.until - clock_timestamp()), 0)::float8
 FROM actors_session s LEFT JOIN actors_host h ON h.name = s.owner WHERE s.name = ANY(%s)
-"""  # noqa: S608  constants
-"""The rows of sessions, and how long their owners' leases last. Who claims or deletes one then says which number was
-seen: if it is another by then, he looks again."""
+"""  # noqa: S608  inserts only constants
+"""Returns the rows of sessions, each with the remaining seconds of its owner's lease. A later claim or deletion states
+the fencing number of this row. If the number has changed by then, the row is looked up again."""
 CLAIM = f"""
 UPDATE actors_session s SET fence = fence + 1, owner = %s WHERE key = %s AND fence = %s AND {_IS_OURS}
 RETURNING {COLUMNS}
-"""  # noqa: S608  as above
+"""  # noqa: S608  inserts only constants
 CLAIM_NEW = f"""
 WITH floor AS (SELECT value FROM actors_meta WHERE key = 'floor' FOR SHARE)
 INSERT INTO actors_session ({COLUMNS})
 SELECT g.name, g.key, floor.value + 1, %s, 0, 0, '', '', 'idle', 0, 0, '', '', '', g.checksum
 FROM floor, unnest(%b::text[], %b::bigint[], %b::bigint[]) AS g (name, key, checksum) WHERE {_IS_OURS}
 ON CONFLICT (name) DO NOTHING RETURNING name, fence
-"""  # noqa: S608  as above
-"""Numbers begin above the floor, which is read under a lock: nobody removes a row meanwhile. Who removes rows locks the
-floor first too, so neither waits for the other while it holds what that needs."""
+"""  # noqa: S608  inserts only constants
+"""Claims new sessions with fencing numbers above the floor. The floor is locked, so no row is removed in the meantime.
+A removal of rows locks the floor first too, so both statements cannot deadlock."""
 CLAIM_ALL = f"""
 UPDATE actors_session s SET fence = s.fence + 1, owner = %s
 FROM (
@@ -66,14 +69,14 @@ FROM (
     ON f.key = g.key AND f.fence = g.fence FOR UPDATE OF f SKIP LOCKED
 ) AS free
 WHERE s.key = free.key AND {_IS_OURS} RETURNING {_COLUMNS}
-"""  # noqa: S608  as above
-"""Waits for nobody: what another host is at just now is left out."""
+"""  # noqa: S608  inserts only constants
+"""Claims free sessions without waiting: rows that another host has locked are skipped."""
 RELEASE = f"""
 UPDATE actors_session SET owner = NULL WHERE name = %s AND fence = %s AND {_IS_OURS} RETURNING last
-"""  # noqa: S608  as above
-RELEASE_ALL = f"UPDATE actors_session SET owner = NULL WHERE owner = %s AND {_IS_OURS}"  # noqa: S608  as above
+"""  # noqa: S608  inserts only constants
+RELEASE_ALL = f"UPDATE actors_session SET owner = NULL WHERE owner = %s AND {_IS_OURS}"  # noqa: S608  inserts only constants
 
-ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S608  as above
+ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S608  inserts only constants
 
 _APPEND = """
 WITH given AS (
@@ -98,10 +101,10 @@ WITH given AS (
 SELECT s.key, s.fence, s.last, s.owner, w.key IS NOT NULL
 FROM given g JOIN actors_session s ON s.key = g.key LEFT JOIN written w ON w.key = s.key
 """
-"""Writes the sessions whose number and last event are as given; what it does not return as written is not. Another host
-that claims one meanwhile is waited for, and then it is looked at anew. Where a failover lost claims, two hosts may have
-been given the same number: so no host writes what belongs to another, nor behind events that it has not seen, though
-there are as many."""
+"""Appends to the sessions whose fencing number and last event are as expected, and returns which were written. If
+another host is claiming a session, the statement waits and then checks the row again. After a failover that lost
+claims, two hosts may have the same fencing number. So the statement also checks the owner, and by the row's checksum
+that the log does not contain unknown events."""
 
 _BLOBS = """, kept AS (
     INSERT INTO actors_blob SELECT b.hash, b.bytes
@@ -127,8 +130,8 @@ WITH back AS (
     RETURNING s.key, s.last
 )
 DELETE FROM actors_record r USING back b WHERE r.session = b.key AND r.number > b.last
-"""  # noqa: S608  as above
-"""Undoes an append of which nobody knew whether it was done, where it was and nobody has claimed the session since."""
+"""  # noqa: S608  inserts only constants
+"""Reverts an append with an unknown outcome, for each session that was written and has not been claimed since."""
 
 RECORDS = """
 SELECT r.number, r.checksum, r.bytes FROM actors_record r JOIN actors_session s ON s.key = r.session
@@ -139,7 +142,8 @@ BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
 
 def sessions(which: SessionFilter, after: object) -> LiteralString:
-    """Return the statement that lists sessions. It contains only the given conditions, so that an index applies.
+    """Return the statement that lists sessions. It contains only conditions that the filter sets, so that an index
+    applies.
 
     Titles and metadata are not indexed.
     """
@@ -157,16 +161,16 @@ def sessions(which: SessionFilter, after: object) -> LiteralString:
     if which.metadata:
         conditions.append("(SELECT bool_and(strpos(metadata, e) > 0) FROM unnest(%(entries)s::text[]) AS e)")
     return (
-        f"SELECT {COLUMNS} FROM actors_session WHERE {' AND '.join(conditions)} "  # noqa: S608  as above
+        f"SELECT {COLUMNS} FROM actors_session WHERE {' AND '.join(conditions)} "  # noqa: S608  inserts only constants
         "ORDER BY bucket DESC, used DESC, name LIMIT %(limit)s"
     )
 
 
 NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
 LOCK_CLOCK = "LOCK TABLE actors_meta IN SHARE ROW EXCLUSIVE MODE"
-"""Hosts note the clock one after the other; who only reads the table, as every append does, waits for nobody."""
+"""Locks the table so that hosts record the clock one after the other. Appends only read the table and do not wait."""
 CLOCK = "SELECT key, value FROM actors_meta WHERE key LIKE 'clock%'"
-DROP_CLOCK = f"DELETE FROM actors_meta WHERE key LIKE 'clock%' AND {_IS_OURS}"  # noqa: S608  as above
+DROP_CLOCK = f"DELETE FROM actors_meta WHERE key LIKE 'clock%' AND {_IS_OURS}"  # noqa: S608  inserts only constants
 NOTE_CLOCK = f"""
 INSERT INTO actors_meta SELECT %s, %s WHERE {_IS_OURS} ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
@@ -180,10 +184,10 @@ WITH given AS (
 UPDATE actors_session s SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '',
     state = 'idle', opened = 0, used = 0, title = '', folded = '', metadata = '', checksum = g.checksum
 FROM given g WHERE s.key = g.key AND {_IS_OURS}
-"""  # noqa: S608  as above
-"""Locks the rows in one order, so that two hosts that delete the same sessions wait for each other and do not fail."""
+"""  # noqa: S608  inserts only constants
+"""Locks the rows in a fixed order, so that two hosts that delete the same sessions wait instead of deadlocking."""
 UNUSED = "SELECT key, fence FROM actors_session WHERE bucket < 0 AND owner IS NULL LIMIT 1000"
-"""Rows of sessions that nobody has and that have no log: of a deletion or a release that did not come to its end."""
+"""Returns sessions without an owner and a log, which an incomplete deletion or release may leave."""
 REMOVE = f"""
 WITH given AS (
     SELECT * FROM unnest(%b::bigint[], %b::bigint[]) AS g (key, fence)
@@ -193,9 +197,9 @@ WITH given AS (
 )
 DELETE FROM actors_session s USING floor, given g
 WHERE s.key = g.key AND s.fence = g.fence AND s.last = 0 AND s.owner IS NULL
-"""  # noqa: S608  as above
-"""Locks the floor before it deletes a row. It is a statement of its own, behind the deletion of the logs: that may take
-long, and whoever claims a new session waits for the floor."""
+"""  # noqa: S608  inserts only constants
+"""Locks the floor and deletes rows. This statement follows the deletion of the logs, which may take long, because
+claims of new sessions wait while the floor is locked."""
 LOCK_BLOBS = """
 SELECT hash FROM actors_blob WHERE hash IN (SELECT hash FROM actors_blob_use WHERE session = ANY(%s))
 ORDER BY hash FOR UPDATE
@@ -206,19 +210,21 @@ DELETE_BLOBS = """
 DELETE FROM actors_blob b WHERE hash = ANY(%s)
     AND NOT EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash)
 """
-"""Of those that are locked: who else refers to one by then has been waited for."""
+"""Deletes the locked blobs that no session uses. A transaction that added a reference to one of them has ended, since
+the lock waited for it."""
 _TABLES = """
 SELECT relname::text AS name, 'deleted:' || relname AS key, relfilenode::bigint AS file FROM pg_class
 WHERE oid IN (to_regclass('actors_session'), to_regclass('actors_record'), to_regclass('actors_blob'),
     to_regclass('actors_blob_use'))
 """
-"""The tables that lose rows to a deletion. The server gives a table another file when it writes it anew."""
+"""The tables from which a deletion removes rows, each with its file. When the server rewrites a table, the table gets
+another file."""
 NOTE_DELETION = f"""
 INSERT INTO actors_meta SELECT t.key, t.file FROM ({_TABLES}) AS t
 WHERE NOT EXISTS (SELECT FROM actors_meta m WHERE m.key = t.key AND m.value = t.file) ORDER BY t.key
 ON CONFLICT (key) DO UPDATE SET value = excluded.value
-"""  # noqa: S608  constants
-"""Notes the files of tables that have deleted rows; mostly they are noted already, and nobody waits for anybody."""
+"""  # noqa: S608  inserts only constants
+"""Notes the files of tables with deleted rows. Usually they are already noted, so nothing is locked."""
 DELETED_FROM = f"""
 SELECT t.name FROM ({_TABLES}) AS t JOIN actors_meta m ON m.key = t.key AND m.value = t.file ORDER BY t.name
-"""  # noqa: S608  as above
+"""  # noqa: S608  inserts only constants

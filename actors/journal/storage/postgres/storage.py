@@ -1,13 +1,13 @@
-"""The Postgres storage. Most methods are a single statement.
+"""Implement `Storage` with a Postgres database. Most methods are a single statement.
 
-**Uncertain appends.** If a connection is lost during an append, its outcome is unknown. So the next writer first ends
-the connection on the server and reverts its append, unless another host has claimed the session since. Then the
-append is repeated, if its time is not over. From the detection of the loss until then, nothing is read; a running
-append delays no reads, and the journal shows nothing of it. So an append rejected as `JournalUnavailable` is not in
-the log, and an acknowledged one is there once.
+**Uncertain appends.** If a connection is lost during an append, the outcome of the append is unknown. So the next
+writer first ends the connection on the server, and reverts the append unless another host has claimed the session
+since. Then the append is repeated if its time limit has not passed. Between the loss and that repetition, nothing is
+read. While an append is running, reads do not wait, and they do not see its events. So an append rejected as
+`JournalUnavailable` is not in the log, and an acknowledged append is in the log exactly once.
 
-**Losses.** A promoted replica may lag behind. So the cached rows survive a lost connection: an append continues from
-the acknowledged end, or is rejected.
+**Losses.** A promoted replica may lag. So the cached rows are kept when a connection is lost. The next append then
+either continues from the acknowledged end of the log, or is rejected.
 """
 
 import secrets
@@ -33,49 +33,61 @@ from actors.journal.storage import (
     Durability,
     Entry,
     LogPage,
+    decode_page,
     decode_records,
-    decoded_page,
 )
 from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, lifecycle_of
+from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, indexed_state
 from actors.journal.storage.hosts import host_name
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.address import database_label, parameters
-from actors.journal.storage.postgres.batch import Batch, checksum, row_of
+from actors.journal.storage.postgres.address import connection_parameters, database_label
+from actors.journal.storage.postgres.batch import Batch, decode_row, row_checksum
 from actors.journal.storage.postgres.clock import observe_clock
-from actors.journal.storage.postgres.connection import TRIES, Connection, Link, allowing, check_primary
+from actors.journal.storage.postgres.connection import (
+    TRIES,
+    Connection,
+    Link,
+    allow_long_statements,
+    check_primary,
+)
 from actors.journal.storage.postgres.faults import is_lost
 from actors.journal.storage.postgres.format import check_rights, check_version, prepare
 from actors.journal.storage.postgres.pooler import check_direct
 from actors.journal.storage.postgres.reading import stored_records
-from actors.journal.storage.postgres.removal import delete_logs, release, remove, remove_unused
-from actors.journal.storage.rows import JournalPlace, SessionRow
+from actors.journal.storage.postgres.removal import (
+    delete_logs,
+    release_session,
+    remove_rows,
+    remove_unused_rows,
+)
+from actors.journal.storage.rows import JournalLocation, SessionRow
 
 LEASE = 10.0
 PATIENCE = 5.0
 BOUND = 30.0
 SHORTEST = 2.0
-"""Minimum seconds of silence that are tolerated: a busy machine may send nothing for as long."""
+"""Minimum seconds of silence before a server counts as lost. A busy machine may be silent for this long."""
 Refusal: TypeAlias = Fenced | JournalBehind
 SessionEnd: TypeAlias = tuple[int, int, str | None]
 """A session's fencing number, the number of its last event, and its owner."""
 CACHED = 16_384
-"""Maximum number of cached rows of claimed sessions. Another host that changes a row raises its fencing number."""
+"""Maximum number of cached rows of claimed sessions. A cached row is valid as long as its fencing number is, because
+another host must raise the number before it changes the row."""
 
 
 class PostgresStorage:
-    """Logs in a Postgres database (14 or newer), which hosts on several machines may share.
+    """A storage in a Postgres database (14 or newer), which hosts on several machines may share.
 
     Args:
         url: `postgresql://USER@HOST:PORT/DATABASE`. Missing parts come from the environment, as for every program
             that uses libpq: `PGPASSWORD`, `~/.pgpass`. A pooler that shares connections between transactions is not
             supported.
-        lease: Seconds without a heartbeat after which a host is gone, by the server's clock.
-        patience: Seconds to wait for a lost connection, and for a lock, before `JournalUnavailable`.
+        lease: Seconds without a heartbeat after which a host counts as gone, by the server's clock.
+        patience: Seconds to wait for a connection or a lock before raising `JournalUnavailable`.
         clock: The wall clock, in seconds since 1970.
-        bound: Most seconds of a statement that reads, or deletes much. Writing statements, and any silence of the
-            server, are ended within half of the lease.
+        bound: Maximum seconds of a statement that reads, or that deletes logs. Writing statements end within half of
+            the lease, and a server that is silent for half of the lease counts as lost.
     """
 
     blocking = True
@@ -94,63 +106,63 @@ class PostgresStorage:
         self.lease: float | None = lease
         self._lease, self._patience, self._bound = lease, patience, bound
         self._host = host_name()
-        self._beaten: float | None = None
+        self._renewed_at: float | None = None
         self._name = f"actors {secrets.token_hex(8)}"
         silence = max(SHORTEST, lease / 2)
-        said = parameters(url, patience, self._name, silence)
+        said = connection_parameters(url, patience, self._name, silence)
         self.where: str = database_label(said)
-        """The database, as messages call it."""
-        self._place = JournalPlace(self.where, "restore a backup")
+        """The name of the database in messages, without user and password."""
+        self._place = JournalLocation(self.where, "restore a backup")
         self._writing, self._locked = min(bound, 0.8 * silence), min(patience, 0.7 * silence)
-        self._writer = Link(said, self.where, patience, silence, self._begin_writing)
+        self._writer = Link(said, self.where, patience, silence, self._prepare_writing)
         reading = {**said, "application_name": f"{self._name} reads"}
-        self._reader = Link(reading, self.where, patience, silence, self._begin_reading)
+        self._reader = Link(reading, self.where, patience, silence, self._prepare_reading)
         self._is_prepared = self._is_direct = False
         self._rows: dict[str, SessionRow] = {}
         self._ahead: dict[str, Claim] = {}  # claims made in advance and not requested yet
-        self._doubt: Batch | None = None
+        self._doubt: Batch | None = None  # the append whose outcome is unknown
 
     @property
     def sizes(self) -> StorageSizes:
-        """Empty: the storage has no files of its own."""
+        """Always empty, because the storage has no files of its own."""
         return StorageSizes()
 
     def open(self) -> None:
         """Create the tables if they do not exist."""
-        if self._beaten is None and not self._is_prepared:
-            self._take_names()
-        self._writer.run(_nothing)
-        self._reader.run(_nothing)
+        if self._renewed_at is None and not self._is_prepared:
+            self._choose_names()
+        self._writer.run(_only_connect)
+        self._reader.run(_only_connect)
 
-    def _take_names(self) -> None:
-        """Choose names that are unique among processes, even after a fork."""
+    def _choose_names(self) -> None:
+        """Choose new names for the host and its connections, so that they are unique even after a fork."""
         self._host, self._name = host_name(), f"actors {secrets.token_hex(8)}"
-        self._writer.rename(self._name)
-        self._reader.rename(f"{self._name} reads")
+        self._writer.set_connection_name(self._name)
+        self._reader.set_connection_name(f"{self._name} reads")
 
     def close(self) -> None:
         """Release every session of this host and close the connections.
 
-        An unreachable server notices it when the lease is over.
+        If the server is unreachable, the sessions stay claimed until the lease expires.
         """
         try:
-            if self._beaten is not None:
+            if self._renewed_at is not None:
                 with suppress(JournalUnavailable):
                     self._writer.run(self._release_all)
         finally:
             self._rows.clear()
-            self._beaten, self._is_prepared = None, False
+            self._renewed_at, self._is_prepared = None, False
             self._reader.close()
             self._writer.close()
 
     def renew_lease(self) -> None:
-        """Renew this host's lease, if this is a host."""
-        if self._beaten is not None:
+        """Renew this host's lease. No effect before this storage has claimed a session."""
+        if self._renewed_at is not None:
             self._writer.run(self._renew_lease)
 
     @contextmanager
     def transaction(self, claims: Sequence[str] = ()) -> Generator[None]:
-        """Claim in advance those of these sessions that have no owner, in two statements; change nothing else."""
+        """Claim all free sessions of `claims` in advance, with two statements. Other operations are not combined."""
         if len(claims) > 1:
             self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims))
         try:
@@ -167,53 +179,60 @@ class PostgresStorage:
     def release(self, session: str, fence: int) -> None:
         """Release the session for other hosts."""
         self._rows.pop(session, None)
-        self._writer.run(lambda connection: release(connection, session, fence))
+        self._writer.run(lambda connection: release_session(connection, session, fence))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries except fenced ones, in one statement."""
+        """Append all entries that are not rejected, in one statement."""
         encoded = [entry.records for entry in entries]
         return self._writer.run(lambda connection: self._append(connection, entries, encoded))
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events after number `after`, each verified by its checksum."""
-        self._settle()
+        self._resolve_uncertain_append()
         stored = self._reader.run(lambda connection: stored_records(connection, self._place, session, after))
         return [] if stored is None else decode_records(session, stored[1], after)
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
         """Return the first events of a session after number `after`, each verified by its checksum."""
-        self._settle()
+        self._resolve_uncertain_append()
         stored = self._reader.run(
             lambda connection: stored_records(connection, self._place, session, after, most)
         )
-        return NO_PAGE if stored is None else decoded_page(session, stored[1], after, stored[0].last)
+        return NO_PAGE if stored is None else decode_page(session, stored[1], after, stored[0].last)
 
     def delete(self, *sessions: str) -> None:
-        """Delete logs, and blobs without other references, in one transaction.
+        """Delete logs, and the blobs that only they refer to, in one transaction.
 
-        They remain in the server's files until it has vacuumed the tables, and in its write-ahead log.
+        The data remains in the server's files until the server has vacuumed the tables, and in its write-ahead log.
         """
         self._writer.run(lambda connection: self._delete(connection, sessions))
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Record the clock of the server, or the host's if that is behind; return how far it is trusted.
+        """Record the server's clock, or `now` if that is earlier. Return how far the clock can be trusted.
 
-        The time of a session's use comes from its host's clock: a host that is behind must not make the session seem
-        old.
+        Hosts record the last use of a session by their own clocks. With the earlier of both clocks, a host whose clock
+        is slow does not make a session seem too old.
         """
         return self._writer.run(lambda connection: observe_clock(connection, now, elapsed))
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        """Return the tables that were not rewritten since rows were deleted: the files are the server's."""
-        self._settle()
+        """Return the tables that may still contain deleted rows.
+
+        The files belong to the server, so nothing is removed.
+        """
+        self._resolve_uncertain_append()
         found = self._reader.run(lambda connection: connection.execute(sql.DELETED_FROM).fetchall())
-        return [remaining(table, self.where) for (table,) in found]
+        return [describe_remaining_data(table, self.where) for (table,) in found]
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
-        """Raise an error that names the server's own program."""
+        """Raise an error that names the backup tool of the server.
+
+        Raises:
+            ConfigError: Always.
+        """
         raise ConfigError(
-            f"{self.where}: a Postgres journal is backed up by the server's own means: pg_dump --format=custom "
-            f"--file={shlex.quote(str(path))} --table='actors_*' DATABASE, or a base backup"
+            f"{self.where}: a Postgres journal must be backed up with the tools of the server; run pg_dump "
+            f"--format=custom --file={shlex.quote(str(path))} --table='actors_*' DATABASE, or make a base backup"
         )
 
     def sessions(
@@ -223,77 +242,81 @@ class PostgresStorage:
         used, name = (None, None) if after is None else (-after[0], after[1])
         wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
         wanted |= {"used": used, "name": name, "title": which.folded, "entries": list(which.entries)}
-        wanted["lifecycle"] = None if which.state is None else lifecycle_of(which.state)
+        wanted["lifecycle"] = None if which.state is None else indexed_state(which.state)
         statement = sql.sessions(which, after)
-        self._settle()
+        self._resolve_uncertain_append()
         found = self._reader.run(lambda connection: connection.execute(statement, wanted).fetchall())
-        return [row_of(values, self._place).stored_session for values in found]
+        return [decode_row(values, self._place).stored_session for values in found]
 
     def find(self, session: str) -> StoredSession | None:
-        """Return the directory's entry of a session."""
-        self._settle()
+        """Return a session's entry in the directory; None if the session has no log."""
+        self._resolve_uncertain_append()
         found = self._reader.run(lambda connection: connection.execute(sql.ROWS, ([session],)).fetchone())
-        row = None if found is None else row_of(found, self._place)
+        row = None if found is None else decode_row(found, self._place)
         return row.stored_session if row is not None and row.last else None
 
-    # Connections
+    # Preparing connections
 
-    def _begin(self, connection: Connection, bound: float) -> None:
+    def _configure(self, connection: Connection, bound: float) -> None:
+        """Set the timeouts of a new connection. `bound`: maximum seconds of a statement."""
         connection.execute(sql.SETTINGS, [_milliseconds(s) for s in (bound, self._locked, self._lease / 3)])
 
-    def _begin_reading(self, connection: Connection) -> None:
+    def _prepare_reading(self, connection: Connection) -> None:
+        """Prepare a new reading connection: reject a standby server, and set the timeouts."""
         check_primary(connection, self.where)
-        self._begin(connection, self._bound)
+        self._configure(connection, self._bound)
 
-    def _begin_writing(self, connection: Connection) -> None:
-        """End the previous connection, check the tables, and revert uncertain appends."""
+    def _prepare_writing(self, connection: Connection) -> None:
+        """Prepare a new writing connection: end the previous connection, check the tables, and revert an uncertain
+        append.
+        """
         self._check_direct(connection)
-        self._begin(connection, self._writing)
+        self._configure(connection, self._writing)
         for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._writing), self._name)):
             if not has_ended:
-                raise JournalUnavailable(f"{self.where}: the server has not ended a lost connection yet")
-        with allowing(connection, self._bound):
+                raise JournalUnavailable(
+                    f"{self.where}: the server has not ended a lost connection yet; try again"
+                )
+        with allow_long_statements(connection, self._bound):
             prepare(connection, self.where)
         check_rights(connection, self.where)
         if self._doubt is not None:
-            connection.execute(sql.TAKE_BACK, self._doubt.back)
+            connection.execute(sql.TAKE_BACK, self._doubt.revert_parameters)
             self._doubt = None
         self._is_prepared = True
-        self._reader.renew()  # or it may continue at a server that was replaced
+        self._reader.renew()  # otherwise the reader may stay connected to a server that was replaced
 
     def _check_direct(self, connection: Connection) -> None:
-        """Check once, on a fresh connection, that no pooler shares the connections."""
+        """Check that no pooler shares the connections. This runs once per storage, on a new connection."""
         if self._is_direct:
             return
-        with (
-            suppress(JournalUnavailable),
-            closing(self._reader.new_connection()) as other,
-        ):  # a pooler always has an additional one
+        # The server may have no free connection for the check; a pooler always provides one.
+        with suppress(JournalUnavailable), closing(self._reader.new_connection()) as other:
             check_direct(connection, other, self.where)
         self._is_direct = True
 
-    def _settle(self) -> None:
-        """Check before a read that the tables exist, and that no append is uncertain."""
+    def _resolve_uncertain_append(self) -> None:
+        """Before a read, make sure that the tables exist and that no append is uncertain."""
         if self._doubt is not None or not self._is_prepared:
-            self._writer.run(_nothing)
+            self._writer.run(_only_connect)
 
     # Hosts and claims
 
     def _renew_lease(self, connection: Connection) -> None:
         if not connection.execute(sql.BEAT, (self._host, self._lease)).rowcount:
             check_version(connection, self.where)
-        self._beaten = monotonic()
+        self._renewed_at = monotonic()
 
-    def _begin_host(self, connection: Connection) -> None:
-        """Become a host, if this is none, and check that the lease lasts."""
-        if self._beaten is None:
+    def _ensure_host(self, connection: Connection) -> None:
+        """Make this storage a host if it is none yet. Renew its lease if a third of the lease has passed."""
+        if self._renewed_at is None:
             connection.execute(sql.FORGET_OLD_HOSTS)
-            remove_unused(connection)
-        if self._beaten is None or monotonic() - self._beaten > self._lease / 3:
+            remove_unused_rows(connection)
+        if self._renewed_at is None or monotonic() - self._renewed_at > self._lease / 3:
             self._renew_lease(connection)
 
     def _claim(self, connection: Connection, session: str, existing: bool) -> Claim:
-        self._begin_host(connection)
+        self._ensure_host(connection)
         for _ in range(TRIES):
             row = self._find_row(connection, session)
             if existing and (row is None or not row.last):
@@ -301,59 +324,71 @@ class PostgresStorage:
             before = None if row is None else row.owner
             row = self._claim_row(connection, session, row)
             if row is not None:
-                self._keep(row)
+                self._cache_row(row)
                 return row.claim(before)
-        raise JournalUnavailable(f"{self.where}: session {session!r}: other hosts keep claiming it")
+        raise JournalUnavailable(
+            f"{self.where}: other hosts keep claiming session {session!r}; try again later"
+        )
 
     def _find_row(self, connection: Connection, session: str) -> SessionRow | None:
-        """Return a session's row, unless it belongs to another live host."""
-        return next(self._free(connection, [session]), None)
+        """Return a session's row; None for an unknown session. Raise `SessionLeased` if the session belongs to another
+        live host.
+        """
+        return next(self._claimable_rows(connection, [session]), None)
 
-    def _free(self, connection: Connection, sessions: Sequence[str]) -> Iterator[SessionRow]:
-        """Yield the rows of sessions.
+    def _claimable_rows(self, connection: Connection, sessions: Sequence[str]) -> Iterator[SessionRow]:
+        """Yield the rows of these sessions; unknown sessions have no row.
 
         Raises:
             SessionLeased: A session belongs to another live host.
         """
         for *columns, seconds in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
-            row = row_of(columns, self._place)
+            row = decode_row(columns, self._place)
             if row.owner not in (None, self._host) and seconds > 0:
                 raise row.leased_error(seconds)
             yield row
 
     def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
-        """Claim the free sessions; skip those that are owned or are being claimed."""
-        self._begin_host(connection)
+        """Claim the free sessions among these, and return the claims by session. Skip sessions that other hosts own or
+        claim.
+        """
+        self._ensure_host(connection)
         unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
         for *columns, seconds in connection.execute(sql.LOOK, (list(unknown),)).fetchall():
             del unknown[columns[0]]
-            with suppress(JournalDamaged):  # reported to a caller that claims this session alone
-                row = row_of(columns, self._place)
+            with suppress(JournalDamaged):  # `claim` reports the damage to the caller of this session
+                row = decode_row(columns, self._place)
                 if row.owner in (None, self._host) or seconds <= 0:
                     free.append(row)
-        new = self._claimed_new(connection, unknown)
+        new = self._claim_new(connection, unknown)
         seen = [[row.key for row in free], [row.fence for row in free]]
         taken = connection.execute(sql.CLAIM_ALL, (self._host, *seen)).fetchall()
-        claimed = new + [row_of(values, self._place) for values in taken]
+        claimed = new + [decode_row(values, self._place) for values in taken]
         for row in claimed:
-            self._keep(row)
+            self._cache_row(row)
         before = {row.name: row.owner for row in free}
         return {row.name: row.claim(before.get(row.name)) for row in claimed}
 
     def _claim_row(self, connection: Connection, session: str, row: SessionRow | None) -> SessionRow | None:
-        """Claim a session last seen with this row, or without one; return its row, or None if it has changed."""
+        """Claim a session that had this row, or no row, when it was looked up.
+
+        Return the new row, or None if another host has changed the row since.
+        """
         if row is None:
-            claimed = next(iter(self._claimed_new(connection, [session])), None)
+            claimed = next(iter(self._claim_new(connection, [session])), None)
         else:
             values = connection.execute(sql.CLAIM, (self._host, row.key, row.fence)).fetchone()
-            claimed = None if values is None else row_of(values, self._place)
+            claimed = None if values is None else decode_row(values, self._place)
         if claimed is None:
             check_version(connection, self.where)
         return claimed
 
-    def _claimed_new(self, connection: Connection, sessions: Iterable[str]) -> list[SessionRow]:
+    def _claim_new(self, connection: Connection, sessions: Iterable[str]) -> list[SessionRow]:
+        """Claim sessions that have no row. Return the rows of the claimed sessions, without sessions that another host
+        created.
+        """
         new = {name: SessionRow(name, secrets.randbits(62), owner=self._host) for name in sessions}
-        given = [list(new), [row.key for row in new.values()], [checksum(row) for row in new.values()]]
+        given = [list(new), [row.key for row in new.values()], [row_checksum(row) for row in new.values()]]
         found = connection.execute(sql.CLAIM_NEW, (self._host, *given)).fetchall() if new else []
         return [replace(new[name], fence=fence) for name, fence in found]
 
@@ -361,36 +396,40 @@ class PostgresStorage:
         with connection.transaction():
             connection.execute(sql.RELEASE_ALL, (self._host,))
             connection.execute(sql.FORGET_HOST, (self._host,))
-        remove_unused(connection)
+        remove_unused_rows(connection)
 
     def _delete(self, connection: Connection, sessions: Sequence[str]) -> None:
         for _ in range(TRIES):
-            rows = list(self._free(connection, sessions))
-            if self._are_deleted(connection, rows):
+            rows = list(self._claimable_rows(connection, sessions))
+            if self._delete_if_unchanged(connection, rows):
                 for session in sessions:
                     self._rows.pop(session, None)
                 return
         raise JournalUnavailable(
-            f"{self.where}: sessions {', '.join(sessions)[:80]}: other hosts keep claiming them"
+            f"{self.where}: other hosts keep claiming the sessions {', '.join(sessions)[:80]}; try again later"
         )
 
-    def _are_deleted(self, connection: Connection, rows: Sequence[SessionRow]) -> bool:
-        """Delete sessions, all or none, if their numbers are still those of these rows."""
+    def _delete_if_unchanged(self, connection: Connection, rows: Sequence[SessionRow]) -> bool:
+        """Delete the sessions of these rows. If a fencing number has changed since, delete nothing and return False."""
         used = [row for row in rows if row.last or row.owner is not None]
-        with allowing(connection, self._bound):
+        with allow_long_statements(connection, self._bound):
             if used and not delete_logs(connection, used):
                 check_version(connection, self.where)
                 return False
         emptied = {row.key: row.fence for row in rows} | {row.key: row.fence + 1 for row in used}
-        remove(connection, emptied)
+        remove_rows(connection, emptied)
         return True
 
-    # Records
+    # Writing records
 
     def _append(
         self, connection: Connection, entries: Sequence[Entry], encoded: Sequence[Sequence[bytes]]
     ) -> Sequence[Appended]:
-        rows = self._known_rows(connection, entries)
+        """Write the entries that are valid for the known rows. Return the outcome of each entry.
+
+        `encoded`: the records of each entry.
+        """
+        rows = self._current_rows(connection, entries)
         batch, outcomes, refused = (
             Batch(self._now(), self._host),
             list[Appended](),
@@ -402,20 +441,22 @@ class PostgresStorage:
             if row is None or refusal is not None:
                 outcomes.append(refused.setdefault(entry.writer, refusal or entry.missing()))
             else:
-                outcomes.append(batch.take(row, entry.events, records))
+                outcomes.append(batch.add_events(row, entry.events, records))
         if not batch:
             return outcomes
-        if left := self._write(connection, batch):
+        if left := self._write_batch(connection, batch):
             check_version(connection, self.where)
         return [
             outcome
             if entry.session not in left or not isinstance(outcome, int)
-            else _why_left(entry, rows[entry.session], left[entry.session])
+            else _rejection(entry, rows[entry.session], left[entry.session])
             for entry, outcome in zip(entries, outcomes, strict=True)
         ]
 
-    def _write(self, connection: Connection, batch: Batch) -> dict[str, SessionEnd | None]:
-        """Write the accepted entries; return the storage's state of the rejected sessions."""
+    def _write_batch(self, connection: Connection, batch: Batch) -> dict[str, SessionEnd | None]:
+        """Write a batch. Return the sessions that were not written, each with its stored state, or None if it is
+        missing.
+        """
         try:
             statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
             found = connection.execute(statement, batch.parameters, prepare=True).fetchall()
@@ -428,17 +469,17 @@ class PostgresStorage:
         for before, after in batch.changes:
             end, is_written = ends.get(before.key, (None, False))
             if is_written:
-                self._keep(after)
+                self._cache_row(after)
             else:
                 self._rows.pop(before.name, None)
                 left[before.name] = end
         return left
 
-    def _known_rows(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
-        """Return the rows of the sessions of these entries.
+    def _current_rows(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
+        """Return the rows of the sessions of these entries, from the cache or the database.
 
-        A cached row is valid as long as its number is, unless an entry begins before its end: then its writer has
-        read that the log went back.
+        A cached row is valid as long as its fencing number is current. The exception is an entry that begins before the
+        end in the cached row: its writer has noticed a loss of events, so the row is read again.
         """
         rows = dict[str, SessionRow]()
         unknown = list[str]()
@@ -451,11 +492,12 @@ class PostgresStorage:
                 unknown.append(entry.session)
         if unknown:
             for values in connection.execute(sql.ROWS, (unknown,)):
-                row = row_of(values, self._place)
+                row = decode_row(values, self._place)
                 rows[row.name] = row
         return rows
 
-    def _keep(self, row: SessionRow) -> None:
+    def _cache_row(self, row: SessionRow) -> None:
+        """Cache a row, and drop the oldest row if the cache is full."""
         self._rows.pop(row.name, None)
         self._rows[row.name] = row
         if len(self._rows) > CACHED:
@@ -463,14 +505,12 @@ class PostgresStorage:
 
 
 def _refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | None:
-    return entry.missing() if row is None else entry.refusal(row.fence, batch.last(row))
+    return entry.missing() if row is None else entry.refusal(row.fence, batch.last_number(row))
 
 
-def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
-    """Return the error for an entry that was not written.
-
-    `row` is the expected row of the session. `end` holds the session's stored fencing number, last event and owner, or
-    is None if the session is missing.
+def _rejection(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
+    """Return the error for an entry that was not written. `row` is the expected row of the session. `end` is the state
+    that is stored for the session, or None if the session is missing.
     """
     if end is None:
         return entry.missing()
@@ -479,20 +519,21 @@ def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
         return entry.fenced_error(fence)
     if owner == row.owner and last < row.last:
         return entry.behind_error(last, row.last)
-    return entry.unclaimed_error()  # the claim of this host was lost, and another host got the same number
+    # A failover lost this host's claim, and another host has the same number now.
+    return entry.unclaimed_error()
 
 
-def remaining(table: str, where: str) -> RemainingData:
-    """Return the report on a table with deleted rows."""
+def describe_remaining_data(table: str, where: str) -> RemainingData:
+    """Describe a table that still contains deleted rows. `where`: the name of the database."""
     reason = (
-        f"the server keeps deleted rows until the table is written anew, by VACUUM FULL {table}, and its write-ahead "
-        "log and backups have them until you delete those"
+        f"the server keeps deleted rows until VACUUM FULL {table} rewrites the table; its write-ahead log and backups "
+        "contain deleted rows until you delete these files"
     )
     return RemainingData(f"{where}, table {table}", reason)
 
 
-def _nothing(_: Connection) -> None:
-    """Do nothing but check the connection."""
+def _only_connect(_: Connection) -> None:
+    """Do nothing. `Link.run` with this function only checks and prepares the connection."""
 
 
 def _milliseconds(seconds: float) -> str:

@@ -1,8 +1,8 @@
-"""Copy a journal's file while processes write it.
+"""Copy a journal's file while other processes write it.
 
-The copy holds everything that was committed before it began, as it was at one moment (`VACUUM INTO`). It is made of the
-rows and not of the pages, so it has no bytes of deleted sessions, and a file whose pages are damaged is not copied
-unnoticed. Writers are not held up; the write-ahead log grows until the copy is complete.
+The copy contains everything that was committed before the copying began (`VACUUM INTO`). It is built from rows instead
+of pages. So it has no data of deleted sessions, and damaged pages are noticed. Writers do not wait, but the write-ahead
+log grows until the copy is complete.
 """
 
 import errno
@@ -16,30 +16,32 @@ from actors.errors import ConfigError
 from actors.journal.storage.sqlite.faults import translate_errors
 
 _STEPS = 10_000
-"""Instructions of SQLite's machine between two looks at whether the caller still waits: about a millisecond."""
+"""SQLite instructions between two calls of `check`, which take about a millisecond."""
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""What `link` raises where the file system has no hard links."""
+"""Error numbers of `link` on file systems without hard links."""
 _SUFFIXES = ("", "-wal", "-shm", "-part")
 
 
 def check_target(path: Path) -> None:
-    """Check that no file has the name of the copy, or of one of its companion files.
+    """Check that neither the copy nor one of its companion files exists.
 
     Raises:
-        ConfigError: A file has.
+        ConfigError: One of these files exists.
     """
     for suffix in _SUFFIXES:
         if (beside := path.with_name(f"{path.name}{suffix}")).exists():
-            raise ConfigError(f"{beside}: there is a file of this name; name a new one for the backup")
+            raise ConfigError(
+                f"{beside}: a file with this name already exists; choose another name for the backup"
+            )
 
 
 def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], object]) -> None:
-    """Copy a journal to a new file, readable by this user only. The file gets its name when it is complete.
+    """Copy a journal to a new file that only this user can read. The file gets its name when it is complete.
 
     Args:
         connection: A connection to the journal.
         path: Path of the copy.
-        check: Called now and then; its exception ends the copy.
+        check: Called repeatedly. If it raises, the copying stops with its exception.
     """
     part = path.with_name(f"{path.name}-part")
     with translate_errors(str(path)):
@@ -48,18 +50,19 @@ def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], ob
         with _interruptible(connection, check):
             connection.execute("VACUUM INTO ?", (str(part),))
         with translate_errors(str(path)):
-            _sync(part)
-            _name(part, path)
-            _sync(path.parent)
+            _sync_to_disk(part)
+            _publish_copy(part, path)
+            _sync_to_disk(path.parent)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _name(part: Path, path: Path) -> None:
-    """Rename a complete copy without replacing an existing file.
+def _publish_copy(part: Path, path: Path) -> None:
+    """Give a complete copy its final name without replacing an existing file.
 
-    A rename would replace one. A link does not, but some file systems lack links (FAT, many network shares). There,
-    an empty file reserves the name, and the copy then replaces it: a process that is killed in between leaves it.
+    `rename` would replace a file. `link` does not, but some file systems lack links (FAT, many network shares). On
+    these, an empty file reserves the name, and the copy then replaces that file. A process that is killed in between
+    leaves the empty file.
     """
     try:
         os.link(part, path)
@@ -76,7 +79,9 @@ def _name(part: Path, path: Path) -> None:
 
 @contextmanager
 def _interruptible(connection: sqlite3.Connection, check: Callable[[], object]) -> Generator[None]:
-    """Interrupt statements of the block when `check` raises, and raise the same exception."""
+    """Call `check` repeatedly while statements of the block run. If it raises, interrupt the statement with its
+    exception.
+    """
     failed = list[BaseException]()
 
     def is_over() -> bool:
@@ -97,7 +102,8 @@ def _interruptible(connection: sqlite3.Connection, check: Callable[[], object]) 
         connection.set_progress_handler(None, 0)
 
 
-def _sync(path: Path) -> None:
+def _sync_to_disk(path: Path) -> None:
+    """Sync a file, or the entries of a folder, to the disk."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)

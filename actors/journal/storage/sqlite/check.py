@@ -1,4 +1,4 @@
-"""Check a journal's file for damage, without writing."""
+"""Check a journal's file for damage without changing it."""
 
 import os
 import sqlite3
@@ -9,26 +9,26 @@ from pathlib import Path
 from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.storage import decode_records
-from actors.journal.storage.damage import Damage, damage_of
+from actors.journal.storage.damage import Damage, damage_from_error
 from actors.journal.storage.holes import find_losses
-from actors.journal.storage.rows import JournalPlace
+from actors.journal.storage.rows import JournalLocation
 from actors.journal.storage.sqlite.faults import translate_errors
-from actors.journal.storage.sqlite.format import APPLICATION, check_version, sessions_kept
-from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, records, row_of
+from actors.journal.storage.sqlite.format import APPLICATION, check_version, expected_session_count
+from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, decode_row, read_records
 from actors.journal.storage.sqlite.wal import check_wal_in_use
 
 MOST = 100
-"""Complaints of SQLite itself, at most."""
+"""Maximum problems that SQLite's own check reports."""
 
 
 class JournalFile:
-    """A journal's file, opened for a check. Concurrent writes are not visible.
+    """A snapshot of a journal's file, opened for a check. Concurrent writes are not visible.
 
     Args:
         path: The file.
 
     Raises:
-        JournalError: It is not a journal, or of another version; or it cannot be opened.
+        JournalError: The file cannot be opened, is not a journal, or has the format of a newer version.
     """
 
     sessions: int
@@ -36,139 +36,150 @@ class JournalFile:
     blobs: int
 
     def __init__(self, path: Path) -> None:
-        self._path, self._where = Path(os.path.realpath(path)), JournalPlace(str(path))
+        self._path, self._where = Path(os.path.realpath(path)), JournalLocation(str(path))
         if not path.is_file():
-            what = "it is no file" if path.exists() else "there is no such file"
-            raise JournalError(f"{path}: {what}; name a journal")
+            what = "it is not a file" if path.exists() else "there is no such file"
+            raise JournalError(f"{path}: {what}; pass the path of a journal")
         with translate_errors(str(path)):
             self._connection = sqlite3.connect(self._address(), uri=True, isolation_level=None)
             try:
-                self._begin()
+                self._start_snapshot()
             except BaseException:
                 self._connection.close()
                 raise
         self.sessions = self.records = self.blobs = 0
-        """What was found whole."""
+        """Numbers of intact logs, records and blobs."""
 
     def _address(self) -> str:
-        """Return the address for SQLite; read-only and immutable if it has no log and no index can be created."""
+        """Return SQLite's address of the file for read-only access.
+
+        If the file has no write-ahead log and no index can be created next to it, the file is opened as immutable.
+        """
         has_log = self._path.with_name(f"{self._path.name}-wal").exists()
         is_fixed = not has_log and not os.access(self._path.parent, os.W_OK, effective_ids=True)
         return f"{self._path.as_uri()}?{'immutable=1' if is_fixed else 'mode=ro'}"
 
-    def _begin(self) -> None:
-        """Start the snapshot."""
+    def _start_snapshot(self) -> None:
+        """Start the snapshot after checking that the file is a journal."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
-            raise JournalError(f"{self._path}: not a journal; name another file")
+            raise JournalError(f"{self._path}: it is not a journal; pass the path of a journal")
         check_version(self._connection, str(self._path))
         self._connection.execute("BEGIN")
-        self._connection.execute("SELECT count(*) FROM meta").fetchone()  # starts the snapshot
+        # SQLite starts the snapshot only at the first read.
+        self._connection.execute("SELECT count(*) FROM meta").fetchone()
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
 
     def damage(self) -> Iterator[Damage]:
-        """Check everything in the file, and yield each damage."""
+        """Check the complete file and yield each damaged item."""
         for part in (
-            self._write_ahead_log,
-            self._pages,
-            self._entries,
-            self._blobs,
-            self._check_surplus,
-            self._waypoints,
-            self._directory,
-            self._orphans,
+            self._check_write_ahead_log,
+            self._check_pages,
+            self._check_logs,
+            self._check_blobs,
+            self._check_extra_records,
+            self._check_waypoints,
+            self._check_directory,
+            self._check_orphans,
         ):
             try:
                 with translate_errors(str(self._path)):
                     yield from part()
             except JournalError as error:
-                yield damage_of(error)
+                yield damage_from_error(error)
 
-    # Parts
+    # Checks of one kind each
 
-    def _write_ahead_log(self) -> Iterator[Damage]:
+    def _check_write_ahead_log(self) -> Iterator[Damage]:
         check_wal_in_use(self._path)
         yield from ()
 
-    def _pages(self) -> Iterator[Damage]:
+    def _check_pages(self) -> Iterator[Damage]:
+        """Yield the problems that SQLite's own integrity check finds."""
         for (said,) in self._connection.execute(f"PRAGMA integrity_check({MOST})"):
             if said != "ok":
                 yield Damage(f"{self._path}: {said}")
 
-    def _entries(self) -> Iterator[Damage]:
+    def _check_logs(self) -> Iterator[Damage]:
+        """Yield damage of the sessions' rows and records, and losses in their logs."""
         entries = 0
         for (name,) in self._connection.execute("SELECT name FROM session ORDER BY name").fetchall():
             entries += 1
             try:
                 with translate_errors(str(self._path)):
-                    row = self._row(name)
+                    row = self._read_row(name)
                     log = self._read_events(row)
                 self.records += len(log)
                 self.sessions += row.last > 0
                 yield from find_losses(str(name), log, str(self._path))
             except JournalError as error:
-                yield damage_of(error, str(name))
-        if entries != (kept := sessions_kept(self._connection, str(self._path))):
-            yield Damage(f"{self._path}: it keeps {kept} sessions, and {entries} have an entry")
+                yield damage_from_error(error, str(name))
+        if entries != (kept := expected_session_count(self._connection, str(self._path))):
+            yield Damage(f"{self._path}: the file should have {kept} sessions, but {entries} have an entry")
 
-    def _blobs(self) -> Iterator[Damage]:
+    def _check_blobs(self) -> Iterator[Damage]:
+        """Yield blobs that are corrupt, or whose number of uses is wrong."""
         uses = "SELECT count(*) FROM blob_use WHERE hash = blob.hash"
         counted = "SELECT uses FROM blob_count WHERE hash = blob.hash"
         for digest, content, users, count in self._connection.execute(
-            f"SELECT hash, CAST(bytes AS BLOB), ({uses}), ({counted}) FROM blob"  # noqa: S608  constants
+            f"SELECT hash, CAST(bytes AS BLOB), ({uses}), ({counted}) FROM blob"  # noqa: S608  inserts only constants
         ):
             name = bytes(digest).hex()[:12]
             if sha256(content).digest() != digest:
-                yield Damage(f"{self._path}: blob {name} has changed")
+                yield Damage(f"{self._path}: blob {name} is corrupt")
             elif not users or users != count:
-                yield Damage(f"{self._path}: blob {name} has {users} users, and {count} are counted")
+                yield Damage(f"{self._path}: {users} sessions use blob {name}, but its counter is {count}")
             else:
                 self.blobs += 1
 
-    def _check_surplus(self) -> Iterator[Damage]:
+    def _check_extra_records(self) -> Iterator[Damage]:
+        """Yield sessions with more records in the file than their logs have."""
         counted = "SELECT session, count(*) AS found FROM record GROUP BY session"
         for name, found, last in self._connection.execute(
-            f"SELECT name, found, last FROM session JOIN ({counted}) ON session = key WHERE found > last"  # noqa: S608  as above
+            f"SELECT name, found, last FROM session JOIN ({counted}) ON session = key WHERE found > last"  # noqa: S608  inserts only constants
         ):
             session = str(name)[:80]
-            what = f"it has {found} records, and its log has {last}"
+            what = f"the log has {last} records, but the file contains {found} of them"
             yield Damage(f"{self._path}: session {session!r}: {what}", session)
 
-    def _waypoints(self) -> Iterator[Damage]:
+    def _check_waypoints(self) -> Iterator[Damage]:
+        """Yield damage if waypoints refer to missing records."""
         (count,) = self._connection.execute(
             "SELECT count(*) FROM waypoint AS w LEFT JOIN record AS r ON r.place = w.place "
             "WHERE r.session IS NOT w.session OR r.number IS NOT w.number"
         ).fetchone()
         if count:
-            yield Damage(f"{self._path}: {count} waypoints lead to no record")
+            yield Damage(f"{self._path}: {count} waypoints refer to missing records")
 
-    def _directory(self) -> Iterator[Damage]:
+    def _check_directory(self) -> Iterator[Damage]:
+        """Yield sessions whose indexed columns differ from the columns that they are derived from."""
         for (name,) in self._connection.execute(
             "SELECT name FROM session WHERE bucket IS NOT CASE WHEN last > 0 THEN CAST(used / 64 AS INTEGER) "
             "ELSE -1 END OR lifecycle IS NOT CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END"
         ):
             session = str(name)[:80]
             yield Damage(
-                f"{self._path}: session {session!r}: it is not where the directory lists it", session
+                f"{self._path}: session {session!r}: the indexes of the directory list a wrong value", session
             )
 
-    def _orphans(self) -> Iterator[Damage]:
+    def _check_orphans(self) -> Iterator[Damage]:
+        """Yield damage if rows belong to unknown sessions."""
         for table in ("record", "blob_use"):
             (count,) = self._connection.execute(
-                f"SELECT count(*) FROM {table} WHERE session NOT IN (SELECT key FROM session)"  # noqa: S608  as above
+                f"SELECT count(*) FROM {table} WHERE session NOT IN (SELECT key FROM session)"  # noqa: S608  inserts only constants
             ).fetchone()
             if count:
                 yield Damage(f"{self._path}: {count} rows of {table} belong to no session")
 
-    # Reading
+    # Reading rows and logs
 
-    def _row(self, name: str) -> PlacedRow:
-        query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  as above
-        return row_of(self._connection.execute(query, (name,)).fetchone(), self._where)
+    def _read_row(self, name: str) -> PlacedRow:
+        query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  inserts only constants
+        return decode_row(self._connection.execute(query, (name,)).fetchone(), self._where)
 
     def _read_events(self, row: PlacedRow) -> list[LogEvent]:
-        """Return a session's verified events."""
-        return decode_records(row.name, records(self._connection, row, 0, self._where))
+        """Return the events of a session's log after verifying its records."""
+        return decode_records(row.name, read_records(self._connection, row, 0, self._where))

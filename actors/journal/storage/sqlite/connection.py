@@ -1,7 +1,8 @@
-"""Hold the connections of one storage: one to write, in transactions under the write lock, and one to read.
+"""Manage the two connections of a storage: one writes, in transactions under the write lock, and the other reads.
 
-Neither checkpoints automatically, and both are closed under the lock, since closing the last one checkpoints. One
-thread may write while another reads. Code that needs both locks takes the writer's first.
+Neither connection checkpoints automatically. Both are closed under the write lock, because SQLite runs a checkpoint
+when the last connection closes. One thread may write while another reads. Code that needs both locks acquires the
+writer's lock first.
 """
 
 import os
@@ -17,34 +18,34 @@ from actors.errors import JournalDamaged, JournalUnavailable
 from actors.journal.storage import Durability
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.sqlite.backup import check_target, copy_into
-from actors.journal.storage.sqlite.erasure import is_rewritten, note_rewrite, remaining
-from actors.journal.storage.sqlite.evidence import keep_evidence
+from actors.journal.storage.sqlite.erasure import find_remaining_data, is_rewritten, record_rewrite
+from actors.journal.storage.sqlite.evidence import copy_damaged_log
 from actors.journal.storage.sqlite.faults import translate_errors
 from actors.journal.storage.sqlite.forks import Database
 from actors.journal.storage.sqlite.format import check_version, prepare
-from actors.journal.storage.sqlite.locks import WriteLock, readers_of
+from actors.journal.storage.sqlite.locks import WriteLock, find_readers
 from actors.journal.storage.sqlite.wal import check_wal
 
 CHECKPOINT = 2048
-"""Known pages of the write-ahead log from which the log is checkpointed."""
+"""Pages written to the write-ahead log after which it is checkpointed."""
 OVERDUE = 4 * CHECKPOINT
-"""Pages from which a checkpoint waits for the reader: during a read, SQLite cannot move the complete log."""
+"""Pages after which a checkpoint waits for the reader, because SQLite cannot move the complete log during a read."""
 LENGTHENED = 4120 * CHECKPOINT
-"""Bytes up to which a write-ahead log is extended in advance."""
+"""Maximum bytes to which the write-ahead log is extended in advance."""
 _CACHED = 256
 _PAGE = 4096
 
 FileId: TypeAlias = tuple[int, int]
-"""The device of a file, and the number of the file on the device."""
+"""The number of a file's device, and the number of the file on the device."""
 
 
 class Connections:
-    """The open connections to one file. They are opened at the first use, and again after `close`.
+    """The connections to one journal file. They are opened at the first use, and again after `close`.
 
     Args:
         path: The file.
-        durability: The failure that a commit survives.
-        patience: Seconds to wait for other writers.
+        durability: The failure that a commit must survive.
+        patience: Seconds to wait for other writing processes.
     """
 
     path: Path
@@ -56,26 +57,28 @@ class Connections:
         self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
         self._writing, self._reading = RLock(), Lock()
         self._database = Database(path)
-        self._outer: sqlite3.Connection | None = None  # during a transaction
+        self._outer: sqlite3.Connection | None = None  # the connection of the running transaction
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
-        self._files: tuple[FileId | None, ...] = ()  # the files that the writer has open
+        self._files: tuple[FileId | None, ...] = ()  # ids of the files that the writer has open
         self.pages: int = 0
         """Approximate number of pages written since the last checkpoint."""
         self.deleted: bool = False
-        """True if the write-ahead log may still hold deleted data."""
+        """True if the write-ahead log may still contain deleted data."""
         self._unmoved = 0  # pages that the last checkpoint left in the log
         self.sizes: StorageSizes = StorageSizes()
         """The sizes of the files after the last transaction."""
         self.changed: bool = True
-        """True if another process may have written since the caches of the file were last validated."""
+        """True if another process may have written, so that cached rows are outdated."""
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
-        """Provide a transaction, exclusive among all processes, and commit it (synced if the durability is `power`).
+        """Provide a connection with a transaction that excludes all other writers, and commit the transaction at the
+        end.
 
-        A nested transaction is part of the outer one.
+        With durability `power`, the commit is synced to the disk. A nested transaction is part of the outer
+        transaction.
         """
         self._database.check_own()
         with self._writing, translate_errors(str(self.path)):
@@ -83,13 +86,13 @@ class Connections:
                 yield self._outer
                 return
             with self._lock:
-                connection = self._writer = self._writer or self._open_file()
-                self._check_there()
+                connection = self._writer = self._writer or self._open_writer()
+                self._check_files_in_place()
                 with self._transaction(connection):
                     yield connection
                 self._checkpoint(connection)
-                self._lengthen()
-                self._measure()
+                self._extend_wal()
+                self._record_sizes()
 
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Generator[None]:
@@ -112,39 +115,41 @@ class Connections:
             self._outer = None
 
     def remove_deleted(self, most: int | None) -> list[RemainingData]:
-        """Rewrite the file if a deletion requires it, excluding all other processes; return the remains.
+        """Rewrite the file if a deletion requires it, while all other processes are excluded. Return data that remains.
 
-        A file larger than `most` bytes is not rewritten.
+        `most`: a larger file, in bytes, is not rewritten; None for no limit.
         """
         self._database.check_own()
         with self._writing, translate_errors(str(self.path)), self._lock:
-            connection = self._writer = self._writer or self._open_file()
-            self._check_there()
+            connection = self._writer = self._writer or self._open_writer()
+            self._check_files_in_place()
             if not is_rewritten(connection) and (most is None or self.path.stat().st_size <= most):
                 self._rewrite(connection)
-            self.deleted = True  # so that the log is emptied
+            self.deleted = True  # makes the checkpoint empty the log
             self._checkpoint(connection)
-            self._measure()
+            self._record_sizes()
             is_emptied = not (self.deleted or self._wal.stat().st_size)
-            readers = [] if is_emptied else readers_of(self.path)
-            return list(remaining(self.path, connection, is_emptied=is_emptied, readers=readers))
+            readers = [] if is_emptied else find_readers(self.path)
+            return list(find_remaining_data(self.path, connection, is_emptied=is_emptied, readers=readers))
 
     def _rewrite(self, connection: sqlite3.Connection) -> None:
         self.deleted = True
         connection.execute("VACUUM")
         connection.execute("BEGIN IMMEDIATE")
-        note_rewrite(connection)
+        record_rewrite(connection)
         connection.execute("COMMIT")
 
-    def _check_there(self) -> None:
-        """Refuse to write into files that were moved or deleted: the write would succeed and be lost."""
+    def _check_files_in_place(self) -> None:
+        """Raise if the open files were moved or deleted: a write would seem to succeed, and its data would be lost."""
         files = tuple([_file_id(path) for path in (self.path, self._wal, self._index)])
         self._files = self._files or files
         if files != self._files or None in files[:2]:
             raise self._replacement_error()
 
     def _check_index(self) -> None:
-        """Refuse to read by an index of the write-ahead log that other processes no longer maintain."""
+        """Raise if the index of the write-ahead log was replaced: other processes no longer update the index that is
+        open here.
+        """
         if self._files and _file_id(self._index) not in (None, self._files[-1]):
             raise self._replacement_error()
 
@@ -154,23 +159,23 @@ class Connections:
             "restore the original files, or stop all programs that use the journal"
         )
 
-    def _make_ready(self) -> None:
-        """Check before a read that the file exists and has this version, without reading further."""
+    def _ensure_prepared(self) -> None:
+        """Before the first read, create the file if it is missing and check its version, with an empty transaction."""
         self._database.check_own()
         if self._reader is None and self._writer is None:
             with self.transaction():
                 pass
 
     @contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
-        """Provide a connection with a snapshot of the file, for one caller at a time.
+    def read_snapshot(self) -> Generator[sqlite3.Connection]:
+        """Provide a connection with a snapshot of the file. Only one caller can use it at a time.
 
-        It neither waits for a transaction in another thread nor delays it.
+        A read neither waits for a transaction in another thread nor delays it.
         """
-        self._make_ready()
+        self._ensure_prepared()
         with self._reading, translate_errors(str(self.path)):
             if self._reader is None:
-                self._check_there()
+                self._check_files_in_place()
                 self._reader = self._connect()
             self._check_index()
             self._reader.execute("BEGIN")
@@ -181,12 +186,12 @@ class Connections:
                 self._reader.rollback()
 
     def copy(self, path: Path, check: Callable[[], object]) -> None:
-        """Copy the current file to a new one, while others write; see `actors.journal.storage.sqlite.backup`."""
+        """Copy the journal to a new file while other processes write; see `actors.journal.storage.sqlite.backup`."""
         check_target(path)
-        self._make_ready()
+        self._ensure_prepared()
         with translate_errors(str(self.path)):
             with self._reading:
-                self._check_there()
+                self._check_files_in_place()
                 self._check_index()
                 connection = self._connect()
             try:
@@ -197,11 +202,12 @@ class Connections:
                     self._database.close(connection)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Move the write-ahead log into the file if it is long; after a deletion, always, and empty it.
+        """Move the write-ahead log into the file if the log is long. After a deletion, always do so and empty the log.
 
-        Commits are durable in any case, so a failure is not reported: a full disk, or a reader in another process if
-        the log must be emptied. It is retried after the next transaction. It waits only for a reader of this process,
-        who reads one page: to empty the log, or if it has become too long.
+        Commits are durable in any case, so a failed checkpoint is not reported; it is retried after the next
+        transaction. It fails if the disk is full, or if the log must be emptied while another process reads. The
+        checkpoint waits for the reader of this process only if the log must be emptied or has become too long. That
+        reader needs at most one page.
         """
         if not self.deleted and self.pages < CHECKPOINT:
             return
@@ -218,16 +224,17 @@ class Connections:
             self._reading.release()
         connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}").fetchall()
 
-    def _measure(self) -> None:
-        """Record the sizes of the files."""
+    def _record_sizes(self) -> None:
+        """Record the current sizes of the file and its write-ahead log, for statistics."""
         with suppress(OSError):
             file, log = self.path.stat().st_size, self._wal.stat().st_size
             self.sizes = StorageSizes(file, log, min(log, _PAGE * (self._unmoved + self.pages)))
 
-    def _lengthen(self) -> None:
-        """Extend the write-ahead log to twice its length with zeros, if it has grown.
+    def _extend_wal(self) -> None:
+        """If the write-ahead log has grown, append zeros up to twice its length.
 
-        Then a commit changes the file's bytes and not its length: syncing the length too costs several times as much.
+        Later commits then overwrite zeros instead of extending the file. Syncing a changed file length costs several
+        times as much.
         """
         if self._durability != "power" or (size := self._wal.stat().st_size) == self._long:
             return
@@ -236,7 +243,7 @@ class Connections:
         self._long = self._wal.stat().st_size
 
     def close(self) -> None:
-        """Close the connections. Committed data stays committed, even if this fails."""
+        """Close the connections. Committed data is safe even if closing fails."""
         if self._database.is_inherited:
             return
         with self._writing, self._reading, translate_errors(str(self.path)):
@@ -249,11 +256,14 @@ class Connections:
             self._seen, self._files = -1, ()
             self._lock.close()
 
-    def _open_file(self) -> sqlite3.Connection:
+    def _open_writer(self) -> sqlite3.Connection:
+        """Open the writing connection, after checking the write-ahead log and creating the file and its tables if
+        necessary.
+        """
         self._check_wal()
-        if self._wal.exists() and self._wal.stat().st_size:  # it may have deletions of a dead process
+        if self._wal.exists() and self._wal.stat().st_size:  # a dead process may have left deleted data in it
             self.deleted = True
-        if not self.path.exists():  # SQLite would let others read it; its companion files get the same mode
+        if not self.path.exists():  # SQLite would create a file that other users can read
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = self._connect()
         try:
@@ -279,7 +289,7 @@ class Connections:
         except JournalDamaged as damage:
             if self._durability == "power":
                 raise
-            keep_evidence(self.path, damage)
+            copy_damaged_log(self.path, damage)
 
     def _connect(self) -> sqlite3.Connection:
         connection = self._database.connect(
@@ -292,13 +302,13 @@ class Connections:
             )
         )
         try:
-            self._set_up(connection)
+            self._configure_connection(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _set_up(self, connection: sqlite3.Connection) -> None:
+    def _configure_connection(self, connection: sqlite3.Connection) -> None:
         synchronous = "FULL" if self._durability == "power" else "NORMAL"
         for pragma in (
             f"synchronous = {synchronous}",
@@ -310,6 +320,7 @@ class Connections:
 
 
 def _file_id(path: Path) -> FileId | None:
+    """Return the id of a file, which differs after the file was replaced; None if the file is missing."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

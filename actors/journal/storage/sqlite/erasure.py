@@ -1,12 +1,12 @@
-"""Find remains of deleted sessions in a file and next to it.
+"""Find remains of deleted sessions in a journal file and in the files next to it.
 
-SQLite overwrites deleted rows (`secure_delete`), but when it splits or joins pages, it leaves copies of rows in
-unused parts of pages, and the write-ahead log has older versions of pages. So a deleted session is erased in three
-steps: the rows are deleted; later, the file is rewritten from the remaining rows (`VACUUM`); then the log is moved
-into the file and emptied, which a reader may delay.
+SQLite overwrites deleted rows (`secure_delete`). But when it splits or joins pages, copies of rows remain in unused
+parts of pages, and the write-ahead log contains older versions of pages. So a deleted session is erased in three steps:
+the rows are deleted; later, the file is rewritten from the remaining rows (`VACUUM`); then the log is moved into the
+file and emptied, which a reader may delay.
 
-`meta` counts the deletions, and those before the last rewrite. So a process that is killed between two steps does not
-leave a file that looks clean.
+`meta` counts the deletions, and the deletions before the last rewrite. So if a process is killed between two steps, the
+file is still known to need a rewrite.
 """
 
 import glob
@@ -15,30 +15,30 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.sqlite.format import DELETIONS, REWRITTEN, read_meta, set_noted
+from actors.journal.storage.sqlite.format import DELETIONS, REWRITTEN, read_meta, write_meta
 
 
-def note_rewrite(connection: Connection) -> None:
+def record_rewrite(connection: Connection) -> None:
     """Record that the file was rewritten after all deletions so far."""
     deletions = read_meta(connection, DELETIONS) or 0
     for key in (DELETIONS, REWRITTEN):
-        set_noted(connection, key, deletions)
+        write_meta(connection, key, deletions)
 
 
 def is_rewritten(connection: Connection) -> bool:
-    """Return True if the file was rewritten after the last deletion, and has no free pages."""
+    """Return True if the file was rewritten after the last deletion and has no free pages."""
     (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     deletions = read_meta(connection, DELETIONS)
     return not free_pages and deletions is not None and deletions == read_meta(connection, REWRITTEN)
 
 
-def remaining(
+def find_remaining_data(
     path: Path, connection: Connection, *, is_emptied: bool, readers: Sequence[int]
 ) -> Iterator[RemainingData]:
-    """Yield the places that may hold data of deleted sessions.
+    """Yield the files that may contain data of deleted sessions.
 
     Args:
-        path: The file.
+        path: The journal file.
         connection: A connection to the file, while other writers are excluded.
         is_emptied: Whether the write-ahead log was just moved into the file and emptied.
         readers: Ids of the known processes that read the file.
@@ -46,19 +46,22 @@ def remaining(
     log = path.with_name(f"{path.name}-wal")
     if not is_emptied:
         for place in (path, log):
-            yield RemainingData(str(place), _delay(readers), _size(place), is_temporary=True)
+            yield RemainingData(str(place), _explain_delay(readers), _size(place), is_temporary=True)
     elif not is_rewritten(connection) or _size(path) != _expected_size(connection):
-        reason = "unused parts of its pages may hold copies; runtime.journal.vacuum() writes it anew"
+        reason = "unused parts of its pages may contain deleted data; rewrite the file with runtime.journal.vacuum()"
         yield RemainingData(str(path), reason, _size(path))
     for copy in sorted(path.parent.glob(f"{glob.escape(path.name)}-damaged-*")):
         yield RemainingData(
-            str(copy), "a copy of the damaged file; delete it when it is not needed", _size(copy)
+            str(copy),
+            "this is a copy of the damaged file; delete it when it is no longer needed",
+            _size(copy),
         )
 
 
-def _delay(readers: Sequence[int]) -> str:
+def _explain_delay(readers: Sequence[int]) -> str:
+    """Return the reason why the write-ahead log could not be emptied."""
     who = f"process {' and '.join(map(str, readers))}" if readers else "another program"
-    return f"{who} reads the file as it was before; end that, and delete again"
+    return f"{who} still reads the earlier state of the file; end that process, and delete again"
 
 
 def _size(path: Path) -> int:

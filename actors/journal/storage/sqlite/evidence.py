@@ -1,7 +1,7 @@
-"""Keep a copy of a damaged write-ahead log before SQLite opens the journal and drops what follows the damage.
+"""Copy a damaged write-ahead log before SQLite opens the journal and discards everything after the damage.
 
-A log that is not synced with each commit (durability `process`) may be damaged by a power failure and lose its last
-events, so the journal is opened nevertheless. Everything after the damage is then only in the copy.
+With durability `process`, the log is not synced with each commit. A power failure may then damage the log and destroy
+its last events, so the journal is opened nevertheless. Everything after the damage is then only in the copy.
 """
 
 import os
@@ -15,19 +15,19 @@ from actors.telemetry import logger
 _PIECE = 1024 * 1024
 
 
-def keep_evidence(path: Path, damage: JournalDamaged) -> None:
+def copy_damaged_log(path: Path, damage: JournalDamaged) -> None:
     """Copy the database `path` and its write-ahead log, once per damage, and log the location of the copy.
 
     The copy is a regular journal: `actors sessions fsck COPY --salvage NEW` saves its readable part.
 
     Raises:
-        OSError: There is no complete copy.
+        OSError: The files could not be copied completely.
     """
     log = _sibling(path, "-wal")
-    copy = _sibling(path, f"-damaged-{_digest(log)[:12]}")
+    copy = _sibling(path, f"-damaged-{_file_digest(log)[:12]}")
     for source, target in ((path, copy), (log, _sibling(copy, "-wal"))):
         if not target.exists():
-            _copy(source, target)
+            _copy_file(source, target)
     logger.journal_damaged(str(damage), str(copy))
 
 
@@ -35,7 +35,7 @@ def _sibling(path: Path, suffix: str) -> Path:
     return path.with_name(f"{path.name}{suffix}")
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     digest = sha256()
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
@@ -43,15 +43,15 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file, readable by this user only. It gets its name when it is complete."""
+def _copy_file(source: Path, target: Path) -> None:
+    """Copy a file so that only this user can read the copy. The copy gets its name when it is complete."""
     part = _sibling(target, "-part")
-    with source.open("rb") as before, open(part, "wb", opener=_private) as after:
+    with source.open("rb") as before, open(part, "wb", opener=_open_private) as after:
         copyfileobj(before, after, _PIECE)
         after.flush()
         os.fsync(after.fileno())
     part.rename(target)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""Translate the errors of SQLite and of the operating system, by one table."""
+"""Translate errors of SQLite and of the operating system into errors of this package."""
 
 import sqlite3
 from collections.abc import Generator
@@ -6,33 +6,33 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from actors.errors import JournalDamaged, JournalUnavailable
-from actors.journal.storage.sqlite.locks import writer_of
+from actors.journal.storage.sqlite.locks import find_writer
 
 _UNAVAILABLE = {
-    sqlite3.SQLITE_FULL: "the disk is full; make room",
-    sqlite3.SQLITE_BUSY: "it is locked by another program{holder}; end that",
-    sqlite3.SQLITE_LOCKED: "it is locked by another program{holder}; end that",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space",
+    sqlite3.SQLITE_BUSY: "it is locked by another program{holder}; end that program",
+    sqlite3.SQLITE_LOCKED: "it is locked by another program{holder}; end that program",
     sqlite3.SQLITE_READONLY: "it is read-only; make it writable",
-    sqlite3.SQLITE_IOERR: "its disk fails; see the system's log",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; does its folder exist, and may this user write there?",
-    sqlite3.SQLITE_PERM: "this user may not use it; change its permissions",
-    sqlite3.SQLITE_AUTH: "this user may not use it; change its permissions",
-    sqlite3.SQLITE_NOMEM: "memory is exhausted",
-    sqlite3.SQLITE_PROTOCOL: "it is locked by another program{holder}; end that",
-    sqlite3.SQLITE_INTERRUPT: "it was interrupted",
+    sqlite3.SQLITE_IOERR: "its disk fails; see the system log",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that its folder exists and that this user may write there",
+    sqlite3.SQLITE_PERM: "this user may not access it; change its permissions",
+    sqlite3.SQLITE_AUTH: "this user may not access it; change its permissions",
+    sqlite3.SQLITE_NOMEM: "memory is exhausted; free some memory",
+    sqlite3.SQLITE_PROTOCOL: "it is locked by another program{holder}; end that program",
+    sqlite3.SQLITE_INTERRUPT: "the operation was interrupted; try again",
 }
-"""By SQLite's primary result code."""
+"""The message for each primary result code of SQLite. The subject "it" is the file, which begins the message."""
 
 
-def _holder(path: str) -> str:
-    return "" if (found := writer_of(Path(path))) is None else f" (pid {found})"
+def _describe_holder(path: str) -> str:
+    return "" if (found := find_writer(Path(path))) is None else f" (pid {found})"
 
 
 _ASKED: dict[type[OSError], str] = {
-    FileNotFoundError: "; is its folder there?",
-    PermissionError: "; may this user write to it, to its folder, and to those beside it (-lock, -wal, -shm)?",
+    FileNotFoundError: "; check that its folder exists",
+    PermissionError: "; check that this user may write to it, to its folder, and to its -lock, -wal and -shm files",
 }
-"""What is asked behind an error of the operating system."""
+"""The advice for an error of the operating system, at the end of the message."""
 
 
 @contextmanager
@@ -40,28 +40,29 @@ def translate_errors(path: str) -> Generator[None]:
     """Translate errors of SQLite and the operating system into errors of this package."""
     try:
         yield
-    except sqlite3.ProgrammingError:  # a bug of ours
+    except sqlite3.ProgrammingError:  # a bug of this package
         raise
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
-        if code is None:  # Python's own: an invalid string, which the message quotes
+        # For invalid UTF-8, Python raises an error without a code. It quotes content, so it is not shown as the cause.
+        if code is None:
             raise JournalDamaged(
-                f"{path}: a text has changed; restore a copy, or see `actors sessions fsck`"
+                f"{path}: a stored string is corrupt; restore a copy, or see `actors sessions fsck`"
             ) from None
         code &= 0xFF
         if (why := _UNAVAILABLE.get(code)) is not None:
             raise JournalUnavailable(
-                f"{path}: {why.format(holder=_holder(path))} (SQLite: {error})"
+                f"{path}: {why.format(holder=_describe_holder(path))} (SQLite: {error})"
             ) from error
         if code == sqlite3.SQLITE_NOTADB:
             raise JournalDamaged(
-                f"{path}: it is not a journal, or its beginning has changed; name another file, restore a copy, "
+                f"{path}: it is not a journal, or its header is corrupt; pass the path of a journal, restore a copy, "
                 "or see `actors sessions fsck`"
             ) from error
         raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors sessions fsck`") from error
-    except UnicodeError as error:  # in a message of SQLite, which quotes a name
+    except UnicodeError as error:  # SQLite's message quotes a corrupt name
         raise JournalDamaged(
-            f"{path}: its schema has changed; restore a copy, or see `actors sessions fsck`"
+            f"{path}: its schema is corrupt; restore a copy, or see `actors sessions fsck`"
         ) from error
     except OSError as error:
         why = next((ask for kind, ask in _ASKED.items() if isinstance(error, kind)), "")

@@ -1,13 +1,13 @@
-"""Make forked children give up an inherited journal: close the locks at once, leave SQLite's connections unused.
+"""Release an inherited journal in forked children: close its lock files at once, and never use SQLite's connections.
 
-`flock` belongs to an open file description, which parent and child share: the lock lasts until both have closed it. A
-worker that outlives a killed host would keep its locks. So each child closes their descriptors right after the fork.
-Record locks (`fcntl.lockf`) are not inherited, but a process loses them when it closes any descriptor of the file,
-such as a duplicate.
+`flock` belongs to an open file description, which parent and child share, so a lock lasts until both have closed the
+file. A worker that outlives its killed parent would keep the parent's locks. So each child closes the lock files right
+after the fork. Record locks (`fcntl.lockf`) are no alternative: they are not inherited, but a process loses them when
+it closes any descriptor of the file, such as a duplicate.
 
-SQLite does not support the use of a connection in a forked child, nor of a new one to the same file: it would treat
+SQLite does not support the use of a connection in a forked child, nor a new connection to the same file: it would treat
 the parent's locks as its own. Even closing a connection changes the index that all processes share, if a transaction
-was running. So a child keeps the connections untouched forever, and refuses to use the files.
+was running. So a child keeps the connections open and unused, and refuses to use the journal.
 """
 
 import ctypes
@@ -21,14 +21,14 @@ from threading import RLock
 from actors.errors import JournalError
 
 _forking = RLock()
-"""Held while a descriptor is opened or closed, and during a fork: no child has a descriptor that is not listed."""
+"""Held while a descriptor is opened or closed, and during a fork, so that `_locks` lists every inherited descriptor."""
 _locks = set["LockFile"]()
 _databases = set["Database"]()
 _inherited = set[Path]()
 
 
 class LockFile:
-    """An open lock file. A forked child closes it.
+    """An open lock file, which forked children close.
 
     Args:
         path: The file.
@@ -42,12 +42,12 @@ class LockFile:
 
     @property
     def number(self) -> int:
-        """The open descriptor of the file."""
+        """The descriptor of the open file."""
         assert self.descriptor is not None
         return self.descriptor
 
     def close(self) -> None:
-        """Close the file, which releases its lock. No effect if it is closed."""
+        """Close the file, which releases its lock. Repeated calls have no effect."""
         with _forking:
             _locks.discard(self)
             descriptor, self.descriptor = self.descriptor, None
@@ -56,7 +56,7 @@ class LockFile:
 
 
 class Database:
-    """SQLite's open connections to one file."""
+    """The open SQLite connections to one file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -64,52 +64,53 @@ class Database:
 
     @property
     def is_inherited(self) -> bool:
-        """Return True if the parent of this process had the file open when it forked."""
+        """True if this process was forked while its parent had the file open."""
         return self._path in _inherited
 
     def check_own(self) -> None:
-        """Check that this process did not inherit the open file by a fork.
+        """Check that this process may use the file.
 
         Raises:
-            JournalError: It did.
+            JournalError: The process was forked while its parent had the file open.
         """
         if self.is_inherited:
             raise JournalError(
-                f"{self._path}: this process was forked while the file was open, and cannot use it; start the "
-                "process with the method 'spawn', or before the journal is opened"
+                f"{self._path}: this process was forked while the file was open, so it cannot use the file; start "
+                "processes with the method 'spawn', or before the journal is opened"
             )
 
-    def connect(self, connected: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
-        """Return the connection that `connected` opens."""
+    def connect(self, open_connection: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
+        """Open a connection by calling `open_connection`, track the connection and return it."""
         _databases.add(self)
-        connection = connected()
+        connection = open_connection()
         self._connections.append(connection)
         return connection
 
     def close(self, connection: sqlite3.Connection) -> None:
-        """Close a connection."""
+        """Close a connection and stop tracking it."""
         connection.close()
         self._connections.remove(connection)
         if not self._connections:
             _databases.discard(self)
 
-    def leave(self) -> None:
-        """Keep the connections open forever: not even the end of the process closes them."""
+    def abandon(self) -> None:
+        """In a forked child, keep the connections open forever, so that not even the end of the process closes them."""
         _inherited.add(self._path)
         for connection in self._connections:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-def _begin_child() -> None:
+def _release_in_child() -> None:
+    """Close the inherited lock files and give up the inherited connections, directly after a fork."""
     for lock in _locks.copy():
         lock.close()
     for database in _databases:
-        database.leave()
+        database.abandon()
     _databases.clear()
     _forking.release()
 
 
 if sys.platform != "win32":
     os.register_at_fork(
-        before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_begin_child
+        before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_release_in_child
     )

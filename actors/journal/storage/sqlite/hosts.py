@@ -1,8 +1,8 @@
-"""Track hosts: the storage objects that are alive, in this process and in others of the machine.
+"""Track hosts, the storage objects that are alive, in this process and in other processes of the machine.
 
-A host has a row with the end of its lease, by the clock that all processes of a machine share (`time.monotonic`), and
-a lock on a small file of its own. It is gone when its lease is over, or at once when the lock is free. A storage
-becomes a host with its first claim; readers are no hosts.
+A host has a row with the end of its lease, by the clock that all processes of a machine share (`time.monotonic`). It
+also locks a small file that belongs to it alone. A host is gone when its lease has expired, or at once when its lock is
+free. A storage becomes a host with its first claim; a storage that only reads is not a host.
 """
 
 from pathlib import Path
@@ -14,59 +14,59 @@ from actors.journal.storage.sqlite.locks import HostLock, is_held
 
 
 class Hosts:
-    """The hosts of one file, including this storage.
+    """The hosts of one journal file, including this storage.
 
     Args:
-        path: The file.
-        lease: Seconds.
+        path: The journal file.
+        lease: Duration of a lease in seconds.
     """
 
     def __init__(self, path: Path, lease: float) -> None:
         self._path, self._lease = path, lease
         self._lock: HostLock | None = None
         self.name: str = ""
-        """Of this host, drawn as it becomes one: a storage may be made before its process is forked."""
+        """The name of this host, chosen at its first claim, because the process may fork before; empty until then."""
 
-    def begin(self, connection: Connection) -> None:
-        """Become a host, if this is none, and remove the remains of dead processes."""
+    def become_host(self, connection: Connection) -> None:
+        """Make this storage a host, unless it is one already, and remove the rows and lock files of dead hosts."""
         if self._lock is None:
-            self._drop_dead(connection)
+            self._remove_dead_hosts(connection)
             self.name = host_name()
-            self._lock = HostLock(self._file(self.name))
+            self._lock = HostLock(self._lock_path(self.name))
             self.renew_lease(connection)
 
-    def _drop_dead(self, connection: Connection) -> None:
+    def _remove_dead_hosts(self, connection: Connection) -> None:
         for (name,) in connection.execute("SELECT name FROM host").fetchall():
-            if not is_held(file := self._file(name)):
+            if not is_held(file := self._lock_path(name)):
                 file.unlink(missing_ok=True)
                 self.forget(connection, name)
 
     @property
-    def is_begun(self) -> bool:
-        """True if this is a host."""
+    def is_host(self) -> bool:
+        """True if this storage is a host."""
         return self._lock is not None and self._lock.is_held
 
     def renew_lease(self, connection: Connection) -> None:
-        """Renew the lease."""
+        """Extend this host's lease to its full duration from now."""
         connection.execute(
             "INSERT OR REPLACE INTO host VALUES (?, ?)", (self.name, monotonic() + self._lease)
         )
 
-    def lease_left(self, connection: Connection, name: str) -> float:
-        """Return the remaining seconds of another host's lease; 0 if it is gone."""
+    def remaining_lease(self, connection: Connection, name: str) -> float:
+        """Return the remaining seconds of another host's lease; 0 if that host is gone."""
         row = connection.execute("SELECT until FROM host WHERE name = ?", (name,)).fetchone()
         seconds = row[0] - monotonic() if row is not None and type(row[0]) is float else 0.0
-        return seconds if seconds > 0 and is_held(self._file(name)) else 0.0
+        return seconds if seconds > 0 and is_held(self._lock_path(name)) else 0.0
 
     def forget(self, connection: Connection, name: str) -> None:
-        """Remove the row of a host that is gone or ending."""
+        """Remove the row of a host that is gone or about to close."""
         connection.execute("DELETE FROM host WHERE name = ?", (name,))
 
     def end(self) -> None:
-        """Stop being a host."""
+        """Release this host's lock. Other processes then regard the host as gone."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
-    def _file(self, name: str) -> Path:
+    def _lock_path(self, name: str) -> Path:
         return self._path.with_name(f"{self._path.name}-host-{name.replace(':', '-').replace('/', '-')}")

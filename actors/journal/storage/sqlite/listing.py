@@ -1,15 +1,15 @@
 """List the sessions in the file, most recently used first.
 
-An index leads to the sessions of a tenant, or of a state, in the order of their buckets; the sessions of one bucket
-are sorted. So the cost of a page depends on its length, not on the number of sessions. Titles and metadata are not
-indexed: the remaining sessions are examined in that order, until the page is full.
+An index finds the sessions of a tenant or of a state, ordered by their buckets. Sessions of one bucket are then sorted.
+So the cost of a page depends on its length, not on the number of sessions. Titles and metadata are not indexed: the
+remaining sessions are examined in that order until the page is full.
 """
 
 from sqlite3 import Connection
 
-from actors.journal.storage.directory import Page, SessionFilter, StoredSession, bucket_of, lifecycle_of
-from actors.journal.storage.rows import JournalPlace
-from actors.journal.storage.sqlite.records import COLUMNS, row_of
+from actors.journal.storage.directory import Page, SessionFilter, StoredSession, indexed_state, usage_bucket
+from actors.journal.storage.rows import JournalLocation
+from actors.journal.storage.sqlite.records import COLUMNS, decode_row
 
 
 def list_sessions(
@@ -17,21 +17,21 @@ def list_sessions(
     which: SessionFilter,
     limit: int,
     after: Page | None,
-    where: JournalPlace,
+    where: JournalLocation,
 ) -> list[StoredSession]:
-    """Return the sessions that have a log, as `Storage.sessions` does."""
+    """Return the sessions that have a log; see `Storage.sessions`."""
     wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
     if which.state is not None:
-        wanted["lifecycle"] = lifecycle_of(which.state)
+        wanted["lifecycle"] = indexed_state(which.state)
     wanted |= {"title": which.folded, **{f"entry{n}": entry for n, entry in enumerate(which.entries)}}
     if after is not None:
-        wanted |= {"used": -after[0], "name": after[1], "bucket": bucket_of(-after[0])}
+        wanted |= {"used": -after[0], "name": after[1], "bucket": usage_bucket(-after[0])}
     found = connection.execute(query(which, after), wanted)
-    return [row_of(values, where).stored_session for values in found]
+    return [decode_row(values, where).stored_session for values in found]
 
 
 def query(which: SessionFilter, after: Page | None) -> str:
-    """Return the statement that lists the sessions."""
+    """Return the SQL statement that lists the sessions that match a filter."""
     index, conditions = "session_used", ["bucket >= 0"]
     if which.state is not None:
         index = "session_lifecycle"
@@ -45,6 +45,6 @@ def query(which: SessionFilter, after: Page | None) -> str:
         conditions.append("instr(folded, :title)")
     conditions += [f"instr(metadata, :entry{number})" for number in range(len(which.metadata))]
     return (
-        f"SELECT {COLUMNS} FROM session INDEXED BY {index} WHERE {' AND '.join(conditions)} "  # noqa: S608  constants
+        f"SELECT {COLUMNS} FROM session INDEXED BY {index} WHERE {' AND '.join(conditions)} "  # noqa: S608  inserts only constants
         "ORDER BY bucket DESC, used DESC, name LIMIT :limit"
     )

@@ -1,10 +1,10 @@
-"""Lock files with the operating system's locks, which end with the process that holds them, however it ends.
+"""Lock files with locks of the operating system, which a process loses whenever it ends, even if it is killed.
 
-Versions of SQLite before 3.51.3 may corrupt a write-ahead log when two connections write it or checkpoint at once. So
-a lock of ours excludes other processes during both. Each host also holds a lock on a small file of its own: if it is
-free, that process is gone.
+Versions of SQLite before 3.51.3 may corrupt a write-ahead log if two connections write or checkpoint at the same time.
+So a separate lock excludes other processes during both. Each host also locks a small file of its own. If that lock is
+free, the process of the host is gone.
 
-`fcntl` is imported lazily: on a platform without it, only this storage is missing.
+`fcntl` is imported lazily, so that on a platform without it only this storage is missing.
 """
 
 import os
@@ -19,33 +19,33 @@ from actors.errors import ConfigError, JournalUnavailable
 from actors.journal.storage.sqlite.forks import LockFile
 
 PAUSE = 0.002
-"""Seconds between two tries for a lock that another process holds."""
+"""Seconds between two attempts to acquire a lock that another process holds."""
 
 _WRITING = 120
-"""The byte of a `-shm` file on which SQLite's lock of who writes is (WALINDEX_LOCK_OFFSET)."""
+"""The byte of a `-shm` file that SQLite locks in order to write (WALINDEX_LOCK_OFFSET)."""
 _READING = range(_WRITING + 3, _WRITING + 8)
-"""The bytes of the locks of who reads (WAL_READ_LOCK)."""
+"""The bytes of a `-shm` file that SQLite locks in order to read (WAL_READ_LOCK)."""
 
 
 def check_platform(path: Path) -> None:
-    """Check that files can be locked here.
+    """Check that this platform has file locks.
 
     Raises:
-        ConfigError: The platform has no such locks.
+        ConfigError: The platform has no file locks.
     """
     if find_spec("fcntl") is None:
         raise ConfigError(
-            f"{path}: a journal in a file needs the locks of Linux or macOS (fcntl), which {sys.platform} lacks; "
-            "keep the logs in memory, or run this there"
+            f"{path}: a journal in a file needs file locks (fcntl), which {sys.platform} lacks; keep the logs in "
+            "memory, or use Linux or macOS"
         )
 
 
 class WriteLock:
-    """The lock that all writers of one file share.
+    """The lock that a process must hold to write a journal file.
 
     Args:
         path: Path of the lock file.
-        patience: Seconds to wait for the lock.
+        patience: Seconds to wait for the lock before raising `JournalUnavailable`.
     """
 
     def __init__(self, path: Path, patience: float) -> None:
@@ -54,23 +54,26 @@ class WriteLock:
 
     def __enter__(self) -> None:
         until = monotonic() + self._patience
-        while not (_try_lock(self._open_file()) and self._is_there()):
+        while not (_try_lock(self._open_file()) and self._is_current_file()):
             if monotonic() > until:
                 raise JournalUnavailable(
-                    f"{self._path}: {self._holder()} has been writing for {self._patience:g} s; it may have stopped: "
-                    "continue or end it"
+                    f"{self._path}: {self._describe_holder()} has been writing for {self._patience:g} s and may be "
+                    "suspended; resume or end that process"
                 )
             sleep(PAUSE)
-        self._note_holder()
+        self._write_holder_id()
 
-    def _note_holder(self) -> None:
-        """Write this process's id to the file, for messages of other processes; skipped if it held the lock last."""
+    def _write_holder_id(self) -> None:
+        """Write this process's id to the lock file, for error messages of other processes.
+
+        Nothing is written if this process also held the lock before.
+        """
         mine = b"%20d\n" % os.getpid()
-        with suppress(OSError):  # for example a full disk, which does not affect the lock
+        with suppress(OSError):  # a full disk, for example, must not prevent locking
             if os.pread(self._open_file(), len(mine), 0) != mine:
                 os.pwrite(self._open_file(), mine, 0)
 
-    def _holder(self) -> str:
+    def _describe_holder(self) -> str:
         noted = os.pread(self._open_file(), 32, 0).strip()
         return f"another process (pid {noted.decode()})" if noted.isdigit() else "another process"
 
@@ -79,8 +82,10 @@ class WriteLock:
             self._file = LockFile(self._path, os.O_CREAT)
         return self._file.number
 
-    def _is_there(self) -> bool:
-        """Return True if later processes lock the same file; if not, the next attempt opens theirs."""
+    def _is_current_file(self) -> bool:
+        """Return True if the open lock file is still the file at this path. Otherwise close it, so that the next
+        attempt opens the new file.
+        """
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(self._open_file()), os.stat(self._path)):
                 return True
@@ -96,14 +101,14 @@ class WriteLock:
             fcntl.flock(self._file.number, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the lock file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class HostLock:
-    """The lock that a host holds during its life. Its forked children do not hold it."""
+    """The lock that a host holds as long as it lives. Forked children of the process do not hold the lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -112,31 +117,39 @@ class HostLock:
 
     @property
     def is_held(self) -> bool:
-        """Return True if this process holds the lock: not in a child of the process that took it."""
+        """True if this process holds the lock. In a forked child, the value is False."""
         return self._file.descriptor is not None
 
     def close(self) -> None:
-        """Release the lock, if this process holds it."""
+        """Release the lock and delete its file, if this process holds the lock."""
         if self.is_held:
             with suppress(OSError):
                 self._path.unlink()
             self._file.close()
 
 
-def writer_of(path: Path) -> int | None:
-    """Return the id of the process that holds SQLite's write lock on the database `path`, if Linux shows it."""
-    return next(iter(_holders(path, "WRITE", range(_WRITING, _WRITING + 1))), None)
+def find_writer(path: Path) -> int | None:
+    """Return the id of the process that holds SQLite's write lock on the database `path`; None if Linux does not show
+    it.
+    """
+    return next(iter(_lock_holders(path, "WRITE", range(_WRITING, _WRITING + 1))), None)
 
 
-def readers_of(path: Path) -> list[int]:
-    """Return the ids of the processes that read the database `path`, if Linux shows them."""
-    return sorted(_holders(path, "READ", _READING))
+def find_readers(path: Path) -> list[int]:
+    """Return the ids of the processes that hold SQLite's read locks on the database `path`, if Linux shows them."""
+    return sorted(_lock_holders(path, "READ", _READING))
 
 
-def _holders(path: Path, kind: str, places: range) -> set[int]:
-    """Return the ids of the processes with a lock of a kind on one of these bytes of a `-shm` file.
+def _lock_holders(path: Path, kind: str, places: range) -> set[int]:
+    """Return the ids of the processes that have locked certain bytes of a `-shm` file, from `/proc/locks`.
 
-    A query through the file would have to open it, and closing it would release SQLite's locks of this process.
+    Asking for the locks through the file would require opening it, and closing it would release SQLite's locks of this
+    process.
+
+    Args:
+        path: The database.
+        kind: `READ` or `WRITE`.
+        places: The locked bytes.
     """
     found = set[int]()
     with suppress(OSError, ValueError):
@@ -152,7 +165,7 @@ def _holders(path: Path, kind: str, places: range) -> set[int]:
 
 
 def is_held(path: Path) -> bool:
-    """Return True if a living process holds a host's lock."""
+    """Return True if a living process holds the host lock on this file."""
     try:
         file = LockFile(path)
     except FileNotFoundError:
@@ -164,7 +177,7 @@ def is_held(path: Path) -> bool:
 
 
 def _try_lock(file: int) -> bool:
-    """Take a lock if it is free; return True on success."""
+    """Lock a file, given by its descriptor, without waiting. Return False if another process holds the lock."""
     import fcntl
 
     try:

@@ -1,9 +1,9 @@
 """Read the rows of a damaged SQLite file directly from its pages, without the trees that lead to them.
 
-SQLite finds a row through the first page, the root of its table and the pages between. If one of those is damaged,
-everything below it is unreachable, although it is intact. So each page of the file, or its newest committed copy in
-the write-ahead log, is read by itself (https://www.sqlite.org/fileformat2.html#b_tree_pages). The caller verifies
-each row by its checksum.
+SQLite finds a row through the first page, the root of its table, and the pages between. If one of these is damaged, all
+rows below it are unreachable, although they are intact. So each page of the file is read by itself, or its newest
+committed copy in the write-ahead log (https://www.sqlite.org/fileformat2.html#b_tree_pages). The caller verifies each
+row by its checksum.
 """
 
 import os
@@ -16,18 +16,18 @@ from typing import TypeAlias
 from actors.journal.storage.sqlite.wal import WriteAheadLog
 
 Value: TypeAlias = int | float | bytes | None
-"""A value of a row. A text is its bytes; SQLite may store a number with a fraction as a float."""
+"""A value of a row. Strings are not decoded, so their type is bytes."""
 
 _PAGE = 4096
-"""Bytes of a page, unless the file says otherwise."""
+"""Bytes of a page if the header of the file is damaged."""
 _INDEX_INTERIOR, _INDEX_LEAF, _TABLE_LEAF = 2, 10, 13
-"""Types of the pages that hold rows. A table without row ids is an index."""
+"""Types of the pages that contain rows. SQLite stores a table without row ids like an index."""
 _FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
-"""Bytes of a value, by its serial type. From 12 on, the type tells the length."""
+"""Bytes of a value, by its serial type. Types from 12 on encode the length of a string or blob."""
 
 
-def rows_of(path: Path) -> Iterator[tuple[Value, ...]]:
-    """Yield each readable row in the pages of a file, of any table.
+def readable_rows(path: Path) -> Iterator[tuple[Value, ...]]:
+    """Yield each readable row of every table from the pages of a file.
 
     Raises:
         OSError: The file cannot be read.
@@ -50,7 +50,7 @@ def _page_size(header: bytes) -> int:
 
 
 class _Pages:
-    """The pages of an open file, each of `size` bytes and numbered from 1."""
+    """The pages of an open file, each with `size` bytes and numbered from 1."""
 
     def __init__(self, file: int, log: WriteAheadLog, size: int) -> None:
         self._file, self._log, self._size = file, log, size
@@ -59,7 +59,7 @@ class _Pages:
 
     def rows(self, number: int) -> Iterator[tuple[Value, ...]]:
         """Yield the readable rows of a page."""
-        page = self._page(number)
+        page = self._read_page(number)
         start = 100 if number == 1 else 0
         if len(page) < self._size or (kind := page[start]) not in (_INDEX_INTERIOR, _INDEX_LEAF, _TABLE_LEAF):
             return
@@ -67,37 +67,39 @@ class _Pages:
         count = min(int.from_bytes(page[start + 3 : start + 5], "big"), (self._size - cells) // 2)
         for at in unpack_from(f">{count}H", page, cells):
             with suppress(IndexError, ValueError):
-                yield _values(self._payload(page, at, kind))
+                yield _decode_values(self._read_payload(page, at, kind))
 
-    def _page(self, number: int) -> bytes:
+    def _read_page(self, number: int) -> bytes:
         if (place := self._newer.get(number)) is not None:
             return self._log.content(place, self._size)
         return os.pread(self._file, self._size, (number - 1) * self._size)
 
-    def _payload(self, page: bytes, at: int, kind: int) -> bytes:
-        """Return the content of a cell, including its overflow pages."""
+    def _read_payload(self, page: bytes, at: int, kind: int) -> bytes:
+        """Return the content of the cell at the offset `at` of a page, including its overflow pages."""
         if kind == _INDEX_INTERIOR:
-            at += 4  # the page below
-        length, at = _varint(page, at)
+            at += 4  # skip the number of the page below
+        length, at = _read_varint(page, at)
         if kind == _TABLE_LEAF:
-            _, at = _varint(page, at)  # the row's id
-        here = self._local(length, kind)
+            _, at = _read_varint(page, at)  # skip the row's id
+        here = self._bytes_in_cell(length, kind)
         if length > self.count * self._size or at + here > self._size:
-            raise ValueError(length)
+            raise ValueError(f"A cell of {length} bytes does not fit into the file")
         payload = bytearray(page[at : at + here])
         if here < length:
             following, before = int.from_bytes(page[at + here : at + here + 4], "big"), set[int]()
             while len(payload) < length:
                 if not 1 < following <= self.count or following in before:
-                    raise ValueError(following)
+                    raise ValueError(f"Overflow page {following} does not exist or was already read")
                 before.add(following)
-                more = self._page(following)
+                more = self._read_page(following)
                 payload += more[4:]
                 following = int.from_bytes(more[:4], "big")
         return bytes(payload[:length])
 
-    def _local(self, length: int, kind: int) -> int:
-        """Return how many of a content's `length` bytes are in its cell."""
+    def _bytes_in_cell(self, length: int, kind: int) -> int:
+        """Return how many of the `length` bytes of a cell's content are in the cell itself; the rest is in overflow
+        pages.
+        """
         most = self._size - 35 if kind == _TABLE_LEAF else (self._size - 12) * 64 // 255 - 23
         if length <= most:
             return length
@@ -106,8 +108,8 @@ class _Pages:
         return kept if kept <= most else least
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at a place, and the place after it."""
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Decode the varint at the offset `at`; return the number and the offset after it."""
     value = 0
     for byte in range(9):
         each = data[at + byte]
@@ -116,23 +118,23 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value = value << 7 | each & 0x7F
         if each < 0x80:
             return value, at + byte + 1
-    raise AssertionError("a number has nine bytes at most")
+    raise AssertionError("A varint has at most nine bytes, and the loop returns at the ninth byte")
 
 
-def _values(payload: bytes) -> tuple[Value, ...]:
-    header, at = _varint(payload, 0)
+def _decode_values(payload: bytes) -> tuple[Value, ...]:
+    header, at = _read_varint(payload, 0)
     values, place = list[Value](), header
     while at < header:
-        kind, at = _varint(payload, at)
+        kind, at = _read_varint(payload, at)
         length = (kind - 12) // 2 if kind >= 12 else _FIXED.get(kind, 0)
         if place + length > len(payload):
-            raise ValueError(kind)
-        values.append(_value(kind, payload[place : place + length]))
+            raise ValueError(f"A value of type {kind} does not fit into its row")
+        values.append(_decode_value(kind, payload[place : place + length]))
         place += length
     return tuple(values)
 
 
-def _value(kind: int, data: bytes) -> Value:
+def _decode_value(kind: int, data: bytes) -> Value:
     if kind >= 12:
         return data
     if kind == 7:

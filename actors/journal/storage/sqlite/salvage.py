@@ -1,7 +1,7 @@
-"""Save the logs of a damaged file to a new journal, each from its beginning to the first unreadable record.
+"""Copy the logs of a damaged file to a new journal, each up to its first unreadable record.
 
-Neither the directory nor the links between records are used, and of the file's pages only those with records and
-large values (`pages.py`): the checksum of a record proves its session and its number.
+The checksum of a record proves its session and its number. So neither the directory nor the links between records are
+needed, and only the pages with records and blobs are read (`pages.py`).
 """
 
 import sqlite3
@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from actors.core.log.events import LogEvent, Opened
 from actors.errors import JournalError
 from actors.journal.storage import Entry, Storage, decode_records
-from actors.journal.storage.rows import JournalPlace, SessionRow, record_checksum
+from actors.journal.storage.rows import JournalLocation, SessionRow, record_checksum
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.faults import translate_errors
-from actors.journal.storage.sqlite.pages import rows_of
-from actors.journal.storage.sqlite.records import blob
+from actors.journal.storage.sqlite.pages import readable_rows
+from actors.journal.storage.sqlite.records import read_blob
 
 _BATCH = 500
 _FOUND = """
@@ -41,33 +41,38 @@ WHERE placed.session = ? AND placed.number <= ? ORDER BY placed.number
 
 
 def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:
-    """Copy every log as far as it is readable; yield each session with the number of copied events.
+    """Copy the readable beginning of every log to the storage `to`. Yield each session with the number of copied
+    events.
 
-    The part that is cut off counts as if it had never happened: its tools may be called again. No program may write
-    to the file in the meantime.
+    Events after the first unreadable record are omitted, as if they had never happened, so their tools may run again.
+    No program may write to the file in the meantime.
 
     Raises:
         JournalError: Nothing is readable, or a session exists in the other journal.
     """
-    with _tables(path) as connection:
-        for events in SavedLogs(connection, JournalPlace(str(path))):
+    with _collect_rows(path) as connection:
+        for events in ReadableLogs(connection, JournalLocation(str(path))):
             if isinstance(opened := events[0], Opened):
-                _copy(opened.session, events, to)
+                _copy_log(opened.session, events, to)
                 yield opened.session, len(events)
 
 
-def _copy(session: str, events: Sequence[LogEvent], to: Storage) -> None:
+def _copy_log(session: str, events: Sequence[LogEvent], to: Storage) -> None:
     claim = to.claim(session)
     if claim.last:
-        raise JournalError(f"Session {session!r} already exists in the other journal; name a new file")
+        raise JournalError(
+            f"Session {session!r} already exists in the target journal; pass the path of a new file"
+        )
     for start in range(0, len(events), _BATCH):
         to.append([Entry(session, claim.fence, tuple(events[start : start + _BATCH]))])
     to.release(session, claim.fence)
 
 
 @contextmanager
-def _tables(path: Path) -> Generator[sqlite3.Connection]:
-    """Provide a connection with the tables `record` and `blob`, which hold all readable rows."""
+def _collect_rows(path: Path) -> Generator[sqlite3.Connection]:
+    """Provide a connection to a temporary database whose tables `record` and `blob` contain all readable rows of the
+    file.
+    """
     error: JournalError | None = None
     try:
         JournalFile(path).close()
@@ -76,18 +81,18 @@ def _tables(path: Path) -> Generator[sqlite3.Connection]:
             raise
         error = damage
     with translate_errors(str(path)), closing(sqlite3.connect("", isolation_level=None)) as connection:
-        if not _fill(connection, path) and error is not None:
+        if not _fill_tables(connection, path) and error is not None:
             raise error
         yield connection
 
 
-def _fill(connection: sqlite3.Connection, path: Path) -> int:
-    """Fill the tables with the rows whose checksums match; return the number of records."""
+def _fill_tables(connection: sqlite3.Connection, path: Path) -> int:
+    """Fill the tables with the file's rows whose checksums match. Return the number of records."""
     for statement in _FOUND.split(";"):
         connection.execute(statement)
     connection.execute("BEGIN")
     records = 0
-    for row in rows_of(path):
+    for row in readable_rows(path):
         match row:
             case (None, _, int(session), int(number), checksum, bytes(stored)):
                 if record_checksum(session, number, stored) != checksum:
@@ -99,51 +104,51 @@ def _fill(connection: sqlite3.Connection, path: Path) -> int:
                 records += 1
             case (bytes(digest), bytes(content)) if sha256(content).digest() == digest:
                 connection.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (digest, content))
-            case _:  # of another table, or damaged
+            case _:  # a row of another table, or a damaged row
                 pass
     connection.execute("COMMIT")
     return records
 
 
-class SavedLogs:
-    """The readable beginnings of the logs in the tables of a connection."""
+class ReadableLogs:
+    """The readable beginnings of the logs in the tables of a connection. Iteration yields the events of each log."""
 
-    def __init__(self, connection: sqlite3.Connection, where: JournalPlace) -> None:
+    def __init__(self, connection: sqlite3.Connection, where: JournalLocation) -> None:
         self._connection, self._where = connection, where
 
     def __iter__(self) -> Iterator[list[LogEvent]]:
-        self._place()
-        for key in self._keys():
-            last = self._last(key)
+        self._index_records()
+        for key in self._session_keys():
+            last = self._highest_number(key)
             row = SessionRow(str(key), key, last=last)
             readable = bisect_left(
-                range(1, last + 1), 1, key=lambda number: self._events(row, number) is None
+                range(1, last + 1), 1, key=lambda number: self._readable_events(row, number) is None
             )
-            if events := self._events(row, readable):
+            if events := self._readable_events(row, readable):
                 yield events
 
-    def _place(self) -> None:
+    def _index_records(self) -> None:
         for statement in _INDEX.split(";"):
             self._connection.execute(statement)
 
-    def _events(self, row: SessionRow, last: int) -> list[LogEvent] | None:
+    def _readable_events(self, row: SessionRow, last: int) -> list[LogEvent] | None:
         """Return a session's events up to number `last`; None if one of them is unreadable."""
         try:
             with translate_errors(self._where.name):
                 found = self._connection.execute(_PLACED, (row.key, last))
-                right = {each[0]: each for each in found if row.is_right(*each)}
+                right = {each[0]: each for each in found if row.is_intact_record(*each)}
                 known = replace(row, last=last).verified_records(
-                    right.values(), 0, partial(blob, self._connection), self._where
+                    right.values(), 0, partial(read_blob, self._connection), self._where
                 )
                 return decode_records(row.name, known)
         except JournalError:
             return None
 
-    def _keys(self) -> list[int]:
+    def _session_keys(self) -> list[int]:
         found = self._connection.execute("SELECT DISTINCT session FROM placed ORDER BY session")
         return [key for (key,) in found]
 
-    def _last(self, key: int) -> int:
+    def _highest_number(self, key: int) -> int:
         query = "SELECT max(number) FROM placed WHERE session = ?"
         (last,) = self._connection.execute(query, (key,)).fetchone()
         return int(last)

@@ -1,4 +1,4 @@
-"""The SQLite storage. Every method is one transaction, or one read."""
+"""Implement `Storage` with an SQLite file. Every method is one transaction, or one read."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -21,23 +21,23 @@ from actors.journal.storage import (
     Durability,
     Entry,
     LogPage,
+    decode_page,
     decode_records,
-    decoded_page,
 )
 from actors.journal.storage.blobs import LARGE, extract_blobs
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
-from actors.journal.storage.rows import JournalPlace
+from actors.journal.storage.rows import JournalLocation
 from actors.journal.storage.sqlite.connection import Connections
 from actors.journal.storage.sqlite.format import (
-    note_clock,
-    note_removal,
-    noted_clock,
-    removed_fence,
-    sessions_kept,
-    sessions_made,
-    set_sessions_made,
+    created_session_count,
+    expected_session_count,
+    highest_removed_fence,
+    read_clock,
+    record_removal,
+    set_created_session_count,
+    store_clock,
 )
 from actors.journal.storage.sqlite.hosts import Hosts
 from actors.journal.storage.sqlite.listing import list_sessions
@@ -47,37 +47,39 @@ from actors.journal.storage.sqlite.records import (
     WRITTEN,
     PlacedRow,
     Written,
+    decode_row,
     delete_records,
     last_place,
-    records,
-    row_of,
+    read_records,
     waypoints,
 )
 
 LEASE = 10.0
 PATIENCE = 5.0
 CACHED = 4096
-"""Maximum number of rows that are cached between transactions, as long as no other process writes."""
-_ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  constants
-_OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  as above
+"""Maximum number of cached rows. The cache is emptied when another process has written to the file."""
+_ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  inserts only constants
+_OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  inserts only constants
 _WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _GO_ON = """
 UPDATE session SET owner = ?4, last = ?5, size = ?6, target = ?8, state = ?9, opened = ?10, used = ?11,
 title = ?12, folded = ?13, metadata = ?14, checksum = ?15, place = ?16
 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?19
 """
-"""Does not set indexed columns: SQLite would rewrite each index even if the value is unchanged."""
+"""Updates a row after an append. It does not set indexed columns, because SQLite would rewrite each index even if the
+value is unchanged."""
 _INDEX = "UPDATE session SET tenant = ?, bucket = ?, lifecycle = ? WHERE name = ?"
 
 
 class SqliteStorage:
-    """Logs in one file, which several processes of this machine may share. It must be on a local disk.
+    """A storage in one file on a local disk, which several processes of this machine may share.
 
     Args:
-        path: The file; it is created if missing, but its folder is not. Further files have its name and a suffix.
-        durability: `process` survives `kill -9`; `power` also a loss of power, at the cost of a sync per commit.
-        lease: Seconds without a heartbeat after which a host is gone; `kill -9` is noticed earlier.
-        patience: Seconds to wait for another writing process, before `JournalUnavailable`.
+        path: The file. It is created if missing, but its folder is not. Further files have its name and a suffix.
+        durability: With `process`, acknowledged events survive `kill -9`; with `power`, also a loss of power, at the
+            cost of a sync per commit.
+        lease: Seconds without a heartbeat after which a host counts as gone. A killed process is noticed earlier.
+        patience: Seconds to wait for another writing process before raising `JournalUnavailable`.
         clock: The wall clock, in seconds since 1970.
 
     Raises:
@@ -97,10 +99,11 @@ class SqliteStorage:
     ) -> None:
         if durability == "memory":
             raise ConfigError(
-                f"{path}: durability 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
+                f"{path}: a journal in a file cannot have durability 'memory'; use 'process' or 'power', or a "
+                "MemoryStorage"
             )
         self._now = clock
-        self.path: Path = _file(path)
+        self.path: Path = _resolve_path(path)
         check_platform(self.path)
         self.durability: Durability = durability
         self.lease: float | None = lease
@@ -122,7 +125,7 @@ class SqliteStorage:
     def close(self) -> None:
         """Release every session of this host and close the file."""
         try:
-            if self._hosts.is_begun:
+            if self._hosts.is_host:
                 with self._connections.transaction() as connection:
                     self._release_all(connection)
         finally:
@@ -132,37 +135,37 @@ class SqliteStorage:
             self._connections.close()
 
     def renew_lease(self) -> None:
-        """Renew this host's lease, if this is a host."""
-        if self._hosts.is_begun:
+        """Renew this host's lease. No effect before this storage has claimed a session."""
+        if self._hosts.is_host:
             with self._connections.transaction() as connection:
                 self._hosts.renew_lease(connection)
 
     def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
-        """Combine the calls inside into one transaction."""
+        """Return a context manager that combines the storage's method calls within it into one transaction."""
         return self._connections.transaction()
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer."""
         with self._connections.transaction() as connection:
-            row = self._row(connection, session)
+            row = self._cached_row(connection, session)
             if existing and (row is None or not row.last):
                 return NOTHING
-            row = row or self._new(connection, session)
+            row = row or self._create_row(connection, session)
             self._check_not_leased(connection, row)
-            self._hosts.begin(connection)
+            self._hosts.become_host(connection)
             before = row.owner
-            self._write(connection, row, row.fence + 1, self._hosts.name)
+            self._set_owner(connection, row, row.fence + 1, self._hosts.name)
             return row.claim(before)
 
     def release(self, session: str, fence: int) -> None:
         """Release the session for other hosts."""
         with self._connections.transaction() as connection:
-            row = self._row(connection, session)
+            row = self._cached_row(connection, session)
             if row is not None and row.fence == fence and row.owner is not None:
                 self._release_claim(connection, row)
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries except fenced ones, in one transaction."""
+        """Append all entries that are not rejected, in one transaction."""
         encoded = [entry.records for entry in entries]
         now, outcomes, written = self._now(), list[Appended](), list[Written]()
         rows, before = dict[str, PlacedRow](), list[tuple[int, tuple[str, int, str]]]()
@@ -171,7 +174,7 @@ class SqliteStorage:
             with self._connections.transaction() as connection:
                 place = last_place(connection)
                 for entry, its_records in zip(entries, encoded, strict=True):
-                    row = rows.get(entry.session) or self._row(connection, entry.session)
+                    row = rows.get(entry.session) or self._cached_row(connection, entry.session)
                     if (refusal := refused.get(entry.writer) or _refusal(entry, row)) is not None:
                         outcomes.append(refused.setdefault(entry.writer, refusal))
                         continue
@@ -179,7 +182,7 @@ class SqliteStorage:
                     if entry.session not in rows:
                         rows[entry.session] = row
                         before.append((row.last, row.index_columns))
-                    row.take(entry.events, now)
+                    row.apply_events(entry.events, now)
                     for record in its_records:
                         place += 1
                         stored = (
@@ -188,7 +191,7 @@ class SqliteStorage:
                         written.append(row.append(stored, place))
                         row.size += len(record)
                     outcomes.append(row.last)
-                self._append(connection, written, list(zip(rows.values(), before, strict=True)))
+                self._write_records(connection, written, list(zip(rows.values(), before, strict=True)))
         except BaseException:
             self._rows.clear()
             raise
@@ -196,69 +199,71 @@ class SqliteStorage:
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events after number `after`, each verified by its checksum."""
-        with self._connections.reading() as connection:
+        with self._connections.read_snapshot() as connection:
             row = self._find_row(connection, session)
             if row is None:
                 return []
             return decode_records(
-                session, records(connection, row, after, JournalPlace(str(self.path))), after
+                session, read_records(connection, row, after, JournalLocation(str(self.path))), after
             )
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
         """Return the first events of a session after number `after`, each verified by its checksum."""
-        with self._connections.reading() as connection:
+        with self._connections.read_snapshot() as connection:
             row = self._find_row(connection, session)
             if row is None:
                 return NO_PAGE
-            found = records(connection, row, after, JournalPlace(str(self.path)), most)
-            return decoded_page(session, found, after, row.last)
+            found = read_records(connection, row, after, JournalLocation(str(self.path)), most)
+            return decode_page(session, found, after, row.last)
 
     def delete(self, *sessions: str) -> None:
-        """Delete logs, unreferenced blobs, and their remains in the write-ahead log.
+        """Delete logs, the blobs that only they refer to, and their remains in the write-ahead log.
 
-        A reader in another process may delay the last step until the next write after it has finished.
+        A reader in another process delays the last step. It is then repeated with the next write.
         """
         with self._connections.transaction() as connection:
             for session in sessions:
-                row = self._row(connection, session)
+                row = self._cached_row(connection, session)
                 if row is not None:
                     self._check_not_leased(connection, row)
-                    self._delete(connection, row)
+                    self._delete_session(connection, row)
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Record the wall clock; return how far it is trusted."""
+        """Record the wall clock, and return how far its time can be trusted."""
         with self._connections.transaction() as connection:
-            clock = observe(noted_clock(connection), now, elapsed)
-            note_clock(connection, clock)
+            clock = observe(read_clock(connection), now, elapsed)
+            store_clock(connection, clock)
             return clock
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        """Rewrite the file if a deletion requires it, and empty the write-ahead log."""
+        """Rewrite the file if sessions were deleted since the last rewrite, and empty the write-ahead log."""
         found = self._connections.remove_deleted(most)
         self.renew_lease()  # the rewrite may have taken longer than the lease
         return found
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
-        """Copy the current file to a new one, while others write."""
+        """Copy the journal to a new file. Other processes may write in the meantime."""
         self._connections.copy(path, check)
 
     def sessions(
         self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first."""
-        with self._connections.reading() as connection:
-            return list_sessions(connection, which, limit, after, JournalPlace(str(self.path)))
+        with self._connections.read_snapshot() as connection:
+            return list_sessions(connection, which, limit, after, JournalLocation(str(self.path)))
 
     def find(self, session: str) -> StoredSession | None:
-        """Return the directory's entry of a session."""
-        with self._connections.reading() as connection:
+        """Return a session's entry in the directory; None if the session has no log."""
+        with self._connections.read_snapshot() as connection:
             row = self._find_row(connection, session)
             return row.stored_session if row is not None and row.last else None
 
-    # Rows
+    # Reading and writing rows
 
-    def _row(self, connection: Connection, session: str) -> PlacedRow | None:
-        """Return a session's row, which the transaction may change."""
+    def _cached_row(self, connection: Connection, session: str) -> PlacedRow | None:
+        """Return a session's row, from the cache or the file; None for an unknown session. The transaction may change
+        the row.
+        """
         if self._connections.changed or len(self._rows) > CACHED:
             self._connections.changed = False
             self._rows.clear()
@@ -269,62 +274,66 @@ class SqliteStorage:
         return row
 
     def _find_row(self, connection: Connection, session: str) -> PlacedRow | None:
+        """Read a session's row from the file; None for an unknown session."""
         values = connection.execute(_ROW, (session,)).fetchone()
         if values is None:
-            self._search(connection)
+            self._check_no_row_is_missing(connection)
             return None
-        return row_of(values, JournalPlace(str(self.path)))
+        return decode_row(values, JournalLocation(str(self.path)))
 
-    def _search(self, connection: Connection) -> None:
-        """Check once, before a session is reported as unknown, that no row is missing or has another name."""
+    def _check_no_row_is_missing(self, connection: Connection) -> None:
+        """Check that no row is missing or misnamed. This runs once, before a session is first reported as unknown."""
         if self._is_searched:
             return
         names = [
-            row_of(values, JournalPlace(str(self.path))).name
+            decode_row(values, JournalLocation(str(self.path))).name
             for values in connection.execute(f"SELECT {COLUMNS} FROM session")  # noqa: S608
         ]
         if (
-            len(names) != sessions_kept(connection, str(self.path))
+            len(names) != expected_session_count(connection, str(self.path))
             or sorted(set(names), key=str.encode) != names
         ):
             raise JournalDamaged(
-                f"{self.path}: sessions are missing from its directory; restore a copy, or see `actors sessions fsck`"
+                f"{self.path}: entries of sessions are missing; restore a copy, or see `actors sessions fsck`"
             )
         self._is_searched = True
 
-    def _new(self, connection: Connection, session: str) -> PlacedRow:
-        key = sessions_made(connection, str(self.path)) + 1
-        set_sessions_made(connection, key)
-        row = self._rows[session] = PlacedRow(session, key, removed_fence(connection, str(self.path)))
+    def _create_row(self, connection: Connection, session: str) -> PlacedRow:
+        """Return a new row for a session that has no row. The row is not saved yet."""
+        key = created_session_count(connection, str(self.path)) + 1
+        set_created_session_count(connection, key)
+        row = self._rows[session] = PlacedRow(session, key, highest_removed_fence(connection, str(self.path)))
         return row
 
-    def _write(self, connection: Connection, row: PlacedRow, fence: int, owner: str | None) -> None:
-        """Assign another writer to a session."""
+    def _set_owner(self, connection: Connection, row: PlacedRow, fence: int, owner: str | None) -> None:
+        """Save a session's row with a new fencing number and a new owner."""
         self._rows.pop(row.name, None)
         row.fence, row.owner = fence, owner
         connection.execute(_WRITE, row.values)
 
     def _check_not_leased(self, connection: Connection, row: PlacedRow) -> None:
-        """Raise if the session belongs to another live host."""
+        """Raise `SessionLeased` if the session belongs to another live host."""
         if row.owner is None or row.owner == self._hosts.name:
             return
-        if seconds := self._hosts.lease_left(connection, row.owner):
+        if seconds := self._hosts.remaining_lease(connection, row.owner):
             raise row.leased_error(seconds)
 
     def _release_all(self, connection: Connection) -> None:
         name = self._hosts.name
         for values in connection.execute(_OWNED, (name,)).fetchall():
-            row = row_of(values, JournalPlace(str(self.path)))
+            row = decode_row(values, JournalLocation(str(self.path)))
             self._release_claim(connection, row)
         self._hosts.forget(connection, name)
 
     def _release_claim(self, connection: Connection, row: PlacedRow) -> None:
+        """Release a session for other hosts, or remove it if it has no log."""
         if row.last:
-            self._write(connection, row, row.fence, None)
+            self._set_owner(connection, row, row.fence, None)
         else:
-            self._remove(connection, row)
+            self._remove_row(connection, row)
 
-    def _delete(self, connection: Connection, row: PlacedRow) -> None:
+    def _delete_session(self, connection: Connection, row: PlacedRow) -> None:
+        """Delete a session's records, its row, and the blobs that only this session uses."""
         uses = connection.execute("SELECT hash FROM blob_use WHERE session = ?", (row.key,)).fetchall()
         for (digest,) in uses:
             connection.execute("UPDATE blob_count SET uses = uses - 1 WHERE hash = ?", (digest,))
@@ -332,26 +341,26 @@ class SqliteStorage:
                 connection.execute("DELETE FROM blob WHERE hash = ?", (digest,))
         connection.execute("DELETE FROM blob_use WHERE session = ?", (row.key,))
         delete_records(connection, row)
-        self._remove(connection, row)
+        self._remove_row(connection, row)
 
-    def _remove(self, connection: Connection, row: PlacedRow) -> None:
-        """Remove the row of a session without records."""
+    def _remove_row(self, connection: Connection, row: PlacedRow) -> None:
+        """Remove the row of a session that has no records, and note its fencing number."""
         self._rows.pop(row.name, None)
         connection.execute("DELETE FROM session WHERE name = ?", (row.name,))
-        note_removal(connection, str(self.path), row.fence)
+        record_removal(connection, str(self.path), row.fence)
         self._connections.deleted = True
 
-    # Records
+    # Writing records
 
-    def _append(
+    def _write_records(
         self,
         connection: Connection,
         written: Sequence[Written],
         rows: Sequence[tuple[PlacedRow, tuple[int, tuple[str, int, str]]]],
     ) -> None:
-        """Write records, and the rows of their sessions.
+        """Write records and update the rows of their sessions.
 
-        Each row comes with the previous number of its last record, and its previous indexed columns.
+        `rows`: each row with the number of the last record and the indexed columns that it had before the append.
         """
         connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
         connection.executemany("INSERT OR REPLACE INTO waypoint VALUES (?, ?, ?)", waypoints(written))
@@ -360,13 +369,13 @@ class SqliteStorage:
         connection.executemany(_INDEX, moved)
         if rows and changed != len(rows):
             raise JournalDamaged(
-                f"{self.path}: entries of sessions have changed since they were read; restore a copy, "
-                "or see `actors sessions fsck`"
+                f"{self.path}: entries of sessions have changed within a transaction, so the file is damaged; "
+                "restore a copy, or see `actors sessions fsck`"
             )
         self._connections.pages += len(rows) + len(written) // 8
 
     def _extract_blobs(self, connection: Connection, row: PlacedRow, record: bytes) -> bytes:
-        """Return a record as it is stored, after storing its blobs."""
+        """Store the blobs of a record, and return the record with references instead of the blobs."""
         stored, blobs = extract_blobs(record)
         for digest, content in blobs.items():
             use = connection.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (row.key, digest))
@@ -384,26 +393,28 @@ def _refusal(entry: Entry, row: PlacedRow | None) -> Fenced | JournalBehind | No
     return entry.missing() if row is None else entry.refusal(row.fence, row.last)
 
 
-def _file(path: str | PathLike[str]) -> Path:
-    """Return the absolute path of a file, independent of later changes of the working directory.
+def _resolve_path(path: str | PathLike[str]) -> Path:
+    """Return the absolute path of the journal, so that later changes of the working directory have no effect.
 
     Raises:
-        ConfigError: It cannot be a file, or is a folder.
+        ConfigError: The path is invalid, or names a folder.
     """
     try:
-        found = Path(os.path.realpath(path))  # a symbolic link's own name would lead to other locks
+        # Lock files are named after this path, so links must be resolved.
+        found = Path(os.path.realpath(path))
     except FileNotFoundError:
         raise ConfigError(
-            f"journal: {str(path)!r} is relative, but the current folder no longer exists; pass an absolute path"
+            f"The journal {str(path)!r} is a relative path, but the current folder no longer exists; pass an "
+            "absolute path"
         ) from None
     except ValueError:
         raise ConfigError(
-            f"journal: {str(path)[:80]!a} is not a valid file name; choose another one"
+            f"The journal {str(path)[:80]!a} is not a valid file name; choose another name"
         ) from None
     try:
         is_folder = S_ISDIR(os.stat(found).st_mode)
-    except OSError:  # reported when the file is used
+    except OSError:  # the error is raised again, and reported, when the file is opened
         return found
     if is_folder:
-        raise ConfigError(f"journal: {str(path)!r} is a folder; name a file in it")
+        raise ConfigError(f"The journal {str(path)!r} is a folder; pass the path of a file in it")
     return found

@@ -1,10 +1,11 @@
-"""Detect whether a write-ahead log was cut off at its end, or damaged in the middle.
+"""Detect whether a write-ahead log was truncated at its end, or damaged in the middle.
 
-SQLite reads it up to the first frame with a wrong checksum, and treats the rest as remains of a crash. That is
-correct for the last transaction, which was not acknowledged. But a transaction is written only after the previous one
-is on the disk (durability `power`), so if two complete transactions follow the wrong frame, acknowledged data is lost.
+SQLite reads the log up to the first frame with a wrong checksum, and treats the rest as remains of a crash. That is
+correct for the last transaction, which was not acknowledged. But with durability `power`, a transaction is written only
+after the previous transaction is on the disk. So if two complete transactions follow a wrong frame, acknowledged data
+is lost.
 
-The log may be as long as the journal, if a crash interrupted a rewrite, so it is read in frames.
+After an interrupted rewrite of the journal, the log may be as long as the journal, so the log is read frame by frame.
 """
 
 import os
@@ -17,40 +18,40 @@ from typing import NamedTuple
 from actors.errors import JournalDamaged
 
 LOOKS = 10
-"""At a log that others write, until two in a row find the same."""
+"""Maximum readings of a log that others write. Two consecutive readings with the same defect prove damage."""
 _SECTOR = 512  # smallest unit that a disk writes atomically
 _HEADER, _FRAME = Struct(">8I"), Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
 
 
 class _Flaw(NamedTuple):
-    """A defect: the number of the frame, or 0 for the beginning, of the log that begins with `header`."""
+    """A defect of a log that begins with `header`: the number of the corrupt frame, or 0 for the header itself."""
 
     header: bytes
     frame: int
 
 
 def check_wal(path: Path) -> None:
-    """Check the write-ahead log of the database `path`. Writers must be excluded.
+    """Check the write-ahead log of the database `path`. No process may write in the meantime.
 
     Raises:
-        JournalDamaged: It is damaged elsewhere than at its end.
+        JournalDamaged: The log is damaged, and not only at its end.
     """
-    if (flaw := _flaw(path)) is not None:
+    if (flaw := _find_flaw(path)) is not None:
         raise _wal_damage(path, flaw)
 
 
 def check_wal_in_use(path: Path) -> None:
-    """Check the write-ahead log of the database `path` while others may write.
+    """Check the write-ahead log of the database `path` while other processes may write.
 
-    A frame that was incomplete at the first reading is complete, or in a new log, at the second.
+    A frame that was incomplete at the first reading is complete, or replaced by a new log, at the second reading.
 
     Raises:
-        JournalDamaged: It is damaged elsewhere than at its end.
+        JournalDamaged: The log is damaged, and not only at its end.
     """
     before = None
     for _ in range(LOOKS):
-        flaw = _flaw(path)
+        flaw = _find_flaw(path)
         if flaw is None:
             return
         if flaw == before:
@@ -59,7 +60,9 @@ def check_wal_in_use(path: Path) -> None:
 
 
 class WriteAheadLog:
-    """The write-ahead log of the database `path`, open for reading while writers are excluded; empty if missing."""
+    """The write-ahead log of the database `path`, open for reading while no process writes. A missing log counts as
+    empty.
+    """
 
     def __init__(self, path: Path) -> None:
         self._open = ExitStack()
@@ -74,9 +77,10 @@ class WriteAheadLog:
         self._open.close()
 
     def committed_pages(self, size: int) -> dict[int, int]:
-        """Return the places of its pages in the file, by page number, up to any damage.
+        """Return the position in the log of each committed page, by page number. Transactions after any damage are
+        ignored.
 
-        The result is empty if its pages are not `size` bytes long.
+        The result is empty if the pages of the log are not `size` bytes long.
         """
         header = b"" if self._file is None else os.pread(self._file, _HEADER.size, 0)
         if self._file is None or len(header) < _HEADER.size or unpack_from(">I", header, 8)[0] != size:
@@ -84,20 +88,19 @@ class WriteAheadLog:
         return _Wal(self._file, header).pages
 
     def content(self, place: int, size: int) -> bytes:
-        """Return the page at a place."""
+        """Return `size` bytes of the log from the position `place`."""
         return b"" if self._file is None else os.pread(self._file, size, place)
 
 
 def _wal_damage(path: Path, flaw: _Flaw) -> JournalDamaged:
     what = (
-        f"frame {flaw.frame} has changed, and whole ones follow"
-        if flaw.frame
-        else "its beginning has changed"
+        f"frame {flaw.frame} is corrupt, but valid frames follow" if flaw.frame else "the header is corrupt"
     )
     return JournalDamaged(f"{path}-wal: {what}; restore a copy, or see `actors sessions fsck`")
 
 
-def _flaw(path: Path) -> _Flaw | None:
+def _find_flaw(path: Path) -> _Flaw | None:
+    """Return the defect of the write-ahead log of the database `path`; None if the log is intact or missing."""
     with suppress(FileNotFoundError), _open_wal(path.with_name(f"{path.name}-wal")) as file:
         header = os.pread(file, _HEADER.size, 0)
         if os.fstat(file).st_size <= _HEADER.size or len(header) < _HEADER.size:
@@ -118,7 +121,7 @@ def _open_wal(path: Path) -> Generator[int]:
 
 
 class _Wal:
-    """A write-ahead log in SQLite's file format, in an open file that begins with `header`."""
+    """A write-ahead log in SQLite's file format, given by the descriptor of the open file and its header."""
 
     def __init__(self, file: int, header: bytes) -> None:
         self._file = file
@@ -127,10 +130,11 @@ class _Wal:
         self._order = ">" if magic & 1 else "<"
         self._sums = (one, two)
         self.is_begun = magic in _MAGIC and self._add_checksum((0, 0), header[:24]) == self._sums
-        """True if its header is as it was written."""
+        """True if the header is valid."""
         self._frames = (os.fstat(file).st_size - _HEADER.size) // (_FRAME.size + self._page)
 
     def _add_checksum(self, sums: tuple[int, int], part: bytes) -> tuple[int, int]:
+        """Return the checksum after more bytes, starting from the checksum `sums`, as SQLite computes it."""
         one, two = sums
         words = unpack_from(f"{self._order}{len(part) // 4}I", part)
         for at in range(0, len(words), 2):
@@ -140,67 +144,75 @@ class _Wal:
 
     @property
     def lost_frame(self) -> int | None:
-        """The number of the altered frame if acknowledged transactions follow it; None otherwise."""
-        commits = [place for place in range(self._frames) if self._commits(place)]
+        """The number of the corrupt frame, counted from 1, if acknowledged transactions follow it; None otherwise."""
+        commits = [place for place in range(self._frames) if self._ends_transaction(place)]
         place, sums = 0, self._sums
         while len(commits) > 1 and place <= commits[-2]:
-            if not self._goes_on(sums, place):
-                return place + 1 if self._commits_from(place) >= 2 else None
-            place, (_, sums) = place + 1, self._frame(place) or (0, sums)
+            if not self._continues(sums, place):
+                return place + 1 if self._count_commits_from(place) >= 2 else None
+            place, (_, sums) = place + 1, self._frame_header(place) or (0, sums)
         return None
 
     @property
     def pages(self) -> dict[int, int]:
-        """The place of the newest content of each page, by number, in the transactions before any damage."""
+        """The position in the log of the newest content of each page, by page number, in the transactions before any
+        damage.
+        """
         found, pending = dict[int, int](), dict[int, int]()
         place, sums = 0, self._sums
-        while self.is_begun and self._goes_on(sums, place):
+        while self.is_begun and self._continues(sums, place):
             number, size = _FRAME.unpack(os.pread(self._file, _FRAME.size, self._offset_of(place)))[:2]
             pending[number] = place
             if size:
                 found |= pending
                 pending.clear()
-            place, (_, sums) = place + 1, self._frame(place) or (0, sums)
+            place, (_, sums) = place + 1, self._frame_header(place) or (0, sums)
         return {number: self._offset_of(place) + _FRAME.size for number, place in found.items()}
 
     def _offset_of(self, place: int) -> int:
+        """Return the position of a frame in the file. `place`: the index of the frame, from 0."""
         return _HEADER.size + place * (_FRAME.size + self._page)
 
-    def _frame(self, place: int) -> tuple[int, tuple[int, int]] | None:
-        """Return the size that a frame commits (0 if none), and its checksum; None without a frame."""
+    def _frame_header(self, place: int) -> tuple[int, tuple[int, int]] | None:
+        """Return the header of a frame: the database size if the frame ends a transaction, else 0, and its checksum.
+
+        None if the log does not contain the frame.
+        """
         found = os.pread(self._file, _FRAME.size, self._offset_of(place))
         if len(found) < _FRAME.size:
             return None
         _, size, *salt, one, two = _FRAME.unpack(found)
         return (size, (one, two)) if salt == self._salt else None
 
-    def _commits(self, place: int) -> bool:
-        """Return True if a frame is the last one of a transaction."""
-        frame = self._frame(place)
+    def _ends_transaction(self, place: int) -> bool:
+        """Return True if a frame is the last frame of a transaction."""
+        frame = self._frame_header(place)
         return frame is not None and bool(frame[0])
 
     def _is_in_one_sector(self, place: int) -> bool:
-        """Return True if a frame header was written atomically; otherwise its commit field may be an older frame's."""
+        """Return True if the disk wrote the header of a frame atomically. Otherwise its commit field may be that of an
+        older frame.
+        """
         at = self._offset_of(place)
         return at // _SECTOR == (at + _FRAME.size - 1) // _SECTOR
 
-    def _goes_on(self, sums: tuple[int, int], place: int) -> bool:
-        """Return True if a frame's checksum continues one of these sums."""
+    def _continues(self, sums: tuple[int, int], place: int) -> bool:
+        """Return True if the checksum of a frame follows from the checksum `sums` of the previous frame."""
         found = os.pread(self._file, _FRAME.size + self._page, self._offset_of(place))
-        if (frame := self._frame(place)) is None or len(found) < _FRAME.size + self._page:
+        if (frame := self._frame_header(place)) is None or len(found) < _FRAME.size + self._page:
             return False
         return frame[1] == self._add_checksum(self._add_checksum(sums, found[:8]), found[_FRAME.size :])
 
-    def _commits_from(self, place: int) -> int:
-        """Return the number of commits in the longest valid sequence of frames from a frame on."""
+    def _count_commits_from(self, place: int) -> int:
+        """Return the number of commits in the longest sequence of valid frames from the frame `place` on."""
         most = count = 0
         before: tuple[int, int] | None = None
         for each in range(place, self._frames):
-            frame = self._frame(each)
+            frame = self._frame_header(each)
             if frame is None:
                 count, before = 0, None
             else:
-                follows = before is not None and self._goes_on(before, each)
+                follows = before is not None and self._continues(before, each)
                 is_commit = bool(frame[0]) and (follows or self._is_in_one_sector(each))
                 count = (count if follows else 0) + is_commit
                 before = frame[1]

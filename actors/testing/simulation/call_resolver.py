@@ -1,8 +1,8 @@
-"""Simulate the program that resolves pending calls: it supplies external results and approval decisions.
+"""Simulate the program that resolves pending calls: it sends results of external tools and approval decisions.
 
-While a turn waits, it checks the session at random intervals, so switches, cancels, crashes and queued asks happen in
-between. Some of its input is invalid: unknown ids, repeated results, results for cancelled calls, and edited arguments
-that do not match the schema of the tool.
+While a turn waits, the program checks the session at random intervals, so switches, cancels, crashes and queued asks
+happen in between. Some of its input is invalid: unknown ids, repeated results, results for cancelled calls, and edited
+arguments that do not match the schema of the tool.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,15 +26,15 @@ EDITS = 0.3
 MISTAKE = "mistaken"
 
 
-class Outsider:
-    """Serves one session until it is cancelled.
+class CallResolver:
+    """A program that resolves the pending calls of one session until it is cancelled.
 
     Args:
         session: The session.
         random: Decides the input.
         problems: Receives broken invariants.
-        came: Called with the state or result of an ask, by name.
-        looks: Called with the pending calls before input is sent.
+        on_result: Called with the name of an ask and its state or result.
+        before_input: Called with a description of the pending calls before input is sent.
     """
 
     def __init__(
@@ -42,72 +42,77 @@ class Outsider:
         session: Session,
         random: Random,
         problems: Problems,
-        came: Callable[[str, AskResult], None],
-        looks: Callable[[str], None],
+        on_result: Callable[[str, AskResult], None],
+        before_input: Callable[[str], None],
     ) -> None:
         self._session = session
         self._random = random
         self._problems = problems
-        self._came, self._looks = came, looks
+        self._on_result, self._before_input = on_result, before_input
         self._resolved_calls: list[PendingCall] = []
         self._asked = anyio.Event()
         self.scope: anyio.CancelScope = anyio.CancelScope()
 
     def start_checks(self) -> None:
-        """Start checking, because a turn waits."""
+        """Start to check the session, because a turn waits."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Resolve pending calls until there are none, then wait for the next call of `start_checks`."""
+        """Resolve pending calls until there are none, then wait for the next call of `start_checks`. Repeat until
+        cancelled.
+        """
         with self.scope:
             while True:
                 await self._asked.wait()
                 self._asked = anyio.Event()
-                await self._look()
+                await self._resolve_pending()
 
-    async def _look(self) -> None:
-        await self._passes()
+    async def _resolve_pending(self) -> None:
+        await self._pause()
         while pending := self._session.pending:
-            self._looks(f"{pending[0].call.id} of {len(self._resolved_calls)}")
+            self._before_input(f"{pending[0].call.id} of {len(self._resolved_calls)}")
             with suppress(ActorsError):  # the ask was cancelled, crashed or closed in the meantime
-                await self._serve(pending)
-            await self._passes()
+                await self._send_input(pending)
+            await self._pause()
 
-    async def _passes(self) -> None:
+    async def _pause(self) -> None:
         await anyio.sleep(self._random.expovariate(1 / LOOKING))
 
-    async def _serve(self, pending: Sequence[PendingCall]) -> None:
+    async def _send_input(self, pending: Sequence[PendingCall]) -> None:
+        """Send results and decisions for some of the pending calls, or invalid input."""
         chance = self._random.random()
         if chance < 0.1:
-            await self._nonsense()
+            await self._send_unknown_result()
         elif chance < 0.2 and self._resolved_calls:
             await self._pass_results([self._random.choice(self._resolved_calls)])
         else:
             some = [each for each in pending if self._random.random() < 0.7] or list(pending)
-            await self._decide([each for each in some if each.kind == "approval"])
+            await self._send_decisions([each for each in some if each.kind == "approval"])
             await self._pass_results([each for each in some if each.kind == "external"])
 
-    async def _nonsense(self) -> None:
+    async def _send_unknown_result(self) -> None:
+        """Send a result for a call that does not exist, which the session must reject."""
         try:
             await self._session.ask(results={UNKNOWN: "nobody asked"})
         except NotAwaited:
             return
-        self._problems.add("only what is awaited is taken", self._session.id)
+        self._problems.add("a result for an unknown call is rejected", self._session.id)
 
     async def _pass_results(self, calls: Sequence[PendingCall]) -> None:
         if calls:
             self._resolved_calls.extend(calls)
             result = await self._session.ask(
-                results={each.call.id: self._result(each) for each in calls}, check=False
+                results={each.call.id: self._choose_result(each) for each in calls}, check=False
             )
-            self._came(_ask_of(calls[0]), result)
+            self._on_result(_ask_name(calls[0]), result)
 
-    def _result(self, pending: PendingCall) -> object:
+    def _choose_result(self, pending: PendingCall) -> object:
         if self._random.random() < 0.1:
             return ValueError("not today")
         return f"<<{pending.call.arguments.get('key')}>> from outside"
 
-    async def _decide(self, calls: Sequence[PendingCall]) -> None:
+    async def _send_decisions(self, calls: Sequence[PendingCall]) -> None:
+        """Approve or deny pending calls, sometimes with changed arguments, and check which decisions are rejected."""
         for each in calls:
             verdict: Verdict = "allow" if self._random.random() < 0.75 else "deny"
             edited = (
@@ -122,21 +127,21 @@ class Outsider:
                     },
                     check=False,
                 )
-                self._came(_ask_of(each), await decided)
+                self._on_result(_ask_name(each), await decided)
             except DecisionRefused:
                 if edited is None or edited["manner"] != MISTAKE:
-                    self._problems.add("only wrong arguments are refused", f"{self._session.id}: {edited}")
+                    self._problems.add("valid arguments are accepted", f"{self._session.id}: {edited}")
             else:
                 if edited is not None and edited["manner"] == MISTAKE:
-                    self._problems.add("wrong arguments are refused", f"{self._session.id}: {edited}")
+                    self._problems.add("invalid arguments are rejected", f"{self._session.id}: {edited}")
 
     def _edit_arguments(self, pending: PendingCall) -> dict[str, JsonValue]:
-        """Return edited arguments for a call, some of them invalid."""
+        """Return changed arguments for a pending call. Some of them are invalid."""
         if self._random.random() < 0.3:
             return {**pending.call.arguments, "manner": MISTAKE, "seconds": "soon"}
         return {**pending.call.arguments, "seconds": round(self._random.random(), 5)}
 
 
-def _ask_of(pending: PendingCall) -> str:
-    """Return the ask of a call, from the key in its arguments."""
+def _ask_name(pending: PendingCall) -> str:
+    """Return the name of the ask that made a call, which the key in the call's arguments contains."""
     return str(pending.call.arguments.get("key")).partition(".r")[0]
