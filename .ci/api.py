@@ -18,7 +18,7 @@ from pathlib import Path
 from types import EllipsisType, FunctionType, NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, Union, Unpack, get_args, get_origin
 
-from actors.core.models.rules import Demands
+from actors.core.models.rules import KeywordOnlyRecord
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "api.md"
@@ -228,7 +228,11 @@ def _default(value: object) -> str:
     text = repr(value)
     if len(text) > _LONGEST_DEFAULT:
         return "..."
-    return "..." if isinstance(value, Demands) or text.startswith("<") or " object at 0x" in text else text
+    return (
+        "..."
+        if isinstance(value, KeywordOnlyRecord) or text.startswith("<") or " object at 0x" in text
+        else text
+    )
 
 
 _HEADINGS = {"Args": "Arguments", "Returns": "Returns", "Raises": "Raises"}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from actors.core.dialects.dialect import Dialect, Profile
 from actors.core.dialects.profiles import PROFILES
-from actors.core.models.rules import Demands
+from actors.core.models.rules import KeywordOnlyRecord
 from actors.core.rulebook import PREFIXES, RULES, Rule
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "rulebook.md"
@@ -107,7 +107,9 @@ def _shown() -> dict[str, str]:
             kind for p in _bases().values() for kind in type(getattr(p, concern)).__mro__[::-1]
         )
         fields = [(name, text) for kind in kinds for name, text in documented(kind)]
-        free = {name for kind in kinds if issubclass(kind, Demands) for name in kind.__struct_fields__}
+        free = {
+            name for kind in kinds if issubclass(kind, KeywordOnlyRecord) for name in kind.__struct_fields__
+        }
         found |= {
             f"{concern}.{name}": text + ("" if name in free else " *The family's*.") for name, text in fields
         }

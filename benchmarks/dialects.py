@@ -35,7 +35,7 @@ def encoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
     live = Live(name, name, MESSAGES)
     finished = json.loads(live.render().transcript)  # the request body may also contain cache marks
     return (
-        lambda: b"".join(chain.from_iterable(live.walk().fragments())),
+        lambda: b"".join(chain.from_iterable(live.walk().write_fragments())),
         lambda: json.dumps(finished, ensure_ascii=False, separators=(",", ":")).encode(),
     )
 

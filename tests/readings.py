@@ -6,12 +6,12 @@ from actors.core import check
 from actors.core.check import CheckState
 from actors.core.data.jsonio import JsonRefused
 
-accepted = check.extend_quickly
+accepted = check.check_quickly
 
 
 def compare_readings() -> None:
     """Read every fragment in both ways from now on, and raise AssertionError if the results differ."""
-    pytest.MonkeyPatch().setattr(check, "extend_quickly", _accept_if_equal)
+    pytest.MonkeyPatch().setattr(check, "check_quickly", _accept_if_equal)
 
 
 def _accept_if_equal(state: CheckState, *pieces: bytes) -> CheckState | None:
@@ -24,6 +24,6 @@ def _accept_if_equal(state: CheckState, *pieces: bytes) -> CheckState | None:
 
 def _read_strictly(state: CheckState, fragment: bytes) -> CheckState | None:
     try:
-        return check.extend_strictly(state, fragment)
+        return check.check_strictly(state, fragment)
     except JsonRefused:
         return None

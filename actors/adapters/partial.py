@@ -20,7 +20,7 @@ from actors.adapters.document import SLICE
 from actors.adapters.wire import Long, json_text
 from actors.core.data.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitise
 from actors.core.dialects.dialect import Dialect
-from actors.core.schemas.property_keys import with_keys
+from actors.core.schemas.property_keys import rename_keys
 from actors.core.values.content import (
     FREE,
     Block,
@@ -331,7 +331,7 @@ class PartialCall:
 
     def _with_own_keys(self, json: Json) -> Json:
         """Return the arguments with the tool's own keys; unchanged if a key would then occur twice."""
-        own = with_keys(json, self.keys)
+        own = rename_keys(json, self.keys)
         return json if own != json and parse_object(own.decode()) is None else own
 
     def is_unchanged(self, block: Block | None, dialect: Dialect) -> bool:
@@ -342,7 +342,7 @@ class PartialCall:
             return takes_objects
         said = self.pieces.join()
         if keys := block.native_keys:
-            return with_keys(block.json, keys).decode() == (said.strip() if takes_objects else said)
+            return rename_keys(block.json, keys).decode() == (said.strip() if takes_objects else said)
         return takes_objects or said == block.json.decode()
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from actors.adapters.request import Request
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
-from actors.core.schemas.json_schema import entries
+from actors.core.schemas.json_schema import subschema_entries
 from actors.core.values.identity import content_name
 
 _TOOL_PLACE = re.compile(r"\btools[.\[]+(\d+)")
@@ -86,7 +86,7 @@ def _schema_properties(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(members, dict):
         yield from members.items()
     for keyword, value in schema.items():
-        for _, inner in entries(keyword, value):
+        for _, inner in subschema_entries(keyword, value):
             yield from _schema_properties(inner)
 
 
@@ -94,7 +94,7 @@ def _has_pattern(schema: JsonValue) -> bool:
     if not isinstance(schema, dict):
         return False
     around = [item for item in schema.items() if item[0] != "properties"]
-    inner = (held for keyword, value in around for _, held in entries(keyword, value))
+    inner = (held for keyword, value in around for _, held in subschema_entries(keyword, value))
     return "pattern" in schema or any(map(_has_pattern, inner))
 
 

@@ -76,7 +76,7 @@ def meanings(word: str, name: str) -> Iterator[str]:
 def _rule(rule: Rule) -> Iterator[str]:
     yield f"{rule.id}: {rule.demand}"
     yield f"fault class {rule.fault_class}; {rule.evidence}"
-    yield "checked by `actors lint`" if rule.is_judged else f"not checked: {rule.unseen}"
+    yield "checked by `actors lint`" if rule.is_checked else f"not checked: {rule.unseen}"
     if rule.told:
         yield f"the provider answers: {re.sub('[«»⟦⟧]', '', rule.told)}"
 

@@ -23,12 +23,12 @@ from actors.core.data.jsonio import is_object
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
-from actors.core.models.rules import Demands
+from actors.core.models.rules import KeywordOnlyRecord
 from actors.core.transcript.projection import mint, tool_name
 from actors.core.values.identity import CallId
 from actors.errors import nearest
 
-R = TypeVar("R", bound=Demands)
+R = TypeVar("R", bound=KeywordOnlyRecord)
 
 _LEAST = {
     "max_string": 512 * 1024
@@ -65,11 +65,13 @@ def _apply_changes(
     types, profile = get_type_hints(type(record)), dict[str, Any]()  # Any: as above
     for key, value in table.items():
         own = getattr(record, key, None) if key in types and key != "model" else None
-        if key == "name" or (f"{place}{key}" not in known.values() and not isinstance(own, Demands)):
+        if key == "name" or (
+            f"{place}{key}" not in known.values() and not isinstance(own, KeywordOnlyRecord)
+        ):
             close = nearest(key, known)
             way = f"did you mean {known[close]!r}?" if close else "docs/reference/rulebook.md lists them"
             raise ValueError(f"has no field {quote_key(key)}{f' in {place[:-1]!r}' if place else ''}; {way}")
-        if not isinstance(own, Demands):
+        if not isinstance(own, KeywordOnlyRecord):
             profile[key] = _validate(f"{place}{key}", key, types[key], value)
         elif is_object(value):
             profile[key] = _apply_changes(own, value, known, f"{key}.")
@@ -83,7 +85,7 @@ def _names(base: Dialect) -> dict[str, str]:
     nested = {
         field: f"{name}.{field}"
         for name in base.__struct_fields__
-        if isinstance(record := getattr(base, name), Demands)
+        if isinstance(record := getattr(base, name), KeywordOnlyRecord)
         and name != "model"  # the [models] table has those
         for field in record.__struct_fields__
     }

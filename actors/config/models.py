@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from actors.config.complaints import hint, quote_key
-from actors.core.models.facts import EFFORTS, ModelFacts, Overrides, merge
+from actors.core.models.facts import EFFORTS, ModelFacts, Overrides, override_facts
 
 
 def check_models_table(name: str, table: Mapping[str, Any], providers: Collection[str]) -> None:
@@ -40,7 +40,7 @@ def check_models_table(name: str, table: Mapping[str, Any], providers: Collectio
     if unknown := next((key for key in table if key not in fields), None):
         raise ValueError(f"has no field {quote_key(unknown)}; {hint(unknown, fields, 'there are')}")
     try:
-        facts = merge(ModelFacts(), table)
+        facts = override_facts(ModelFacts(), table)
     except msgspec.ValidationError as error:
         raise ValueError(str(error).replace(" - at `$.", " at ").rstrip("`")) from None
     _check_efforts(facts)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.data.record import replace
 from actors.core.schemas.arguments import ArgumentError, compile_schema
-from actors.core.schemas.readings import FittingValue, only_reading
+from actors.core.schemas.readings import FittingValue, only_repair
 from actors.core.schemas.repair import Repair, RepairMode, read_json
 from actors.core.turn.output import MAX_ANSWER, Candidate, candidates
 from actors.errors import ConfigError, ToolDefinitionError
@@ -94,7 +94,7 @@ class Output(Generic[T]):
         if self._check.is_valid(value):
             yield FittingValue(value, earlier_repairs)
         elif repair != "strict":
-            if (fitting_value := only_reading(value, self._check)) is not None:
+            if (fitting_value := only_repair(value, self._check)) is not None:
                 yield FittingValue(fitting_value.value, (*earlier_repairs, *fitting_value.repairs))
             yield from self._parse_nested(candidate.value, earlier_repairs)
 

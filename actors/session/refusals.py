@@ -14,7 +14,7 @@ from actors.adapters.request import Request, Settings
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.events import OmittedParameter
-from actors.core.render import names_since
+from actors.core.render import attachment_names_since
 from actors.core.turn.steps import MediaRefused
 from actors.core.turn.turn import PARAMETER_REFUSALS
 from actors.core.values.progress import Cause, RefusalKind, RefusedRequest
@@ -77,7 +77,7 @@ def refused_media(
     parts = media_parts(body)
     if not parts:
         return None
-    fresh = names_since(history, ledger, start)
+    fresh = attachment_names_since(history, ledger, start)
     named = named_media(f"{failure.place or ''} {failure.message}", parts)
     names = dict.fromkeys(part.name for part in parts)
     others = [name for name in names if name in fresh] or list(names)

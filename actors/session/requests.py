@@ -14,7 +14,7 @@ from msgspec import Struct
 from actors.adapters.failure import Failure
 from actors.adapters.request import Request
 from actors.core.history.history import History
-from actors.core.lanes.lane import Rendered, seals
+from actors.core.lanes.lane import Rendered, results_to_seal
 from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.core.settings.asking import Asked
@@ -121,7 +121,7 @@ class TurnRequests:
         """Log a request before it is sent. Return False and log nothing if the ledger has changed since `snapshot`."""
         ask, binding, state = self.ask, self.backend.binding, rendered.lane._state
         place = self.turn, plan.round, binding, state.epoch, state.cursor
-        sealed = seals(rendered, snapshot.ledger)
+        sealed = results_to_seal(rendered, snapshot.ledger)
         omitted = self._effective_omissions(plan, rendered) if plan.omitted else ()
         sent = RequestSent(*place, sealed, plan.tools_off, plan.aside, omitted)
         if not await ask.ledger.seal(sent, snapshot):

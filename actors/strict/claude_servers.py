@@ -42,7 +42,7 @@ class HostedClaudeServer(AnthropicServer):
         if path is None or not is_object(body):
             return body
         return {
-            **anthropic_hosts.own_form(body, unquote(path["model"])),
+            **anthropic_hosts.to_anthropic_request(body, unquote(path["model"])),
             "stream": path["stream"] is not None,
         }
 

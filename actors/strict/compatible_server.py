@@ -19,9 +19,9 @@ from actors.strict.recollection import ReasoningDigests
 from actors.strict.rules import validate
 from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump, is_object
 from actors.strict.rules.compatible import HOSTS
-from actors.strict.rules.host import thinks
-from actors.strict.rules.openrouter import to_anthropic
-from actors.strict.rules.prompts import Prompt, anthropic_prompt, in_anthropics_form
+from actors.strict.rules.host import does_model_think
+from actors.strict.rules.openrouter import goes_to_anthropic
+from actors.strict.rules.prompts import Prompt, anthropic_prompt, to_anthropic_format
 from actors.strict.rules.reading import parse
 from actors.strict.script import Call, ScriptSource, Think, Turn
 from actors.strict.server import LoopbackServer, ServerOptions, bearer_token, is_same_key
@@ -94,8 +94,8 @@ class CompatibleServer(LoopbackServer):
         return refusal
 
     def _cache_prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
-        if self.vendor == "openrouter" and to_anthropic(parsed, self.settings):
-            return anthropic_prompt(in_anthropics_form(parsed), lane=parsed.get("prompt_cache_key") or "")
+        if self.vendor == "openrouter" and goes_to_anthropic(parsed, self.settings):
+            return anthropic_prompt(to_anthropic_format(parsed), lane=parsed.get("prompt_cache_key") or "")
         return super()._cache_prompt(request, parsed)
 
     def _stored_resource(self, request: HttpRequest) -> bytes | None:
@@ -110,7 +110,11 @@ class CompatibleServer(LoopbackServer):
         host = HOSTS[self.vendor]
         models = self.settings.models
         profile = (models or {}).get(request["model"]) or self.settings.profile or host.profile
-        at = self._handed_out.index_of_change(request["messages"]) if thinks(request, profile) else None
+        at = (
+            self._handed_out.index_of_change(request["messages"])
+            if does_model_think(request, profile)
+            else None
+        )
         return None if at is None else host.rules[_REMEMBERED[self.vendor]].refuse(at=at).refusal
 
     def _encode_turn(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:

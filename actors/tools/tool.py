@@ -13,7 +13,7 @@ from typing import Any, Generic, Never, ParamSpec, TypeGuard, TypeVar, Unpack, o
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.log.call_events import Effects
 from actors.core.schemas.arguments import ArgumentCheck, ArgumentError, compile_schema
-from actors.core.schemas.readings import FittingValue, only_reading
+from actors.core.schemas.readings import FittingValue, only_repair
 from actors.core.turn.batch import BoundArguments
 from actors.errors import KernelError, ToolDefinitionError
 from actors.tools.handover import Handover
@@ -197,7 +197,7 @@ class Tool(Generic[P, R]):
 
     def _only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
         """Return the arguments corrected to fit the schema if exactly one correction is possible; otherwise None."""
-        return only_reading(dict(arguments), self._check)
+        return only_repair(dict(arguments), self._check)
 
 
 def _properties(schema: Mapping[str, JsonValue]) -> Collection[object]:

@@ -216,7 +216,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             "tool: result2(1)",
             "user: '[A tool result without its call: 2]'",
         ],
-        ["result of id 'a', without a certain call, kept as text"],
+        ["result with ambiguous call id 'a' kept as text"],
     ),
     "17 ids reused per response": (
         anthropic(
@@ -291,7 +291,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     "a result before its call": (
         openai(tool_message("a", "early"), calling_message("a"), tool_message("a", "late")),
         ["assistant: call1", "tool: result1(late)", "user: '[A tool result without its call: early]'"],
-        ["messages[0]: result of id 'a', without a certain call, kept as text"],
+        ["messages[0]: result with ambiguous call id 'a' kept as text"],
     ),
     "the old function call": (
         openai(

@@ -18,7 +18,7 @@ from actors.adapters.schemas.host import host_schema
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.data.record import replace
 from actors.core.dialects.profiles import PROFILES
-from actors.core.schemas.property_keys import property_key, with_keys
+from actors.core.schemas.property_keys import property_key, rename_keys
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.errors import ToolDefinitionError
@@ -295,8 +295,8 @@ def test_calls_round_trip_under_any_schema(
 )
 def test_renaming_keys_keeps_every_other_byte(text: Any) -> None:  # Any: JSON
     written = Json(json.dumps({"a b": text}, indent=1).encode())
-    there = with_keys(written, {"a b": "a_b_1"})
-    assert with_keys(there, {"a_b_1": "a b"}) == written or b"a_b_1" in bytes(written)
+    there = rename_keys(written, {"a b": "a_b_1"})
+    assert rename_keys(there, {"a_b_1": "a b"}) == written or b"a_b_1" in bytes(written)
     assert there.startswith(b'{\n "a_b_1": ')
 
 

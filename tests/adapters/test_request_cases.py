@@ -90,9 +90,7 @@ def test_keys_that_a_host_rejects_are_renamed(name: str, model: str) -> None:
 
 def test_an_invalid_property_is_a_one_line_error_at_declaration() -> None:
     (given,) = case("property-that-is-a-word")["tools"]
-    with pytest.raises(
-        ToolDefinitionError, match=r"'properties.type' is \"object\" where a schema must stand"
-    ):
+    with pytest.raises(ToolDefinitionError, match=r"'properties.type' is \"object\", but must be a schema"):
         Tool.from_schema(given["name"], "", given["parameters"], print)
 
 

@@ -131,5 +131,5 @@ def record_walk(
         RenderTarget(reader, policy),
         notes,
     )
-    assert not any(walk.fragments())
-    return [(role, tuple(blocks)) for role, blocks in writers[0].said], notes.report(dialect.name)
+    assert not any(walk.write_fragments())
+    return [(role, tuple(blocks)) for role, blocks in writers[0].said], notes.to_report(dialect.name)

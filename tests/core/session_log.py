@@ -21,7 +21,7 @@ from actors.core.data.jsonio import Json, sanitise
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Rendered, advance, empty_lane, seals
+from actors.core.lanes.lane import Rendered, advance, empty_lane, results_to_seal
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import (
     CallEvent,
@@ -153,7 +153,7 @@ class Simulated:
         if rendered.begins is not None:
             self.write(rendered.begins)
         epoch, cursor = rendered.lane._state.epoch, len(self.state.history)
-        sealed = seals(rendered, self.state.ledger)
+        sealed = results_to_seal(rendered, self.state.ledger)
         self.write(RequestSent(1, len(self.sent) + 1, binding, epoch, cursor, sealed))
         self.sent.append((binding, epoch, rendered))
         return rendered

@@ -317,7 +317,7 @@ def nested_schema(levels: int) -> dict[str, JsonValue]:
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ({}, "its type is None, providers take only 'object'"),
+        ({}, "its type is None, but providers accept only 'object'"),
         ({"type": "array"}, "its type is 'array'"),
         ({"type": ["object", "null"]}, "its type is"),
         ({"type": "object", "properties": {"a": {"type": "objekt"}}}, "objekt"),
@@ -330,16 +330,16 @@ def nested_schema(levels: int) -> dict[str, JsonValue]:
         ({"type": "object", "properties": {"a": {"pattern": "((a{99}){99}){99}"}}}, "regex"),
         (
             {"type": "object", "patternProperties": {f"^{n}$": {} for n in range(300)}},
-            "300 patterns, at most 256",
+            "300 patterns, but at most 256",
         ),
         ({"type": "object", "properties": {"a": {"pattern": "a|" * 2049}}}, "a pattern of 4098 characters"),
         ({"type": "object", "patternProperties": {"a|" * 2049: {}}}, "a pattern of 4098 characters"),
         (
             {"type": "object", "properties": {"a": {"anyOf": [{}] * 10_000}}},
-            "10003 subschemas, at most 10000",
+            "10003 subschemas, but at most 10000",
         ),
-        (reference_chain(500), "lead deeper than 160"),
-        (reference_chain(500, backwards=True), "lead deeper than 160"),
+        (reference_chain(500), "nest more than 160"),
+        (reference_chain(500, backwards=True), "nest more than 160"),
         (unevaluated_schema(20), "expand to more than"),
         (doubling_schema(30, key="$dynamicRef"), "it uses $dynamicRef"),
         (doubling_schema(30, key="$ref", by="$dynamicAnchor"), "expand to more than"),
@@ -369,7 +369,8 @@ def test_an_invalid_schema_is_rejected_in_one_line(schema: dict[str, JsonValue],
 @pytest.mark.parametrize("schema", [None, [], "object", 5, [("type", "object")]])
 def test_a_schema_must_be_an_object(schema: Any) -> None:  # Any: any schema
     with pytest.raises(
-        ToolDefinitionError, match=f"'odd' has an unusable schema: {type(schema).__name__} is not an object"
+        ToolDefinitionError,
+        match=f"'odd' has an unusable schema: it must be an object, not {type(schema).__name__}",
     ):
         compile_schema(schema, tool="odd")
 

@@ -36,7 +36,7 @@ PLACES = [
     (claude.body(*claude.PAIR, user(answer("toolu_b"))), ANTHROPIC, (C,),
      f"messages[2]: no result for tool call '{C}'"),
     (claude.body(*claude.ROUND[:2], user(answer(), answer())), ANTHROPIC, (C,), "messages[2].content[1]: a second"),
-    (claude.body(user("u"), 1, assistant("t"), user("u")), ANTHROPIC, (), "messages[1]: a message is"),
+    (claude.body(user("u"), 1, assistant("t"), user("u")), ANTHROPIC, (), "messages[1]: a message must be"),
     (claude.body(user("u"), claude.say("x"), assistant("t"), user("u")), ANTHROPIC, (), "messages[1]: role 'x'"),
 ]  # fmt: skip
 

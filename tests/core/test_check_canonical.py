@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from actors.adapters.adapter import adapter
-from actors.core.check import canonical, check
+from actors.core.check import check, with_canonical_ids
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import GEMINI, PROFILES
 from actors.core.history.history import History
@@ -89,12 +89,12 @@ def test_a_call_without_a_wire_id_is_identified_by_its_number() -> None:
     )
     (unanswered, _) = check(body, GEMINI)
     assert unanswered.call_ids == ("#0", "#1")
-    (told, _) = canonical(check(body, GEMINI), lambda _: None, lambda: CALLS)
+    (told, _) = with_canonical_ids(check(body, GEMINI), lambda _: None, lambda: CALLS)
     assert told.call_ids == tuple(CALLS)
     assert (str(told), told.rule, type(told)) == (str(unanswered), unanswered.rule, type(unanswered))
 
 
 def test_an_unknown_id_is_kept_as_it_is() -> None:
     fault = ProjectionFault("messages[1]: odd", call_ids=("t1", "t2", "#7"), rule="ALL-03")
-    (told,) = canonical([fault], {"t1": "read/1"}.get, lambda: CALLS)
+    (told,) = with_canonical_ids([fault], {"t1": "read/1"}.get, lambda: CALLS)
     assert told.call_ids == ("read/1", "t2", "#7")

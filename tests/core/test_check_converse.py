@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.check import check, extend, finish, start
+from actors.core.check import check, check_fragment, finish_check, initial_state
 from actors.core.dialects.profiles import BEDROCK
 from actors.core.transcript.projection import Projection
 from actors.core.transcript.transcript import RenderState
@@ -58,7 +58,7 @@ def test_bedrock_blocks_get_the_same_verdict_in_pieces_and_whole(
 ) -> None:
     fragments = join_pieces(block_pieces(messages), cuts)
     whole = check(json.dumps(body(*messages), separators=(",", ":")).encode(), BEDROCK)
-    assert describe_faults(fold(start(BEDROCK), fragments)[1]) == describe_faults(whole)
+    assert describe_faults(fold(initial_state(BEDROCK), fragments)[1]) == describe_faults(whole)
 
 
 FULL: Json = body(
@@ -111,22 +111,22 @@ def test_an_image_url_is_a_fault_if_the_provider_accepts_only_bytes() -> None:
 
 
 def test_a_lane_may_call_tools_before_the_request_declares_them() -> None:
-    state, faults = extend(start(BEDROCK), "".join(block_pieces(FULL["messages"])).encode())
-    assert faults == finish(state) == []
+    state, faults = check_fragment(initial_state(BEDROCK), "".join(block_pieces(FULL["messages"])).encode())
+    assert faults == finish_check(state) == []
 
 
 def test_bedrock_ids_begin_with_tooluse() -> None:
-    made = Projection(RenderState(), BEDROCK, None).call(ToolCall("x" * 300, "read"))[0]
+    made = Projection(RenderState(), BEDROCK, None).id_and_name(ToolCall("x" * 300, "read"))[0]
     assert made.startswith("tooluse_")
     assert len(made) == len("tooluse_") + 22
 
 
 def test_attachments_are_counted_and_named_across_fragments() -> None:
     same = [user(text(), DOCUMENT), model(text()), user(text(), DOCUMENT)]
-    _, faults = fold(start(BEDROCK), join_pieces(block_pieces(same), {2, 3}))
+    _, faults = fold(initial_state(BEDROCK), join_pieces(block_pieces(same), {2, 3}))
     assert [fault.rule for fault in faults] == ["BED-15"]
     full = [user(text(), *documents(5), *[IMAGE] * 15), model(text()), user(text(), document("late"))]
-    _, faults = fold(start(BEDROCK), join_pieces(block_pieces(full), set(range(30))))
+    _, faults = fold(initial_state(BEDROCK), join_pieces(block_pieces(full), set(range(30))))
     assert [fault.rule for fault in faults] == ["BED-17", "BED-16"]
 
 
@@ -161,5 +161,5 @@ def test_a_fault_names_its_path_and_call(messages: tuple[Json, ...], words: str)
     (fault,) = check(json.dumps(body(*messages)).encode(), BEDROCK)
     assert str(fault).startswith(words)
     assert fault.call_ids == (
-        ("a b",) if "'a b' is not" in str(fault) else ("t1",) if "'t1'" in str(fault) else ()
+        ("a b",) if "id 'a b' is not" in str(fault) else ("t1",) if "'t1'" in str(fault) else ()
     )

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import actors.core.check
-from actors.core.check import CheckState, check, extend, finish, start
+from actors.core.check import CheckState, check, check_fragment, finish_check, initial_state
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.errors import Fault
@@ -133,9 +133,9 @@ def fold(
 ) -> tuple[CheckState, list[Fault]]:
     faults: list[Fault] = []
     for fragment in fragments:
-        state, found = extend(state, fragment)
+        state, found = check_fragment(state, fragment)
         faults += found
-    return state, faults + finish(state, manual_thinking=manual)
+    return state, faults + finish_check(state, manual_thinking=manual)
 
 
 def check_messages(messages: Sequence[Json], dialect: Dialect, **more: object) -> list[Fault]:
@@ -149,7 +149,7 @@ def check_messages(messages: Sequence[Json], dialect: Dialect, **more: object) -
 def test_openai_messages_get_the_same_verdict_in_pieces_and_whole(
     messages: list[Json], cuts: set[int]
 ) -> None:
-    _, faults = fold(start(OPENAI_CHAT), join_pieces(chat_pieces(messages), cuts))
+    _, faults = fold(initial_state(OPENAI_CHAT), join_pieces(chat_pieces(messages), cuts))
     assert describe_faults(faults) == describe_faults(check_messages(messages, OPENAI_CHAT))
 
 
@@ -164,12 +164,14 @@ def test_anthropic_blocks_get_the_same_verdict_in_pieces_and_whole(
     messages: list[Json], cuts: set[int]
 ) -> None:
     fragments = join_pieces(block_pieces(messages), cuts)
-    assert describe_faults(fold(start(ANTHROPIC), fragments)[1]) == describe_faults(
+    assert describe_faults(fold(initial_state(ANTHROPIC), fragments)[1]) == describe_faults(
         check_messages(messages, ANTHROPIC)
     )
     thinking = {"type": "enabled", "budget_tokens": 1024}
     asked = check_messages(messages, ANTHROPIC, thinking=thinking)
-    assert describe_faults(fold(start(ANTHROPIC), fragments, manual=True)[1]) == describe_faults(asked)
+    assert describe_faults(fold(initial_state(ANTHROPIC), fragments, manual=True)[1]) == describe_faults(
+        asked
+    )
 
 
 LONG_CHAT: list[Json] = [
@@ -210,21 +212,21 @@ LONG_BLOCKS.insert(0, {"role": "user", "content": [{"type": "text", "text": "go"
 @settings(max_examples=30, deadline=None)
 @given(cuts=st.sets(st.integers(1, 240)))
 def test_a_valid_conversation_is_valid_in_any_pieces(cuts: set[int]) -> None:
-    assert fold(start(OPENAI_CHAT), join_pieces(chat_pieces(LONG_CHAT), cuts))[1] == []
-    assert fold(start(ANTHROPIC), join_pieces(block_pieces(LONG_BLOCKS), cuts))[1] == []
+    assert fold(initial_state(OPENAI_CHAT), join_pieces(chat_pieces(LONG_CHAT), cuts))[1] == []
+    assert fold(initial_state(ANTHROPIC), join_pieces(block_pieces(LONG_BLOCKS), cuts))[1] == []
 
 
 def test_two_extensions_of_a_state_are_independent() -> None:
-    state, _ = extend(start(OPENAI_CHAT), b'{"role":"user","content":"go"}')
+    state, _ = check_fragment(initial_state(OPENAI_CHAT), b'{"role":"user","content":"go"}')
     call, again = (_text({"role": "assistant", "tool_calls": [_call(i, "{}")]}) for i in ("a", "b"))
-    one, faults_of_one = extend(state, f",{call}".encode())
-    two, faults_of_two = extend(state, f",{again}".encode())
+    one, faults_of_one = check_fragment(state, f",{call}".encode())
+    two, faults_of_two = check_fragment(state, f",{again}".encode())
     assert (faults_of_one, faults_of_two) == ([], [])
-    assert [list(each.due) for each in (one, two, state)] == [["a"], ["b"], []]
-    assert describe_faults(extend(state, f",{call}".encode())[1]) == []
-    assert "a" in one.used
-    assert "a" not in two.used
-    assert "a" not in state.used
+    assert [list(each.open_calls) for each in (one, two, state)] == [["a"], ["b"], []]
+    assert describe_faults(check_fragment(state, f",{call}".encode())[1]) == []
+    assert "a" in one.used_ids
+    assert "a" not in two.used_ids
+    assert "a" not in state.used_ids
 
 
 @examples(100)
@@ -238,11 +240,11 @@ def test_branches_of_a_state_get_the_same_verdicts_as_separate_states(
 ) -> None:
     cut = len(block_pieces(shared))
     trunk, *_ = [*join_pieces(block_pieces(shared), set()), b""]
-    state, _ = extend(start(ANTHROPIC), trunk)
+    state, _ = check_fragment(initial_state(ANTHROPIC), trunk)
     for _ in range(2):
         for branch in (left, right):
             rest = "".join(block_pieces([*shared, *branch])[cut:]).encode()
-            alone, _ = extend(start(ANTHROPIC), trunk)
+            alone, _ = check_fragment(initial_state(ANTHROPIC), trunk)
             assert describe_faults(fold(state, [rest])[1]) == describe_faults(fold(alone, [rest])[1])
 
 
@@ -265,25 +267,25 @@ OPENED = b'{"role":"user","content":[{"type":"text","text":"go"}'
 def test_a_fragment_that_does_not_continue_the_text_is_a_fault_and_changes_nothing(
     dialect: Dialect, first: bytes, bad: bytes
 ) -> None:
-    state, faults = extend(start(dialect), first)
+    state, faults = check_fragment(initial_state(dialect), first)
     assert faults == []
-    after, (fault,) = extend(state, bad)
+    after, (fault,) = check_fragment(state, bad)
     assert fault.rule == "ALL-01"
     assert after is state
 
 
 def test_an_empty_fragment_changes_nothing() -> None:
-    state = start(ANTHROPIC)
-    assert extend(state, b"") == (state, [])
+    state = initial_state(ANTHROPIC)
+    assert check_fragment(state, b"") == (state, [])
 
 
 def test_an_open_call_is_a_fault_only_in_a_completed_request() -> None:
-    state, faults = extend(start(ANTHROPIC), "".join(block_pieces(LONG_BLOCKS[:2])).encode())
+    state, faults = check_fragment(initial_state(ANTHROPIC), "".join(block_pieces(LONG_BLOCKS[:2])).encode())
     assert faults == []
-    assert [fault.rule for fault in finish(state)] == ["ANT-01", "ANT-27"]
-    state, faults = extend(state, block_pieces(LONG_BLOCKS[:3])[4].encode())
+    assert [fault.rule for fault in finish_check(state)] == ["ANT-01", "ANT-27"]
+    state, faults = check_fragment(state, block_pieces(LONG_BLOCKS[:3])[4].encode())
     assert faults == []
-    assert [fault.call_ids for fault in finish(state)] == [("b0",)]
+    assert [fault.call_ids for fault in finish_check(state)] == [("b0",)]
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
@@ -364,10 +366,12 @@ def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: ob
 def test_no_bytes_make_the_judge_raise(body: object, raw: bytes, dialect: Dialect) -> None:
     for text in (raw, json.dumps(body).encode(), json.dumps({"messages": [body]}).encode()):
         assert check(text, dialect) != []
-        state, _ = extend(start(dialect), text)
-        finish(extend(state, text)[0])
+        state, _ = check_fragment(initial_state(dialect), text)
+        finish_check(check_fragment(state, text)[0])
         if isinstance(body, list | dict) and dialect.family == "anthropic":
-            extend(extend(start(dialect), b'{"role":"user","content":[{}')[0], b"," + text)
+            check_fragment(
+                check_fragment(initial_state(dialect), b'{"role":"user","content":[{}')[0], b"," + text
+            )
 
 
 def test_the_judge_imports_the_rulebook_and_no_renderer() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.check import check, extend, finish, start
+from actors.core.check import check, check_fragment, finish_check, initial_state
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import GEMINI, GEMINI_2, VERTEX
 from tests.core.session_log import examples
@@ -112,13 +112,13 @@ CONTENTS = st.lists(
 def test_gemini_contents_get_the_same_verdict_in_pieces_and_whole(
     contents: list[Json], data: st.DataObject, dialect: Dialect
 ) -> None:
-    state, found = start(dialect), []
+    state, found = initial_state(dialect), []
     for fragment in _fragments(contents, data):
-        state, new = extend(state, fragment.encode())
+        state, new = check_fragment(state, fragment.encode())
         found += new
-    found += finish(state)
+    found += finish_check(state)
     assert [str(fault) for fault in found] == [str(fault) for fault in faults(body(*contents), dialect)]
-    assert [str(fault) for fault in finish(state)] == [str(fault) for fault in finish(state)]
+    assert [str(fault) for fault in finish_check(state)] == [str(fault) for fault in finish_check(state)]
 
 
 def _fragments(contents: list[Json], data: st.DataObject) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.check import CheckState, check, container, extend, finish, start
+from actors.core.check import CheckState, check, check_fragment, container, finish_check, initial_state
 from actors.core.data.jsonio import JsonRefused, parse
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
@@ -95,23 +95,23 @@ def pieces(body: Json, dialect: Dialect) -> list[bytes]:
 
 def check_fragments(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> list[Fault]:
     """Return the faults. In tests the judge always runs both parsers and compares them."""
-    state, faults = start(dialect), list[Fault]()
+    state, faults = initial_state(dialect), list[Fault]()
     for fragment in fragments:
-        state, found = extend(state, fragment)
+        state, found = check_fragment(state, fragment)
         faults += found
-    return faults + finish(state, manual_thinking=manual)
+    return faults + finish_check(state, manual_thinking=manual)
 
 
 def is_accepted_by_first(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> bool:
     """Return True if the fast parser alone accepts all fragments."""
-    state: CheckState | None = start(dialect)
+    state: CheckState | None = initial_state(dialect)
     for fragment in fragments:
         assert state is not None
         after = accepted(state, fragment)
         if after is None:
             return False
         state, _ = after.split_faults()
-    return state is not None and finish(state, manual_thinking=manual) == []
+    return state is not None and finish_check(state, manual_thinking=manual) == []
 
 
 def asks_for_thinking(body: Json) -> bool:
@@ -142,24 +142,24 @@ def test_both_readings_reject_each_fault_and_accept_its_valid_twin(
 
 
 def test_every_rule_that_a_fragment_can_break_has_a_case() -> None:
-    judged = {rule.id for rule in RULES.values() if rule.is_judged}
+    judged = {rule.id for rule in RULES.values() if rule.is_checked}
     assert judged - BESIDE == {row[1] for row in PLANTED if row[1] not in BESIDE}
 
 
 def test_a_disagreement_of_the_readings_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     fragment = b'{"role":"user","content":" "}'
-    taken = accepted(start(OPENAI_CHAT), fragment)
+    taken = accepted(initial_state(OPENAI_CHAT), fragment)
     monkeypatch.setattr("tests.readings.accepted", lambda state, *pieces: taken)
     with pytest.raises(AssertionError, match="Two readings"):
-        extend(start(OPENAI_CHAT), b'{"role":"nobody","content":" "}')
+        check_fragment(initial_state(OPENAI_CHAT), b'{"role":"nobody","content":" "}')
     with pytest.raises(AssertionError, match="Two readings"):
-        extend(start(OPENAI_CHAT), b'{"role":')
+        check_fragment(initial_state(OPENAI_CHAT), b'{"role":')
 
 
 def test_a_request_that_restarts_an_epoch_is_read_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
     monkeypatch.setattr(
-        "actors.core.check.extend_quickly", lambda state, *pieces: asked.append(b"".join(pieces))
+        "actors.core.check.check_quickly", lambda state, *pieces: asked.append(b"".join(pieces))
     )
     said = [Message("user", [Text("one")])]
     lane = render(History(said), Ledger(), OPENAI_CHAT).lane
@@ -181,9 +181,9 @@ def test_encoded_fragments_are_read_once(name: str) -> None:
         messages, ledger = history(seed)
         rendered = render(History(messages, ledger), ledger, dialect, binding=READERS[name])
         text = b"".join(rendered.lane._segments)
-        assert extend(start(dialect), text)[1] == []
-        assert accepted(start(dialect), text) is not None, (seed, text)
-        assert accepted(start(dialect), *rendered.lane._segments) is not None, (seed, text)
+        assert check_fragment(initial_state(dialect), text)[1] == []
+        assert accepted(initial_state(dialect), text) is not None, (seed, text)
+        assert accepted(initial_state(dialect), *rendered.lane._segments) is not None, (seed, text)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_fast_parser_accepts_a_long_string_with_any_ending(end: str) -> None
     literal = json.dumps("word " * 150 + end, ensure_ascii=False).encode()
     for dialect, head in ((OPENAI_CHAT, b""), (ANTHROPIC, b'[{"type":"text","text":')):
         fragment = b'{"role":"user","content":' + head, literal, b"}"
-        assert accepted(start(dialect), *fragment) is not None
+        assert accepted(initial_state(dialect), *fragment) is not None
 
 
 SOUND: dict[str, list[Json]] = {}
@@ -248,11 +248,13 @@ def test_a_long_text_in_its_own_piece_gets_the_same_verdict(data: st.DataObject,
     key = container(dialect)
     place = data.draw(st.sampled_from(_places(body[key])[1:]))
     fragments = pieces({**body, key: _replaced(body[key], place, text)}, dialect)
-    literal, state = json.dumps(text).encode(), start(dialect)
+    literal, state = json.dumps(text).encode(), initial_state(dialect)
     for fragment in fragments:
         before, found, behind = fragment.partition(literal)
-        at_once = extend(state, fragment)
-        assert [str(fault) for fault in extend(state, before, found, behind)[1]] == list(map(str, at_once[1]))
+        at_once = check_fragment(state, fragment)
+        assert [str(fault) for fault in check_fragment(state, before, found, behind)[1]] == list(
+            map(str, at_once[1])
+        )
         state = at_once[0]
 
 
@@ -276,7 +278,7 @@ def test_an_invalid_long_text_in_its_own_piece_is_rejected(
         json.dumps(text).encode(),
         ends.encode(),
     ]
-    after = accepted(start(dialect), *fragment)
-    assert after is None or rule in [fault.rule for fault in finish(after.split_faults()[0])]
-    state, found = extend(start(dialect), *fragment)
-    assert rule in [fault.rule for fault in found + finish(state)]
+    after = accepted(initial_state(dialect), *fragment)
+    assert after is None or rule in [fault.rule for fault in finish_check(after.split_faults()[0])]
+    state, found = check_fragment(initial_state(dialect), *fragment)
+    assert rule in [fault.rule for fault in found + finish_check(state)]

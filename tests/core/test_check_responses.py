@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.check import check, extend, finish, start
+from actors.core.check import check, check_fragment, finish_check, initial_state
 from actors.core.dialects.profiles import OPENAI_RESPONSES
 from tests.core.session_log import examples
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced
@@ -99,15 +99,15 @@ def test_items_get_the_same_verdict_in_pieces_and_whole() -> None:
         if set(row.broken) != {"model", "store", "input"} or row.rule == "ALL-12":  # unreadable is unread
             continue
         for seed in range(5):
-            state, faults = start(OPENAI_RESPONSES), []
+            state, faults = initial_state(OPENAI_RESPONSES), []
             waiting = [json.dumps(item) for item in row.broken["input"]]
             while waiting:
                 size = Random(seed).randint(1, 3)
                 text = ",".join(waiting[:size])
                 waiting = waiting[size:]
-                state, found = extend(state, (f",{text}" if state.count else text).encode())
+                state, found = check_fragment(state, (f",{text}" if state.message_count else text).encode())
                 faults += found
-            faults += finish(state)
+            faults += finish_check(state)
             whole = check(encode_request(row.broken), OPENAI_RESPONSES)
             assert {fault.rule for fault in faults} == {fault.rule for fault in whole}
 

@@ -17,7 +17,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.models.rules import Demands
+from actors.core.models.rules import KeywordOnlyRecord
 from actors.transcripts import render
 from tests.commands.at_scale import extent, spread
 from tests.generated.histories import READERS, history
@@ -52,7 +52,7 @@ def choices() -> set[tuple[str, str, Any]]:  # Any: as above
     return {
         (concern, field, value)
         for concern, record in records
-        if isinstance(record, Demands)
+        if isinstance(record, KeywordOnlyRecord)
         for field in record.__struct_fields__
         if field not in OTHERWISE
         for value in _values(get_type_hints(type(record))[field])

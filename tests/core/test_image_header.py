@@ -101,10 +101,10 @@ def test_recognisable_bytes_decide_the_type(label: str, data: bytes, media_type:
     ("media_type", "data", "why"),
     [
         ("image/png", b"", "it is empty"),
-        ("image/png", b"hi", "its bytes are not a readable PNG header"),
-        ("image/jpeg", png()[:20], "its bytes are not a readable PNG header"),
-        ("image/png", png()[:-1], "it is cut off"),
-        ("image/png", png(0, 5), "its header says 0 x 5 pixels"),
+        ("image/png", b"hi", "its PNG header is not readable"),
+        ("image/jpeg", png()[:20], "its PNG header is not readable"),
+        ("image/png", png()[:-1], "it is incomplete"),
+        ("image/png", png(0, 5), "its header states a size of 0 x 5 pixels"),
     ],
 )
 def test_a_damaged_file_is_rejected_in_one_line(media_type: str, data: bytes, why: str) -> None:
@@ -115,8 +115,8 @@ def test_a_damaged_file_is_rejected_in_one_line(media_type: str, data: bytes, wh
 
 
 def test_invalid_base64_is_damaged_and_urls_are_not_inspected() -> None:
-    assert Media("image/png", "no base64!").damage == "its data is not base64"
-    assert Media("application/pdf", "AAA").damage == "its data is not base64"
+    assert Media("image/png", "no base64!").damage == "its data is not valid base64"
+    assert Media("application/pdf", "AAA").damage == "its data is not valid base64"
     assert Media.from_url("https://x.example/a.png", "image/jpeg").damage is None
     assert Media.from_url("https://x.example/a.png", "image/jpeg").media_type == "image/jpeg"
 

@@ -175,8 +175,8 @@ def test_a_damaged_image_in_a_transcript_becomes_a_note_and_is_reported() -> Non
     ]
     history, _ = from_wire([{"role": "user", "content": parts}], "openai_chat")
     assert [type(block) for block in history[0].blocks] == [Media, Text, Text]
-    assert "it is cut off" in history.report.notes[0]
-    assert "not base64" in history.report.notes[1]
+    assert "it is incomplete" in history.report.notes[0]
+    assert "not valid base64" in history.report.notes[1]
 
 
 @pytest.mark.anyio
@@ -184,7 +184,7 @@ async def test_a_damaged_image_in_an_ask_is_rejected_and_the_session_continues()
     async with runtime_with(claude=AnthropicServer([Turn(Say("Hi."))])) as runtime:
         session = await runtime.open("claude")
         with pytest.raises(
-            MediaError, match="Part 1 of the ask, of type 'image/png', cannot be used: it is cut off"
+            MediaError, match="Part 1 of the ask, of type 'image/png', cannot be used: it is incomplete"
         ):
             await session.ask(["Look:", Media("image/png", png_base64()[:-8])])
         assert (await session.ask("Hello.")).text == "Hi."
@@ -214,7 +214,7 @@ async def test_images_of_a_tool_never_block_a_session_with_any_provider() -> Non
     assert_prefixes(claude)
     first, other = json.dumps(bodies(claude)[-1]), json.dumps(bodies(gpt)[-1])
     assert '"media_type": "image/png"' in first
-    assert "cannot be read: it is cut off" in first
+    assert "cannot be read: it is incomplete" in first
     assert "9000 x 9 pixels is too long" in first
     assert png_base64(9000, 9) in other
 

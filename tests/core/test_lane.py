@@ -82,7 +82,7 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
             for binding in BINDINGS:
                 assert b"".join(lanes.of(binding)._segments) == b"".join(session.lanes.of(binding)._segments)
                 assert lanes.of(binding)._state == session.lanes.of(binding)._state
-                assert lanes.of(binding)._judge == session.lanes.of(binding)._judge
+                assert lanes.of(binding)._check_state == session.lanes.of(binding)._check_state
 
 
 @pytest.mark.requirement("PROMISE-3", "REQ-915-010")
@@ -429,7 +429,7 @@ def test_rendering_at_once_and_turn_by_turn_gives_the_same_bytes(binding: Bindin
     whole = render_at_once(messages, Ledger(), binding)
     assert find_refusal(whole) is None
     assert text(whole) == b"".join(lane._segments)
-    assert (whole.lane._judge, whole.lane._state) == (lane._judge, lane._state)
+    assert (whole.lane._check_state, whole.lane._state) == (lane._check_state, lane._state)
 
 
 def test_a_request_renders_only_new_messages() -> None:

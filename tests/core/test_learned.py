@@ -6,7 +6,7 @@ import pytest
 
 from actors.adapters.settings import DEFAULTS
 from actors.config import FileSettings
-from actors.core.models.facts import ModelFacts, merge
+from actors.core.models.facts import ModelFacts, override_facts
 from actors.core.policy.learned import FIELDS, model_overrides, models_entry
 from actors.core.values.identity import Binding
 
@@ -20,7 +20,7 @@ def test_the_entry_of_each_parameter_is_a_table_that_a_configuration_accepts(nam
     assert [*tables["models"]] == ["house:m[[]1][*]"]
     FileSettings.model_validate({**tables, "backends": {"house": BACKEND}})
     accepting = ModelFacts(display=True, verbosity=True, service_tier=True)
-    assert (merge(accepting, model_overrides([name])) != accepting) == (name in FIELDS)
+    assert (override_facts(accepting, model_overrides([name])) != accepting) == (name in FIELDS)
 
 
 def test_an_entry_holds_all_facts_and_mentions_those_without_a_field() -> None:

@@ -6,21 +6,21 @@ import pytest
 
 from actors import Message, Text, ToolCall, ToolResult
 from actors.core.history.history import History
-from actors.core.normalize.pairing import CallPlace, ResultPlace, pair
+from actors.core.normalize.pairing import TranscriptCall, TranscriptResult, pair_results
 from actors.transcripts import Ledger, check, dialect, encode, from_wire, render
 from tests.core.recorded import Answer, Called, record_walk
 
 
-def call(tool: str = "f", message: int = 0, key: str = "x", said: tuple[str, ...] = ()) -> CallPlace:
-    return CallPlace(key, tool, message, said)
+def call(tool: str = "f", message: int = 0, key: str = "x", said: tuple[str, ...] = ()) -> TranscriptCall:
+    return TranscriptCall(key, tool, message, said)
 
 
-def result(says: str, message: int, behind: int = -1, tool: str = "", key: str = "x") -> ResultPlace:
-    return ResultPlace(key, tool, says, message, behind)
+def result(says: str, message: int, behind: int = -1, tool: str = "", key: str = "x") -> TranscriptResult:
+    return TranscriptResult(key, tool, says, message, behind)
 
 
 A, B = call("a", 0), call("b", 2)  # of one id, with a message between them
-PAIRS: dict[str, tuple[list[CallPlace], list[ResultPlace], list[int | None]]] = {
+PAIRS: dict[str, tuple[list[TranscriptCall], list[TranscriptResult], list[int | None]]] = {
     "a single call takes the first result and keeps the next": (
         [A],
         [result("1", 1, 0), result("2", 1, 0), result("1", 1, 0)],
@@ -73,7 +73,7 @@ PAIRS: dict[str, tuple[list[CallPlace], list[ResultPlace], list[int | None]]] = 
         [result("1", 1, 0), result("2", 1, 0), result("3", 1, 0)],
         [None, None, None],
     ),
-    "results without an id pair by name": (
+    "results without an id pair_results by name": (
         [call("a", key=""), call("b", key="")],
         [result("1", 1, 0, "b", ""), result("2", 1, 0, "a", "")],
         [1, 0],
@@ -88,7 +88,7 @@ PAIRS: dict[str, tuple[list[CallPlace], list[ResultPlace], list[int | None]]] = 
         [result("1", 1, 0, "b", "")],
         [None],
     ),
-    "results without id and name pair by place": (
+    "results without id and name pair_results by place": (
         [call("a", key=""), call("b", key="")],
         [result("1", 1, 0, "", ""), result("2", 1, 0, "", "")],
         [0, 1],
@@ -105,14 +105,14 @@ PAIRS: dict[str, tuple[list[CallPlace], list[ResultPlace], list[int | None]]] = 
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_result_pairs_with_its_only_possible_call(name: str) -> None:
     calls, results, about = PAIRS[name]
-    assert pair(calls, results, early=False) == about
+    assert pair_results(calls, results, early=False) == about
 
 
 def test_a_result_before_its_call_is_paired_on_request() -> None:
     early = [result("1", 0, -1), result("2", 3, 2)]
-    assert pair([B], early, early=True) == [0, 0]
-    assert pair([B], early, early=False) == [None, 0]
-    assert pair([B, call(message=5)], early[:1], early=True) == [None]
+    assert pair_results([B], early, early=True) == [0, 0]
+    assert pair_results([B], early, early=False) == [None, 0]
+    assert pair_results([B, call(message=5)], early[:1], early=True) == [None]
 
 
 @pytest.mark.requirement("REQ-915-022")

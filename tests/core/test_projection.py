@@ -39,55 +39,55 @@ MINTING = {name: profile for name, profile in PROFILES.items() if profile.ids.st
 @given(ids=st.lists(st.text(max_size=300), unique=True, max_size=20))
 def test_distinct_ids_are_projected_to_distinct_valid_ids(dialect: Dialect, ids: list[str]) -> None:
     made = projection(dialect, None)
-    emitted = [made.call(ToolCall(call_id, "read"))[0] for call_id in ids]
+    emitted = [made.id_and_name(ToolCall(call_id, "read"))[0] for call_id in ids]
     assert len(set(emitted)) == len(ids)
     assert all(
         re.fullmatch(dialect.ids.pattern, given) and len(given) <= dialect.ids.max_len for given in emitted
     )
-    assert [made.call(ToolCall(call_id, "read"))[0] for call_id in ids] == emitted
+    assert [made.id_and_name(ToolCall(call_id, "read"))[0] for call_id in ids] == emitted
     again = projection(dialect, None)
-    assert [again.call(ToolCall(call_id, "read"))[0] for call_id in ids] == emitted
+    assert [again.id_and_name(ToolCall(call_id, "read"))[0] for call_id in ids] == emitted
 
 
 @pytest.mark.parametrize("name", [name for name in PROFILES if name not in MINTING])
 def test_no_id_is_made_if_the_protocol_pairs_by_position(name: str) -> None:
     made = projection(PROFILES[name], READERS[name])
-    assert [made.call(ToolCall(call_id, "read"))[0] for call_id in ("a", "b")] == ["", ""]
+    assert [made.id_and_name(ToolCall(call_id, "read"))[0] for call_id in ("a", "b")] == ["", ""]
 
 
 @pytest.mark.requirement("REQ-915-018")
 def test_openai_style_ids_begin_with_call() -> None:
-    assert re.fullmatch(r"call_[A-Za-z0-9]{24}", projection(OPENAI_CHAT).call(ToolCall("", "read"))[0])
+    assert re.fullmatch(r"call_[A-Za-z0-9]{24}", projection(OPENAI_CHAT).id_and_name(ToolCall("", "read"))[0])
 
 
 def test_anthropic_style_ids_begin_with_toolu() -> None:
-    assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().call(ToolCall("x" * 300, "read"))[0])
+    assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().id_and_name(ToolCall("x" * 300, "read"))[0])
 
 
 @pytest.mark.requirement("REQ-915-021")
 @pytest.mark.parametrize("call_id", ["", "hist_tool_1", "toolu_01Ab12Cd34Ef56Gh78Ij90", "x" * 300, "\ud800"])
 def test_mistral_style_ids_are_nine_alphanumerics(call_id: str) -> None:
-    made = projection(PROFILES["mistral"]).call(ToolCall(call_id, "read"))[0]
+    made = projection(PROFILES["mistral"]).id_and_name(ToolCall(call_id, "read"))[0]
     assert re.fullmatch(r"[a-zA-Z0-9]{9}", made)
 
 
 @pytest.mark.requirement("REQ-915-021")
 def test_ten_thousand_ids_of_nine_alphanumerics_are_all_different() -> None:
     made = projection(PROFILES["mistral"])
-    emitted = {made.call(ToolCall(canonical(number), "read"))[0] for number in range(10_000)}
+    emitted = {made.id_and_name(ToolCall(canonical(number), "read"))[0] for number in range(10_000)}
     assert len(emitted) == 10_000
 
 
 def test_a_native_id_is_sent_back_to_its_provider() -> None:
-    assert projection().call(native("c1", "toolu_own"))[0] == "toolu_own"
+    assert projection().id_and_name(native("c1", "toolu_own"))[0] == "toolu_own"
 
 
 def test_a_gateway_id_is_sent_only_to_the_model_that_made_it() -> None:
     router = READERS["openrouter"]
     made = projection(PROFILES["openrouter"], router)
-    assert made.call(native("c1", "toolu_own", router))[0] == "toolu_own"
+    assert made.id_and_name(native("c1", "toolu_own", router))[0] == "toolu_own"
     assert re.fullmatch(
-        "[a-zA-Z0-9]{9}", made.call(native("c2", "toolu_other", replace(router, model="another")))[0]
+        "[a-zA-Z0-9]{9}", made.id_and_name(native("c2", "toolu_other", replace(router, model="another")))[0]
     )
 
 
@@ -96,21 +96,26 @@ def test_a_gateway_id_is_sent_only_to_the_model_that_made_it() -> None:
     [READERS["openai_chat"], Binding("copy", "anthropic", "https://copy.example"), Binding("x", "anthropic")],
 )
 def test_a_native_id_is_not_sent_to_another_provider(origin: Binding) -> None:
-    assert projection().call(native("c1", "toolu_foreign", origin))[0] == mint("anthropic", CallId("c1"))
-    assert projection(reader=None).call(native("c1", "toolu_own"))[0] != "toolu_own"
+    assert projection().id_and_name(native("c1", "toolu_foreign", origin))[0] == mint(
+        "anthropic", CallId("c1")
+    )
+    assert projection(reader=None).id_and_name(native("c1", "toolu_own"))[0] != "toolu_own"
 
 
 @pytest.mark.parametrize("data", ["functions.read:0", "", "n" * 65, "a b", "toolu_x\n", "\u00e9"])
 def test_a_native_id_of_another_form_is_not_sent(data: str) -> None:
-    assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().call(native("c1", data))[0])
+    assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().id_and_name(native("c1", data))[0])
 
 
 @pytest.mark.requirement("REQ-915-016")
 def test_a_native_id_already_in_use_is_replaced() -> None:
     made = projection()
     first = canonical(1)
-    ids = [made.call(native("a", "toolu_same"))[0], made.call(native("b", "toolu_same"))[0]]
-    ids += [made.call(native("c", mint("anthropic", first)))[0], made.call(ToolCall(first, "read"))[0]]
+    ids = [made.id_and_name(native("a", "toolu_same"))[0], made.id_and_name(native("b", "toolu_same"))[0]]
+    ids += [
+        made.id_and_name(native("c", mint("anthropic", first)))[0],
+        made.id_and_name(ToolCall(first, "read"))[0],
+    ]
     assert len(set(ids)) == 4
     assert ids[0] == "toolu_same"
 
@@ -118,12 +123,12 @@ def test_a_native_id_already_in_use_is_replaced() -> None:
 @pytest.mark.requirement("REQ-915-014")
 def test_a_lane_keeps_its_ids_and_never_reuses_them() -> None:
     earlier = projection()
-    first = earlier.call(native("a", "toolu_same"))[0]
+    first = earlier.id_and_name(native("a", "toolu_same"))[0]
     calls, used, index = earlier.new_state()
     sent = RenderState(calls=calls, used=used, index=index)
     later = Projection(sent, ANTHROPIC, None)
-    assert later.call(ToolCall("a", "read"))[0] == first
-    assert Projection(sent, ANTHROPIC, CLAUDE).call(native("b", "toolu_same"))[0] != first
+    assert later.id_and_name(ToolCall("a", "read"))[0] == first
+    assert Projection(sent, ANTHROPIC, CLAUDE).id_and_name(native("b", "toolu_same"))[0] != first
 
 
 @every_dialect

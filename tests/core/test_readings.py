@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.schemas.arguments import ArgumentCheck, compile_schema
-from actors.core.schemas.readings import MOST_NAMED, MOST_TEXTS, only_reading
+from actors.core.schemas.readings import MOST_NAMED, MOST_TEXTS, only_repair
 from actors.core.schemas.repair import Repair
 
 INTEGER, TEXT, FLAG = {"type": "integer"}, {"type": "string"}, {"type": "boolean"}
@@ -56,7 +56,7 @@ def check(value: Schema) -> ArgumentCheck:
 def test_a_string_with_json_of_the_schema_type_is_parsed(
     schema: Schema, said: JsonValue, meant: JsonValue
 ) -> None:
-    reading = only_reading({"x": said}, check(schema))
+    reading = only_repair({"x": said}, check(schema))
     assert reading is not None
     assert reading.value == {"x": meant}
     assert {each.kind for each in reading.repairs} == {"text"}
@@ -87,7 +87,7 @@ def test_a_string_with_json_of_the_schema_type_is_parsed(
     ids=str,
 )
 def test_a_value_without_a_valid_reading_is_unchanged(schema: Schema, said: JsonValue) -> None:
-    assert only_reading({"x": said}, check(schema)) is None
+    assert only_repair({"x": said}, check(schema)) is None
 
 
 def branches(*kinds: tuple[Schema, Schema]) -> Schema:
@@ -107,18 +107,18 @@ def branches(*kinds: tuple[Schema, Schema]) -> Schema:
     ],
 )
 def test_an_ambiguous_value_is_unchanged(schema: Schema) -> None:
-    assert only_reading({"x": {"a": "1", "b": "2"}}, check(schema)) is None
+    assert only_repair({"x": {"a": "1", "b": "2"}}, check(schema)) is None
 
 
 @pytest.mark.parametrize(
     "schema", [TEXT, {"anyOf": [INTEGER, TEXT]}, {"type": ["integer", "string"]}, {}, {"enum": ["3", 3]}]
 )
 def test_a_string_is_unchanged_if_the_schema_accepts_strings(schema: Schema) -> None:
-    reading = only_reading({"x": "3"}, check(schema))
+    reading = only_repair({"x": "3"}, check(schema))
     assert reading is None
     both: Schema = {"type": "object", "properties": {"x": schema, "y": INTEGER}}
     beside = compile_schema(both, tool="t")
-    reading = only_reading({"x": "3", "y": "3"}, beside)
+    reading = only_repair({"x": "3", "y": "3"}, beside)
     assert reading is not None
     assert reading.value == {"x": "3", "y": 3}
     assert reading.repairs == (Repair("text", "y"),)
@@ -142,7 +142,7 @@ SCHEMAS = st.sampled_from(KINDS) | st.lists(st.sampled_from(KINDS), min_size=1, 
 def test_valid_values_are_unchanged_and_readings_are_valid(schema: Schema, value: object) -> None:
     compiled, said = check(schema), {"x": value}
     before = json.dumps(said)
-    reading = only_reading(said, compiled)  # type: ignore[arg-type]  # JSON
+    reading = only_repair(said, compiled)  # type: ignore[arg-type]  # JSON
     assert json.dumps(said) == before
     if reading is not None:
         assert not compiled.is_valid(said)  # type: ignore[arg-type]  # JSON
@@ -150,9 +150,9 @@ def test_valid_values_are_unchanged_and_readings_are_valid(schema: Schema, value
 
 
 def test_the_search_and_its_report_are_bounded() -> None:
-    few = only_reading({"x": ["1"] * 100}, check(INTEGERS))
+    few = only_repair({"x": ["1"] * 100}, check(INTEGERS))
     assert few is not None
     assert len(few.repairs) == MOST_NAMED
-    assert only_reading({"x": ["1"] * (MOST_TEXTS + 1)}, check(INTEGERS)) is None
+    assert only_repair({"x": ["1"] * (MOST_TEXTS + 1)}, check(INTEGERS)) is None
     either = {"type": "array", "items": branches((INTEGER, TEXT), (TEXT, INTEGER))}
-    assert only_reading({"x": [{"a": "1", "b": "2"}] * 50}, check(either)) is None
+    assert only_repair({"x": [{"a": "1", "b": "2"}] * 50}, check(either)) is None

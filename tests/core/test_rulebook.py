@@ -50,7 +50,7 @@ def test_the_page_of_the_models_has_every_row_of_the_table() -> None:
 
 
 def test_a_judged_rule_has_a_fault_class_that_can_be_raised() -> None:
-    assert all(rule.fault_class in FAULTS for rule in RULES.values() if rule.is_judged)
+    assert all(rule.fault_class in FAULTS for rule in RULES.values() if rule.is_checked)
 
 
 def test_every_rule_has_a_unique_id_and_a_family() -> None:

@@ -51,7 +51,7 @@ PLANTS = (
         (
             "actors/core/normalize/attribute.py:SAID_BY",
             "actors/core/render/walk.py:_supported_blocks",
-            "actors/core/render/walk.py:_write",
+            "actors/core/render/walk.py:_write_blocks",
             "actors/cli/demo/show.py:_words",
             "tests/generated/strategies.py:blocks",
             "tests/generated/histories.py:history",

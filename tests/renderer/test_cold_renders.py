@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.check import extend
+from actors.core.check import check_fragment
 from actors.core.data.slices import Slices
 from actors.core.history import compaction
 from actors.core.history.history import History
@@ -50,13 +50,13 @@ async def test_a_cold_render_yields_to_the_loop_after_each_stride(
     async with runtime_with(a=openai(Turn(Say("No.")))) as runtime:
         session = await runtime.open("a", messages=history(MANY))
         with anyio.fail_after(120), counting_polls() as polls:
-            judge = extend
+            judge = check_fragment
 
             def count_and_judge(*arguments: object, **more: object) -> object:
                 polls.note()
                 return judge(*arguments, **more)  # type: ignore[arg-type]  # passes its arguments on
 
-            monkeypatch.setattr("actors.core.lanes.lane.extend", count_and_judge)
+            monkeypatch.setattr("actors.core.lanes.lane.check_fragment", count_and_judge)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(beat)
                 before = beats

@@ -198,12 +198,12 @@ def test_every_rule_of_a_strict_server_has_a_row_with_its_message() -> None:
 
 
 def test_every_rule_that_the_judge_enforces_has_a_row_that_breaks_it() -> None:
-    judged = {rule.id for rule in RULES.values() if rule.is_judged}
+    judged = {rule.id for rule in RULES.values() if rule.is_checked}
     found = {rule for row in ROWS for rule in row.found}
     assert judged <= found
     assert found <= judged
 
 
 def test_every_rule_that_the_judge_cannot_enforce_has_a_row_or_a_reason() -> None:
-    unseen = {rule.id for rule in RULES.values() if not rule.is_judged}
+    unseen = {rule.id for rule in RULES.values() if not rule.is_checked}
     assert unseen - {row.rule for row in ROWS} == set(WORDS_ALONE)

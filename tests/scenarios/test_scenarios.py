@@ -11,7 +11,7 @@ import pytest
 from actors.core.check import check
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
-from actors.core.lanes.lane import Rendered, seals
+from actors.core.lanes.lane import Rendered, results_to_seal
 from actors.core.log.events import RequestSent
 from actors.testing import validate
 from actors.transcripts import from_wire
@@ -111,7 +111,7 @@ def _stays_as_it_was_sent(case: Case, name: str) -> None:
         now = b"".join(rendered.lane._segments)
         assert now.startswith(before)
         lane, before = rendered.lane, now
-        sealed = seals(rendered, ledger)
+        sealed = results_to_seal(rendered, ledger)
         ledger = ledger.apply(RequestSent(1, 1, made_by(name), 0, history.length, sealed))
 
 

@@ -15,7 +15,7 @@ RULE = ServerRule("T-01", "{fault} at {path}")
 class Walk(ShapeWalk):
     """A walk that reports faults with their path."""
 
-    def variant(self, path: str, tag: str) -> str:
+    def tagged_path(self, path: str, tag: str) -> str:
         return f"{path}<{tag}>"
 
     def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
@@ -27,13 +27,13 @@ class Walk(ShapeWalk):
     def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
         return RULE.refuse(fault=f"no tag {value}", path=path)
 
-    def missing(self, path: str, key: str) -> RuleBroken:
-        return RULE.refuse(fault="missing", path=self.key(path, key))
+    def missing_key(self, path: str, key: str) -> RuleBroken:
+        return RULE.refuse(fault="missing", path=self.key_path(path, key))
 
-    def unknown(self, path: str, key: str) -> RuleBroken:
-        return RULE.refuse(fault="unknown", path=self.key(path, key))
+    def unknown_key_refusal(self, path: str, key: str) -> RuleBroken:
+        return RULE.refuse(fault="unknown", path=self.key_path(path, key))
 
-    def count(self, path: str, count: int) -> RuleBroken:
+    def key_count_refusal(self, path: str, count: int) -> RuleBroken:
         return RULE.refuse(fault=f"{count} keys", path=path)
 
 

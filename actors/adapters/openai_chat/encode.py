@@ -23,7 +23,7 @@ from actors.adapters.request_head import (
 )
 from actors.adapters.schemas.moonshot import moonshot_schema
 from actors.adapters.writing import BaseWriter
-from actors.core.data.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
+from actors.core.data.jsonio import Json, dump, is_blank, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ChatDialect
 from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
@@ -90,7 +90,7 @@ class OpenAIChatWriter(BaseWriter):
             self._calls.append(opening % (call_id.encode(), name.encode(), quote(text), signed))
         else:
             opening = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}%b}'
-            self._calls.append(opening % (call_id.encode(), name.encode(), nest(call.json), signed))
+            self._calls.append(opening % (call_id.encode(), name.encode(), quote_json(call.json), signed))
 
     def write_result(
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]

@@ -21,7 +21,7 @@ from actors.adapters.request_head import (
     write_json,
 )
 from actors.adapters.writing import BaseWriter
-from actors.core.data.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
+from actors.core.data.jsonio import Json, JsonValue, dump, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.rules import Role
 from actors.core.transcript.projection import local_name, tool_name
@@ -106,7 +106,7 @@ class ResponsesWriter(BaseWriter):
             self._free.add(call_id)
             kind, key, given, prefix = b"custom_tool_call", b"input", quote(text), b'"ctc_'
         else:
-            kind, key, given, prefix = b"function_call", b"arguments", nest(call.json), b'"fc_'
+            kind, key, given, prefix = b"function_call", b"arguments", quote_json(call.json), b'"fc_'
         item_id = self._next_id(prefix) if self._keeps_ids else b""
         opening = b'{"type":"%b"%b,"call_id":"%b","name":"%b"%b,"%b":'
         self.write_block(opening % (kind, item_id, call_id.encode(), name.encode(), group, key), given, b"}")

@@ -1,14 +1,14 @@
-"""Judge Anthropic Messages, block by block.
+"""Check the messages and fields of Anthropic Messages requests, block by block.
 
-The provider merges adjacent messages of one role, and stricter copies reject them. They are one fault here, and are
-then read as merged, so that one mistake causes one fault.
+The provider merges adjacent messages of one role, and some compatible hosts reject them. This module reports them as
+one fault, and then reads them as merged, so that one mistake causes one fault.
 """
 
 import re
 from collections.abc import Callable
 from typing import Any
 
-from actors.core.check.state import Turns, excerpt, inside, kind_of, shape
+from actors.core.check.state import AlternatingTurnsState, excerpt, kind_of, shape, value_at
 from actors.core.data.jsonio import JsonValue
 from actors.core.dialects.dialect import AnthropicDialect
 
@@ -22,10 +22,10 @@ _VERSIONS = {
     "raw_predict": ("vertex-2023-10-16", "2026-10-21"),
     "invoke_model": ("bedrock-2023-05-31", "2026-10-21"),
 }
-"""The accepted versions in a body, by the route of a request whose path names the model."""
+"""The accepted values of `anthropic_version` in a body, by route. These routes name the model in the URL path."""
 _HOSTED = (_TOP.keys() - {"model"}) | {"anthropic_version", "anthropic_beta"}
 _KEYS = {"messages": _TOP.keys(), "raw_predict": _HOSTED, "invoke_model": _HOSTED - {"stream"}}
-"""The keys of a request, by its route."""
+"""The accepted keys of a request, by route."""
 _TOOL = shape(
     """name description input_schema type cache_control strict defer_loading allowed_callers
     eager_input_streaming input_examples"""
@@ -46,11 +46,11 @@ _PROVIDERS = {
     "mcp_tool_listing": shape("type mcp_server_name tools"),
     "fallback": shape("type from to trigger"),
 }
-"""Blocks of the provider that are neither a call nor a result."""
+"""The keys of provider-specific blocks that are neither a call nor a result, by type."""
 _AHEAD = frozenset({"compaction", "mcp_tool_listing", "fallback"})
-"""Blocks that the provider may put at the beginning of an answer, before thinking."""
+"""Types of blocks that the provider may put at the beginning of an answer, before thinking."""
 _CLIENTS = frozenset({"container_upload"})
-"""Blocks of the provider in a user message."""
+"""Types of provider-specific blocks that a user message may contain."""
 _SYSTEM_BLOCKS = frozenset({"text", "tool_addition", "tool_removal"})
 _SYSTEM = shape("role content clear_at output_config")
 _SOURCE = {
@@ -68,279 +68,300 @@ _SERVER_IDS = {
 }
 
 
-class Anthropic(Turns):
-    """The judge of the family `anthropic`.
+class Anthropic(AlternatingTurnsState):
+    """The check state of the family `anthropic`.
 
     Attributes:
-        thinks: Whether the last message begins with thinking.
-        dangles: Whether it ends in thinking.
-        ragged: Whether it ends in a text that ends in whitespace.
-        loop: Whether the message that opened the current tool loop begins with thinking; None before its first block.
-        server: The ids of server tool calls without a result.
-        moving: The cache mark of the complete request, which applies to its last block, after all other marks.
-        ahead: The number of provider blocks at the beginning of the last message.
-        pausable: Whether the last message uses the provider's tools, so that the provider may have paused it.
-        instructed: Whether the last message is a system message.
+        begins_with_thinking: Whether the last message begins with thinking.
+        ends_with_thinking: Whether the last message ends with thinking.
+        ends_with_whitespace: Whether the last message ends with a text that ends in whitespace.
+        loop_thinks: Whether the message that opened the current tool loop begins with thinking; None before its first
+            block.
+        pending_server_calls: The ids of server tool calls without a result.
+        request_mark: The cache mark of the complete request, which applies to its last block, after all other marks.
+        leading_block_count: The number of provider-specific blocks at the beginning of the last message.
+        is_pausable: Whether the last message uses the provider's tools, so that the provider may have paused the
+            answer.
+        ends_with_system: Whether the last message is a system message.
     """
 
     may_end_empty = True
 
-    thinks: bool = False
-    dangles: bool = False
-    ragged: bool = False
-    pausable: bool = False
-    instructed: bool = False
-    ahead: int = 0
-    loop: bool | None = None
-    server: frozenset[str] = frozenset()
-    moving: JsonValue = None
-    blocks: int
-    mixed: bool
-    split: bool
-    answered: dict[str, None]
+    begins_with_thinking: bool = False
+    ends_with_thinking: bool = False
+    ends_with_whitespace: bool = False
+    is_pausable: bool = False
+    ends_with_system: bool = False
+    leading_block_count: int = 0
+    loop_thinks: bool | None = None
+    pending_server_calls: frozenset[str] = frozenset()
+    request_mark: JsonValue = None
+    block_count: int
+    has_other_blocks: bool
+    follows_unanswered: bool
+    answered_calls: dict[str, None]
 
-    def begin(self, role: str) -> None:
+    def begin_message(self, role: str) -> None:
         if role == "assistant":
-            if self.due and self.role == "user":
+            if self.open_calls and self.role == "user":
                 self.fault_unanswered("in the next message")
-            elif self.due:
-                ids, where = tuple(self.due), f"messages[{self.count}]"
+            elif self.open_calls:
+                ids, where = tuple(self.open_calls), f"messages[{self.message_count}]"
                 what = f"a user message with results of {', '.join(map(excerpt, ids))} is missing here"
                 self.fault("ANT-04", where, what, *ids)
-            if self.mixed or not self.answered:
-                self.loop = None
+            if self.has_other_blocks or not self.answered_calls:
+                self.loop_thinks = None
             if self.role == "user":
-                self.pausable = False
-            if self.answered:
-                self.answered = {}
+                self.is_pausable = False
+            if self.answered_calls:
+                self.answered_calls = {}
         elif self.role == "user":
-            self.split = bool(self.due)
+            self.follows_unanswered = bool(self.open_calls)
         else:
-            if self.dangles:
-                self.fault("ANT-52", self.here, "the message ends in thinking")
-            self.mixed = self.split = False
-        if self.instructed and role != "assistant":
-            self.fault("ALL-02 role", self.here, "a system message is not followed by an assistant message")
-        self.thinks = self.ragged = self.dangles = self.instructed = False
-        self.ahead = 0
+            if self.ends_with_thinking:
+                self.fault("ANT-52", self.message_path, "the message must not end with thinking")
+            self.has_other_blocks = self.follows_unanswered = False
+        if self.ends_with_system and role != "assistant":
+            self.fault(
+                "ALL-02 role", self.message_path, "a system message must be followed by an assistant message"
+            )
+        self.begins_with_thinking = self.ends_with_whitespace = self.ends_with_thinking = (
+            self.ends_with_system
+        ) = False
+        self.leading_block_count = 0
 
-    def finish(self, *, manual_thinking: bool) -> None:
-        if self.moving is not None:
-            self.check_mark(self.moving, "request")
-        self.ragged = self.ragged and not self.pausable
-        super().finish(manual_thinking=manual_thinking)
-        if self.ragged and self.role == "assistant":
-            self.fault("ANT-23", self.here, "the final assistant message ends in whitespace")
-        if manual_thinking and self.role == "user" and self.answered and not self.loop:
+    def check_end(self, *, manual_thinking: bool) -> None:
+        if self.request_mark is not None:
+            self.check_mark(self.request_mark, "request")
+        self.ends_with_whitespace = self.ends_with_whitespace and not self.is_pausable
+        super().check_end(manual_thinking=manual_thinking)
+        if self.ends_with_whitespace and self.role == "assistant":
+            self.fault("ANT-23", self.message_path, "the final assistant message must not end in whitespace")
+        if manual_thinking and self.role == "user" and self.answered_calls and not self.loop_thinks:
             what = "the message that opened this tool loop does not begin with thinking"
-            self.fault("ANT-40", self.here, what)
+            self.fault("ANT-40", self.message_path, what)
 
-    def content(self, content: JsonValue) -> None:
+    def check_content(self, content: JsonValue) -> None:
         if type(content) is str:
             content = [{"type": "text", "text": content}] if content else []
         if type(content) is not list:
-            return super().content(content)
+            return super().check_content(content)
         checks = _CHECKS[str(self.role)]
         for block in content:
-            self.dangles = self.ragged = False
+            self.ends_with_thinking = self.ends_with_whitespace = False
             try:
-                reader = checks[block["type"]]  # type: ignore[call-overload,index]  # such errors are caught below
+                reader = checks[block["type"]]  # type: ignore[call-overload,index]  # these errors are caught below
             except (KeyError, IndexError, TypeError):
-                reader = Anthropic._judge_other_block
+                reader = Anthropic._check_other_block
             reader(self, block)
-            if self.loop is None and self.blocks == self.ahead and self.role == "assistant":
-                self.loop = self.dangles
-            self.blocks += 1
+            if (
+                self.loop_thinks is None
+                and self.block_count == self.leading_block_count
+                and self.role == "assistant"
+            ):
+                self.loop_thinks = self.ends_with_thinking
+            self.block_count += 1
         return None
 
     def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
-        """Judge a system message between turns, after a user message or a provider's tool (ANT-S07)."""
+        """Check a system message between turns, which must follow a user message or a provider's tool (ANT-S07)."""
         if role != "system":
             return False
-        self.allow_only(self.here, message, _SYSTEM)
-        if self.due or self.instructed or not (self.role == "user" or self.pausable):
-            self.fault(
-                "ALL-02 role", self.here, "a system message stands where no user message came before it"
-            )
-        self.instructed = True
+        self.allow_only(self.message_path, message, _SYSTEM)
+        if self.open_calls or self.ends_with_system or not (self.role == "user" or self.is_pausable):
+            self.fault("ALL-02 role", self.message_path, "a system message must follow a user message")
+        self.ends_with_system = True
         content = message.get("content")
-        for where, block in self.each(content, self.here, "blocks") if type(content) is list else ():
-            if inside(block, "type") not in _SYSTEM_BLOCKS:
+        for where, block in (
+            self.checked_items(content, self.message_path, "blocks") if type(content) is list else ()
+        ):
+            if value_at(block, "type") not in _SYSTEM_BLOCKS:
                 self.fault(
-                    "ALL-08", where, f"a block of type {excerpt(inside(block, 'type'))} in a system message"
+                    "ALL-08", where, f"a block of type {excerpt(value_at(block, 'type'))} in a system message"
                 )
         return True
 
     def is_paused(self) -> bool:
-        """Return True if the provider may have paused the last message, so that another may continue it."""
-        return self.pausable and self.role == "assistant"
+        """Return True if the provider may have paused the last message, so that another message may continue it."""
+        return self.is_pausable and self.role == "assistant"
 
     def continues_turn(self, role: str) -> bool:
         return self.is_paused()
 
     def _with_defaults(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
-        """Judge the keys and the cache mark of a block, and return it with its defaults."""
+        """Check the keys and the cache mark of a block, and return the block with default values for missing keys."""
         self.allow_only(where, block, _BLOCKS[kind])
         if (mark := block.get("cache_control")) is not None:
             self.check_mark(mark, where)
         return _BLOCKS[kind] | block
 
-    def _note_other_block(self) -> None:
+    def _record_other_block(self) -> None:
         """Record a block that is neither a result, nor a call, nor thinking."""
-        if self.server and self.role == "user":
-            pending = ", ".join(map(excerpt, sorted(self.server)))
-            self.fault("ANT-10", "", f"only results here: server tool {pending} is pending")
-        self.mixed = True
+        if self.pending_server_calls and self.role == "user":
+            pending = ", ".join(map(excerpt, sorted(self.pending_server_calls)))
+            self.fault("ANT-10", "", f"only results are allowed here while server tool {pending} is pending")
+        self.has_other_blocks = True
 
-    def _text(self, block: dict[str, JsonValue]) -> None:
+    def _check_text_block(self, block: dict[str, JsonValue]) -> None:
         text = block["text"] if "text" in block else None
-        self.ragged = type(text) is str and text[-1:].isspace()
-        if len(block) != 2 or self.ragged or not text or type(text) is not str:
+        self.ends_with_whitespace = type(text) is str and text[-1:].isspace()
+        if len(block) != 2 or self.ends_with_whitespace or not text or type(text) is not str:
             self._check_text(block, "")
-        if self.server:
-            self._note_other_block()
-        self.mixed = True
+        if self.pending_server_calls:
+            self._record_other_block()
+        self.has_other_blocks = True
 
     def _check_text(self, block: dict[str, JsonValue], where: str) -> None:
         text = self._with_defaults(block, "text", where)["text"]
         if type(text) is not str:
-            self.reject("text is a string", where, text)
+            self.reject_type("text must be a string", where, text)
         elif not text:
             self.fault("ANT-20", where, "the text block is empty")
             if "cache_control" in block:
-                self.fault("ANT-33", where, "an empty text block carries cache_control")
+                self.fault("ANT-33", where, "an empty text block must not have cache_control")
         elif text.isspace():
             self.fault("ANT-21", where, "the text block is only whitespace")
 
-    def _thinking(self, block: dict[str, JsonValue]) -> None:
+    def _check_thinking(self, block: dict[str, JsonValue]) -> None:
         kind, text, data = str(block["type"]), block.get("thinking"), block.get("data")
         rules = self.dialect.reasoning
         if "cache_control" in block:
-            self.fault("ANT-34", "", "a thinking block carries cache_control")
+            self.fault("ANT-34", "", "a thinking block must not have cache_control")
         self.allow_only("", block, _BLOCKS[kind])
         if kind == "thinking":
             if type(text) is not str:
-                self.reject("thinking is a string", "", text)
+                self.reject_type("thinking must be a string", "", text)
             signature = block.get("signature")
             if type(signature) is not str or not (signature or rules.required == "with_calls"):
                 self.fault("ANT-43", "", f"the thinking block has no signature ({excerpt(signature)})")
         elif type(data) is not str or not data:
-            self.fault("ALL-02", "", f"data is a string with content, not {excerpt(data)}")
-        if self.blocks == self.ahead:
-            self.thinks = True
-        elif not self.thinks and rules.first:
-            self.fault("ANT-39", "", "thinking in a message that does not begin with it")
+            self.fault("ALL-02", "", f"data must be a non-empty string, not {excerpt(data)}")
+        if self.block_count == self.leading_block_count:
+            self.begins_with_thinking = True
+        elif not self.begins_with_thinking and rules.first:
+            self.fault("ANT-39", "", "a message with thinking must begin with thinking")
         if rules.carrier == "none":
-            self.fault("ALL-08", "", "this dialect carries no thinking")
-        self.dangles = True
+            self.fault("ALL-08", "", "this dialect does not accept thinking")
+        self.ends_with_thinking = True
 
-    def _tool_use(self, block: dict[str, JsonValue]) -> None:
+    def _check_tool_use(self, block: dict[str, JsonValue]) -> None:
         if len(block) != 4 or not ("id" in block and "name" in block and "input" in block):
             block = self._with_defaults(block, "tool_use")
         if type(block["input"]) is not dict:
-            self.fault("ALL-06", ".input", f"arguments are an object, not {kind_of(block['input'])}")
-        if not self.thinks and self.dialect.reasoning.required == "with_calls":
-            self.fault("ALL-02", "", "a tool call in a message that does not begin with thinking")
+            self.fault("ALL-06", ".input", f"arguments must be an object, not {kind_of(block['input'])}")
+        if not self.begins_with_thinking and self.dialect.reasoning.required == "with_calls":
+            self.fault("ALL-02", "", "a message with tool calls must begin with thinking")
         name = block["name"]
         if type(name) is not str or not self.is_name(name):
             self.check_tool_name(name)
         self.open_call(block["id"])
 
-    def _result(self, block: dict[str, JsonValue]) -> None:
+    def _check_result(self, block: dict[str, JsonValue]) -> None:
         if len(block) != 1 + ("tool_use_id" in block) + ("content" in block) + ("is_error" in block):
             self._with_defaults(block, "tool_result")
         call_id = block["tool_use_id"] if "tool_use_id" in block else None
         content = block["content"] if "content" in block else ""
         failed = block["is_error"] if "is_error" in block else False
         if type(failed) is not bool:
-            self.reject("is_error is a boolean", "", failed)
+            self.reject_type("is_error must be a boolean", "", failed)
         if type(content) is not str:
-            self._result_content(content, failed=failed is True)
+            self._check_result_content(content, failed=failed is True)
         elif failed is True and not content.strip():
             self.fault("ANT-53", "", "the result of a failed tool is blank")
-        if type(call_id) is str and call_id in self.due and not (self.mixed or self.split):
-            del self.due[call_id]  # as `answer` does, but without a function call per result
-            self.answered[call_id] = None
+        if (
+            type(call_id) is str
+            and call_id in self.open_calls
+            and not (self.has_other_blocks or self.follows_unanswered)
+        ):
+            del self.open_calls[
+                call_id
+            ]  # the same as `answer`, but without a function call per result, for speed
+            self.answered_calls[call_id] = None
         else:
-            self.answer(call_id, "tool_use_id")
+            self.close_call(call_id, "tool_use_id")
 
-    def _result_content(self, content: JsonValue, *, failed: bool) -> None:
+    def _check_result_content(self, content: JsonValue, *, failed: bool) -> None:
         if type(content) is not list:
-            return self.reject("a string or a list of blocks", ".content", content)
-        where = f"{self.at}.content"
+            return self.reject_type("must be a string or a list of blocks", ".content", content)
+        where = f"{self.block_path}.content"
         if not content:
-            self.fault("ANT-29", where, "the list is empty")
+            self.fault("ANT-29", where, "the list of blocks is empty")
         for part in content:
             kind = part.get("type") if type(part) is dict else None
             if failed and kind != "text":
-                self.fault("ANT-51", where, f"a block of type {excerpt(kind)} in the result of a failed tool")
+                what = (
+                    f"the result of a failed tool must contain only text, not a block of type {excerpt(kind)}"
+                )
+                self.fault("ANT-51", where, what)
             if type(part) is dict and kind == "text":
                 self._check_text(part, where)
             elif type(part) is dict and (kind == "image" or kind == "document"):
-                self._media(part, str(kind), self.dialect.media.result_kinds)
+                self._check_media(part, str(kind), self.dialect.media.result_kinds)
             elif kind not in ("search_result", "tool_reference", "browser_state"):
-                self.fault("ALL-08", where, f"a block of type {excerpt(kind)} in a tool_result")
+                self.fault("ALL-08", where, f"a tool_result must not contain a block of type {excerpt(kind)}")
         return None
 
-    def _judge_other_block(self, block: JsonValue) -> None:
+    def _check_other_block(self, block: JsonValue) -> None:
         kind = block.get("type") if type(block) is dict else None
         if type(block) is not dict:
-            self.reject("a block is an object", "", block)
+            self.reject_type("a block must be an object", "", block)
         elif self.role == "user" and kind in ("image", "document", "search_result"):
             if kind == "search_result":
                 self._with_defaults(block, kind)
             else:
-                self._media(block, str(kind), self.dialect.media.user_kinds)
-            self._note_other_block()
+                self._check_media(block, str(kind), self.dialect.media.user_kinds)
+            self._record_other_block()
         elif self.role == "assistant" and type(kind) is str and kind in _SERVER_IDS:
-            self.pausable = True
+            self.is_pausable = True
             call_id = block.get("id")
             if type(call_id) is str and _SERVER_IDS[kind].fullmatch(call_id):
                 self.use_id(call_id)
-                self.server |= {call_id}
+                self.pending_server_calls |= {call_id}
             else:
                 self.fault(
                     "ALL-03", ".id", f"server tool id {excerpt(call_id)} is not in the required format"
                 )
         elif self.role == "assistant" and type(kind) is str and kind.endswith("_tool_result"):
             call_id = block.get("tool_use_id")
-            if type(call_id) is str and call_id in self.server:
-                self.server -= {call_id}
+            if type(call_id) is str and call_id in self.pending_server_calls:
+                self.pending_server_calls -= {call_id}
             else:
-                what = f"a server tool result for {excerpt(call_id)}, which is not pending"
+                what = f"a server tool result for {excerpt(call_id)}, but no such server tool call is pending"
                 self.fault("ANT-11", "", what)
         elif type(kind) is str and kind in (_PROVIDERS if self.role == "assistant" else _CLIENTS):
             self.allow_only("", block, _PROVIDERS[kind])
             if (mark := block.get("cache_control")) is not None:
                 self.check_mark(mark)
-            self.ahead += kind in _AHEAD and self.blocks == self.ahead
+            self.leading_block_count += kind in _AHEAD and self.block_count == self.leading_block_count
         else:
-            self.fault("ALL-08", "", f"a block of type {excerpt(kind)} in a message of role {self.role}")
+            what = f"a message of role {self.role} must not contain a block of type {excerpt(kind)}"
+            self.fault("ALL-08", "", what)
 
-    def _media(self, block: dict[str, JsonValue], kind: str, held: frozenset[str]) -> None:
-        if kind not in held:
+    def _check_media(self, block: dict[str, JsonValue], kind: str, accepted: frozenset[str]) -> None:
+        if kind not in accepted:
             return self.fault("ALL-10", "", f"{kind} is not accepted here")
         self.count_attachment(kind)
         source = self._with_defaults(block, kind)["source"]
         carrier = source.get("type") if type(source) is dict else None
         if type(source) is not dict or type(carrier) is not str or carrier not in _SOURCE:
-            return self.fault("ALL-02", ".source", f"a source of type {excerpt(carrier)}")
+            return self.fault("ALL-02", ".source", f"unknown source type {excerpt(carrier)}")
         data, media_type = source.get("data"), source.get("media_type")
         self.allow_only(".source", source, _SOURCE[carrier])
         if carrier == "base64" and (type(data) is not str or not data):
-            self.fault("ALL-02", ".source", "data is a base64 string with content")
+            self.fault("ALL-02", ".source", "data must be a non-empty base64 string")
         elif carrier == "base64" and (
             type(media_type) is not str or media_type not in self.dialect.media.types
         ):
-            self.fault("ALL-10", ".source", f"media of type {excerpt(media_type)}")
+            self.fault("ALL-10", ".source", f"media of type {excerpt(media_type)} is not accepted")
         elif kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
-            self.fault("ANT-30", "", f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
+            what = f"the image has {len(data)} bytes as base64, but at most {_IMAGE_BYTES} are allowed"
+            self.fault("ANT-30", "", what)
         elif kind == "image":
             self.check_image(data, media_type)
         return None
 
     def _check_route(self, body: dict[str, JsonValue]) -> None:
-        """Judge the parts that depend on the route of the request: its keys, model and version."""
+        """Check the fields that depend on the route of the request: its keys, model and version."""
         assert isinstance(self.dialect, AnthropicDialect)
         route = self.dialect.request.route
         self.allow_only("request", body, _KEYS[route])
@@ -348,50 +369,50 @@ class Anthropic(Turns):
             self.check_model(body.get("model"))
         elif (version := body.get("anthropic_version")) not in _VERSIONS[route]:
             self.fault(
-                "ANT-60", "anthropic_version", f"{excerpt(version)} where {_VERSIONS[route][0]} belongs"
+                "ANT-60", "anthropic_version", f"must be {_VERSIONS[route][0]}, not {excerpt(version)}"
             )
 
-    def parameters(self, body: dict[str, JsonValue]) -> None:
+    def check_parameters(self, body: dict[str, JsonValue]) -> None:
         self._check_route(body)
-        limit, budget = body.get("max_tokens"), inside(body, "thinking", "budget_tokens")
+        limit, budget = body.get("max_tokens"), value_at(body, "thinking", "budget_tokens")
         self.check_limit(limit, "max_tokens")
-        self.moving = body.get("cache_control")
-        manual = inside(body, "thinking", "type") == "enabled"
+        self.request_mark = body.get("cache_control")
+        manual = value_at(body, "thinking", "type") == "enabled"
         if manual and (
             type(budget) is not int or budget < _MIN_BUDGET or (type(limit) is int and budget >= limit)
         ):
-            what = f"a whole number from {_MIN_BUDGET}, below max_tokens, not {excerpt(budget)}"
+            what = f"must be an integer from {_MIN_BUDGET} to below max_tokens, not {excerpt(budget)}"
             self.fault("ALL-02", "thinking.budget_tokens", what)
         if (tools := body.get("tools")) is not None:
-            self._tools(tools)
+            self._check_tools(tools)
         if (choice := body.get("tool_choice")) is not None:
-            self._choice(choice, manual=manual, has_tools=bool(tools or body.get("mcp_servers")))
+            self._check_tool_choice(choice, manual=manual, has_tools=bool(tools or body.get("mcp_servers")))
         system: JsonValue = body.get("system")
         if type(system) is str or system is None:
             system = [{"type": "text", "text": system}] if system else []
-        for _, block in self.each(system, "system", "text blocks"):
+        for _, block in self.checked_items(system, "system", "text blocks"):
             if type(block) is dict and block.get("type") == "text":
                 self._check_text(block, "system")
             else:
                 self.fault("ALL-02", "system", "only text blocks are allowed here")
 
-    def _choice(self, choice: JsonValue, *, manual: bool, has_tools: bool) -> None:
-        kind = inside(choice, "type")
+    def _check_tool_choice(self, choice: JsonValue, *, manual: bool, has_tools: bool) -> None:
+        kind = value_at(choice, "type")
         if kind not in ("auto", "any", "tool", "none"):
-            self.fault("ALL-02", "tool_choice", f"a choice of type {excerpt(kind)}")
+            self.fault("ALL-02", "tool_choice", f"unknown tool choice type {excerpt(kind)}")
         elif not has_tools:
-            self.fault("ALL-14", "tool_choice", "given without tools")
+            self.fault("ALL-14", "tool_choice", "must not be set without tools")
         elif kind == "tool":
-            self.check_choice(inside(choice, "name"), "tool_choice")
+            self.check_choice(value_at(choice, "name"), "tool_choice")
         if manual and kind in ("any", "tool"):
-            self.fault("ANT-48", "tool_choice", "a tool is forced while manual thinking is on")
+            self.fault("ANT-48", "tool_choice", "must not force a tool while manual thinking is on")
 
-    def _tools(self, tools: JsonValue) -> None:
-        for where, tool in self.each(tools, "tools", "tools"):
+    def _check_tools(self, tools: JsonValue) -> None:
+        for where, tool in self.checked_items(tools, "tools", "tools"):
             if type(tool) is not dict:
-                self.reject("a tool is an object", where, tool)
+                self.reject_type("a tool must be an object", where, tool)
                 continue
-            # other tools are the provider's, with different keys
+            # tools of other types run on the provider's servers and have different keys
             own = tool.get("type") in (None, "custom")
             if own:
                 self.allow_only(where, tool, _TOOL)
@@ -403,13 +424,13 @@ class Anthropic(Turns):
                 self.check_schema(tool.get("input_schema"), f"{where}.input_schema")
 
 
-# Any: an object, except in the reader of unknown kinds
+# Any: most of these methods take an object, because they are chosen by the block's type
 _CHECKS: dict[str, dict[str, Callable[[Anthropic, Any], None]]] = {
     "assistant": {
-        "text": Anthropic._text,
-        "thinking": Anthropic._thinking,
-        "redacted_thinking": Anthropic._thinking,
-        "tool_use": Anthropic._tool_use,
+        "text": Anthropic._check_text_block,
+        "thinking": Anthropic._check_thinking,
+        "redacted_thinking": Anthropic._check_thinking,
+        "tool_use": Anthropic._check_tool_use,
     },
-    "user": {"text": Anthropic._text, "tool_result": Anthropic._result},
+    "user": {"text": Anthropic._check_text_block, "tool_result": Anthropic._check_result},
 }

@@ -1,15 +1,15 @@
-"""Judge Google's generateContent, part by part.
+"""Check requests of Google's generateContent, part by part.
 
 Calls and results are paired by position: the user content after a model content begins with the results of its calls,
-in call order, with the names of the tools. Ids are optional and must agree. As in ProtoJSON, keys have two spellings,
-`functionCall` and `function_call`, and enumerations are case-insensitive.
+in call order, with the names of the tools. Ids are optional, but if they are sent, they must match. As in ProtoJSON,
+keys have two spellings, `functionCall` and `function_call`, and enumerations are case-insensitive.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.state import Turns, excerpt, kind_of, shape
+from actors.core.check.state import AlternatingTurnsState, excerpt, kind_of, shape
 from actors.core.data.jsonio import JsonValue
 
 _TOP = shape(
@@ -49,248 +49,261 @@ _UNDERSCORE = re.compile(r"_([a-z0-9])")
 _DEEPEST = 48  # maximum depth of a schema
 
 
-class Gemini(Turns):
-    """The judge of the family `gemini`.
+class Gemini(AlternatingTurnsState):
+    """The check state of the family `gemini`.
 
-    The key of an open call is its number in the transcript, such as `#3`, also in `answered`.
+    In `open_calls` and `answered_calls`, the key of a call is its index in the transcript, such as `#3`.
 
     Attributes:
-        calls: The number of calls.
-        unasked: Whether the current model content has no user content before it.
+        call_count: The number of calls so far.
+        lacks_user_content: Whether the current model content does not follow a user content.
     """
 
     container = "contents"
     opens: ClassVar[str | None] = "parts"
-    model = "model"
+    model_role = "model"
 
-    calls: int = 0
-    unasked: bool = False
-    mixed: bool
+    call_count: int = 0
+    lacks_user_content: bool = False
+    has_other_blocks: bool
 
     def continues_turn(self, role: str) -> bool:
-        """Return True for contents of the model: streaming clients send each piece of an answer as a content."""
+        """Return True for the role `model`, because streaming clients send each piece of an answer as a content."""
         return role == "model"
 
-    def begin(self, role: str) -> None:
+    def begin_message(self, role: str) -> None:
         if role == self.role == "model":
             return
-        if self.due and (role == "model" or self.role == "user"):
+        if self.open_calls and (role == "model" or self.role == "user"):
             self.fault_unanswered("in the next content")
-        self.unasked = role == "model" and self.role != "user"
-        self.answered.clear()
-        self.mixed = False
+        self.lacks_user_content = role == "model" and self.role != "user"
+        self.answered_calls.clear()
+        self.has_other_blocks = False
 
     def fault_unanswered(self, when: str) -> None:
-        ids = tuple(call_id or number for number, (call_id, _) in self.due.items())
-        self.fault("GEM-01", self.here, f"no functionResponse for {len(ids)} functionCall parts {when}", *ids)
-        self.due.clear()
+        ids = tuple(call_id or number for number, (call_id, _) in self.open_calls.items())
+        self.fault(
+            "GEM-01", self.message_path, f"no functionResponse for {len(ids)} functionCall parts {when}", *ids
+        )
+        self.open_calls.clear()
 
     def normalize_keys(self, value: JsonValue) -> JsonValue:
         if type(value) is not dict or "_" not in "".join(value):
             return value
         first = {key: _UNDERSCORE.sub(lambda found: found[1].upper(), key) for key in value}
-        # if both spellings occur, the second stays and is an unknown key, as on the host
+        # if both spellings occur, the second is not converted and counts as an unknown key, as on the host
         twice = {key for key in value if first[key] != key and first[key] in value}
         return {key if key in twice else first[key]: item for key, item in value.items()}
 
-    def block(self, block: JsonValue) -> None:
-        part = self.fields(block, _PART)
+    def check_block(self, block: JsonValue) -> None:
+        part = self.checked_fields(block, _PART)
         if part is None:
             return None
         if "thoughtSignature" in part:
             self._check_signature(part["thoughtSignature"])
         if "thought" in part:
-            self.fault("ALL-08", "", "thoughts are not sent back")
+            self.fault("ALL-08", "", "a thought must not be sent back")
         held = _PARTS.keys() & part
         if len(held) != 1:
-            return self.fault("ALL-11", "", f"a part has one kind of data, not {len(held)}")
+            return self.fault("ALL-11", "", f"a part must have one kind of data, not {len(held)}")
         (kind,) = held
         return _PARTS[kind](self, part)
 
     def _check_signature(self, signature: JsonValue) -> None:
         if self.role != "model":
-            self.fault("ALL-08", "", "a thoughtSignature outside a model content")
+            self.fault("ALL-08", "", "only a model content may contain a thoughtSignature")
         stem = signature.rstrip("=") if type(signature) is str else ""
         if type(signature) is not str or not _BASE64.fullmatch(signature) or len(stem) % 4 == 1:
             self.fault("GEM-06", "", f"thoughtSignature {excerpt(signature)} is not base64")
 
-    def _text(self, part: dict[str, JsonValue]) -> None:
-        self.mixed = True
+    def _check_text(self, part: dict[str, JsonValue]) -> None:
+        self.has_other_blocks = True
         if type(text := part["text"]) is not str:
-            self.reject("text is a string", "", text)
+            self.reject_type("text must be a string", "", text)
 
-    def _call(self, part: dict[str, JsonValue]) -> None:
-        call = self.fields(part["functionCall"], _CALL)
+    def _check_call(self, part: dict[str, JsonValue]) -> None:
+        call = self.checked_fields(part["functionCall"], _CALL)
         if call is None:
             return None
         if self.role != "model":
-            return self.fault("ALL-08", "", "a functionCall outside a model content")
+            return self.fault("ALL-08", "", "only a model content may contain a functionCall")
         if type(given := call["args"] if "args" in call else None) is not dict:
-            self.fault("ALL-06", ".args", f"arguments are an object, not {kind_of(given)}")
-        call_id, name = self._id(call), call["name"] if "name" in call else None
-        self.mixed = True
-        if not self.due and self.unasked:
-            self.fault("GEM-02", "", "a function call turn without a user content before it")
+            self.fault("ALL-06", ".args", f"arguments must be an object, not {kind_of(given)}")
+        call_id, name = self._checked_id(call), call["name"] if "name" in call else None
+        self.has_other_blocks = True
+        if not self.open_calls and self.lacks_user_content:
+            self.fault("GEM-02", "", "a content with function calls must follow a user content")
         signed = "thoughtSignature" in part and part["thoughtSignature"]
-        if not self.due and not signed and self.dialect.reasoning.required == "before_calls":
+        if not self.open_calls and not signed and self.dialect.reasoning.required == "before_calls":
             self.fault("GEM-04", "", "the first functionCall has no thoughtSignature")
         if type(name) is not str or not self.is_name(name):
             self.check_tool_name(name)
         if call_id:
             self.use_id(call_id)
-        self.due[f"#{self.calls}"] = (call_id, name)
-        self.calls += 1
+        self.open_calls[f"#{self.call_count}"] = (call_id, name)
+        self.call_count += 1
         return None
 
-    def _response(self, part: dict[str, JsonValue]) -> None:
-        response = self.fields(part["functionResponse"], _RESPONSE)
+    def _check_response(self, part: dict[str, JsonValue]) -> None:
+        response = self.checked_fields(part["functionResponse"], _RESPONSE)
         if response is None:
             return None
         if self.role != "user":
-            return self.fault("ALL-08", "", "a functionResponse outside a user content")
+            return self.fault("ALL-08", "", "only a user content may contain a functionResponse")
         if type(said := response["response"] if "response" in response else None) is not dict:
-            self.reject("a response is an object", ".response", said)
+            self.reject_type("a response must be an object", ".response", said)
         if "parts" in response:
-            self._attachments(response["parts"])
-        call_id, name = self._id(response), response["name"] if "name" in response else None
+            self._check_attachments(response["parts"])
+        call_id, name = self._checked_id(response), response["name"] if "name" in response else None
         if type(name) is not str or not self.is_name(name):
             self.check_tool_name(name)
         return self._check_answer(call_id, name)
 
     def _check_answer(self, call_id: str, name: JsonValue) -> None:
         ids = (call_id,) if call_id else ()
-        if not self.due and self.answered:
-            return self.fault("GEM-01", "", "more functionResponses than functionCalls", *ids)
-        if not self.due:
-            return self.fault("GEM-03", "", "a functionResponse without a function call turn", *ids)
+        if not self.open_calls and self.answered_calls:
+            return self.fault("GEM-01", "", "there are more functionResponses than functionCalls", *ids)
+        if not self.open_calls:
+            return self.fault(
+                "GEM-03", "", "a functionResponse must follow a content with function calls", *ids
+            )
         number, (wanted_id, wanted_name) = self._answered_call(call_id)
-        if self.mixed:
-            self.fault("GEM-03", "", "a functionResponse after other parts", call_id or number)
+        if self.has_other_blocks:
+            self.fault("GEM-03", "", "a functionResponse must precede all other parts", call_id or number)
         if name != wanted_name or (call_id and wanted_id and call_id != wanted_id):
-            what = f"the response of {excerpt(name)} {excerpt(call_id)} where {excerpt(wanted_name)} is due"
+            what = (
+                f"expected the response of {excerpt(wanted_name)}, not of {excerpt(name)} {excerpt(call_id)}"
+            )
             self.fault("GEM-16", "", what, call_id or number)
-        del self.due[number]
-        self.answered[number] = None
+        del self.open_calls[number]
+        self.answered_calls[number] = None
         return None
 
     def _answered_call(self, call_id: str) -> tuple[str, tuple[str, JsonValue]]:
-        """Return the open call that a response answers: by its id, or else the first one."""
-        opened = iter(self.due.items())
+        """Return the open call that a response belongs to: the call with the same id, else the first open call."""
+        opened = iter(self.open_calls.items())
         first = next(opened)
         return next((call for call in (first, *opened) if call_id and call[1][0] == call_id), first)
 
-    def _id(self, value: dict[str, JsonValue]) -> str:
+    def _checked_id(self, value: dict[str, JsonValue]) -> str:
         call_id = value["id"] if "id" in value else ""
         if "id" in value and not self.dialect.ids.native_passthrough:
-            self.fault("GEM-09", ".id", "this host refuses ids")
+            self.fault("GEM-09", ".id", "this host does not accept call ids")
         elif "id" in value:
             self.check_id(call_id)
         return call_id if type(call_id) is str else ""
 
-    def _attachments(self, parts: JsonValue) -> None:
-        for _, part in self.each(parts, ".parts", "content", filled=True):
+    def _check_attachments(self, parts: JsonValue) -> None:
+        for _, part in self.checked_items(parts, ".parts", "parts", filled=True):
             blob = self.normalize_keys(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
-                self.fault("ALL-07", ".parts", "a part of a response has inlineData and no other key")
-            elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
+                self.fault(
+                    "ALL-07", ".parts", "a part of a response must have the key inlineData and no other key"
+                )
+            elif (kind := self._check_blob(blob["inlineData"])) not in (
+                None,
+                *self.dialect.media.result_kinds,
+            ):
                 self.fault("ALL-10", ".parts", f"{kind} is not accepted in a response")
 
-    def _inline(self, part: dict[str, JsonValue]) -> None:
-        self.mixed = True
-        self._blob(part["inlineData"])
+    def _check_inline_data(self, part: dict[str, JsonValue]) -> None:
+        self.has_other_blocks = True
+        self._check_blob(part["inlineData"])
 
-    def _blob(self, value: JsonValue) -> str | None:
-        """Judge inline data, and return its kind."""
-        blob = self.fields(value, _BLOB)
+    def _check_blob(self, value: JsonValue) -> str | None:
+        """Check inline data, and return its kind, `image` or `document`; None if the value is not an object."""
+        blob = self.checked_fields(value, _BLOB)
         if blob is None:
             return None
         media_type, data = blob.get("mimeType"), blob.get("data")
         if type(data) is not str or not data:
-            self.fault("ALL-02", "", "data is a base64 string with content")
+            self.fault("ALL-02", "", "data must be a non-empty base64 string")
         if self.role != "user" or type(media_type) is not str or media_type not in self.dialect.media.types:
-            self.fault("ALL-10", "", f"media of type {excerpt(media_type)} are not accepted here")
+            self.fault("ALL-10", "", f"media of type {excerpt(media_type)} is not accepted here")
         kind = "image" if str(media_type).startswith("image/") else "document"
         self.count_attachment(kind)
         return kind
 
-    def _file(self, part: dict[str, JsonValue]) -> None:
-        self.mixed = True
+    def _refuse_file(self, part: dict[str, JsonValue]) -> None:
+        self.has_other_blocks = True
         self.fault("ALL-10", "", "fileData is not accepted here")
 
-    def _provider_part(self, part: dict[str, JsonValue]) -> None:
-        self.mixed = True
+    def _check_provider_part(self, part: dict[str, JsonValue]) -> None:
+        self.has_other_blocks = True
         if self.role != "model":
-            self.fault("ALL-08", "", "a part of the provider's own tools outside a model content")
+            self.fault("ALL-08", "", "only a model content may contain parts of the provider's own tools")
 
-    def parameters(self, body: dict[str, JsonValue]) -> None:
-        body = self.fields(body, _TOP, "request") or {}
+    def check_parameters(self, body: dict[str, JsonValue]) -> None:
+        body = self.checked_fields(body, _TOP, "request") or {}
         if (tools := body.get("tools")) is not None:
-            for where, value in self.each(tools, "tools", "tools"):
-                declared = (self.fields(value, _TOOL, where) or {}).get("functionDeclarations", [])
-                for at, declaration in self.each(declared, f"{where}.functionDeclarations", "declarations"):
-                    self._declaration(declaration, at)
+            for where, value in self.checked_items(tools, "tools", "tools"):
+                declared = (self.checked_fields(value, _TOOL, where) or {}).get("functionDeclarations", [])
+                for at, declaration in self.checked_items(
+                    declared, f"{where}.functionDeclarations", "declarations"
+                ):
+                    self._check_declaration(declaration, at)
         if (config := body.get("toolConfig")) is not None:
-            self._function_calling(config, bool(tools))
+            self._check_function_calling(config, bool(tools))
         if (system := body.get("systemInstruction")) is not None:
-            self._system(system)
+            self._check_system(system)
         if (value := body.get("generationConfig")) is not None:
             where = "generationConfig"
-            generation = self.fields(value, _GENERATION, where) or {}
+            generation = self.checked_fields(value, _GENERATION, where) or {}
             self.check_limit(generation.get("maxOutputTokens", 1), f"{where}.maxOutputTokens")
             where = f"{where}.thinkingConfig"
-            thinking = self.fields(generation.get("thinkingConfig", {}), _THINKING, where) or {}
+            thinking = self.checked_fields(generation.get("thinkingConfig", {}), _THINKING, where) or {}
             if {"thinkingBudget", "thinkingLevel"} <= thinking.keys():
-                self.fault("ALL-02", where, "a budget or a level, not both")
+                self.fault("ALL-02", where, "must have a budget or a level, not both")
 
-    def _declaration(self, value: JsonValue, where: str) -> None:
-        if (declaration := self.fields(value, _DECLARATION, where)) is not None:
+    def _check_declaration(self, value: JsonValue, where: str) -> None:
+        if (declaration := self.checked_fields(value, _DECLARATION, where)) is not None:
             self.declare_tool(declaration.get("name"), where)
             if "parameters" in declaration:
-                self._schema(declaration["parameters"], f"{where}.parameters", _DEEPEST)
+                self._check_schema_fields(declaration["parameters"], f"{where}.parameters", _DEEPEST)
             if type(plain := declaration.get("parametersJsonSchema", {})) is not dict:
-                self.reject("a JSON Schema is an object", f"{where}.parametersJsonSchema", plain)
+                self.reject_type("a JSON Schema must be an object", f"{where}.parametersJsonSchema", plain)
 
-    def _schema(self, value: JsonValue, where: str, depth: int) -> None:
-        schema = self.fields(value, _SCHEMA, where)
+    def _check_schema_fields(self, value: JsonValue, where: str, depth: int) -> None:
+        schema = self.checked_fields(value, _SCHEMA, where)
         if schema is None or not depth:
             return None
         properties, arms = schema.get("properties", {}), schema.get("anyOf", [])
         if type(properties) is not dict or type(arms) is not list:
-            return self.fault("ALL-02", where, "properties are an object and anyOf a list")
+            return self.fault("ALL-02", where, "properties must be an object, and anyOf must be a list")
         inner = [(key, schema[key]) for key in ("items",) if key in schema]
         for name, item in [*inner, *properties.items(), *(("anyOf", arm) for arm in arms)]:
-            self._schema(item, f"{where}.{name}"[:200], depth - 1)
+            self._check_schema_fields(item, f"{where}.{name}"[:200], depth - 1)
         return None
 
-    def _function_calling(self, value: JsonValue, has_tools: bool) -> None:
-        config, where = self.fields(value, _CONFIG, "toolConfig"), "toolConfig.functionCallingConfig"
+    def _check_function_calling(self, value: JsonValue, has_tools: bool) -> None:
+        config, where = self.checked_fields(value, _CONFIG, "toolConfig"), "toolConfig.functionCallingConfig"
         if config is None or "functionCallingConfig" not in config:
             return
-        calling = self.fields(config["functionCallingConfig"], _CALLING, where) or {}
+        calling = self.checked_fields(config["functionCallingConfig"], _CALLING, where) or {}
         mode, allowed = calling.get("mode", _MODES[0]), calling.get("allowedFunctionNames", [])
         if type(mode) is not str or mode.upper() not in _MODES:
-            self.fault("ALL-02", where, f"a mode of {', '.join(_MODES)}")
+            self.fault("ALL-02", where, f"the mode must be one of {', '.join(_MODES)}")
         elif not has_tools:
-            self.fault("ALL-14", "toolConfig", "given without tools")
+            self.fault("ALL-14", "toolConfig", "must not be set without tools")
         else:
             for name in allowed if type(allowed) is list else [allowed]:
                 self.check_choice(name, "toolConfig")
 
-    def _system(self, value: JsonValue) -> None:
-        parts = (self.fields(value, _SYSTEM, "systemInstruction") or {}).get("parts")
-        for _, part in self.each(parts, "systemInstruction", "parts", filled=True):
+    def _check_system(self, value: JsonValue) -> None:
+        parts = (self.checked_fields(value, _SYSTEM, "systemInstruction") or {}).get("parts")
+        for _, part in self.checked_items(parts, "systemInstruction", "parts", filled=True):
             if type(part) is not dict or part.keys() != {"text"} or type(part["text"]) is not str:
-                self.fault("ALL-02", "systemInstruction", f"only text parts stand here, not {excerpt(part)}")
+                self.fault("ALL-02", "systemInstruction", f"only text parts are allowed, not {excerpt(part)}")
 
 
 _PARTS: Mapping[str, Callable[[Gemini, dict[str, JsonValue]], None]] = {
-    "text": Gemini._text,
-    "functionCall": Gemini._call,
-    "functionResponse": Gemini._response,
-    "inlineData": Gemini._inline,
-    "fileData": Gemini._file,
+    "text": Gemini._check_text,
+    "functionCall": Gemini._check_call,
+    "functionResponse": Gemini._check_response,
+    "inlineData": Gemini._check_inline_data,
+    "fileData": Gemini._refuse_file,
     **dict.fromkeys(
-        ("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), Gemini._provider_part
+        ("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), Gemini._check_provider_part
     ),
 }
 _PART = _FLAGS | dict.fromkeys(_PARTS)

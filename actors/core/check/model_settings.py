@@ -1,7 +1,7 @@
-"""Judge the settings of a whole request against the facts of its model (`actors.core.models`).
+"""Check the settings of a complete request against the facts of its model (`actors.core.models`).
 
-A table lists the path of each setting in each wire family; the facts are the same for all. Only `check` uses this
-module, because the fragments of a lane contain no settings.
+A table contains the path of each setting in each wire family, so the checks themselves are shared by all families. Only
+`check` uses this module, because the fragments of a lane contain no settings.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import ModelFacts
 from actors.core.models.lookup import find_row
 
-Place: TypeAlias = tuple[str, ...]
+SettingPath: TypeAlias = tuple[str, ...]
 
-_PLACES: Mapping[str, Mapping[str, Place]] = {
+_PATHS: Mapping[str, Mapping[str, SettingPath]] = {
     "openai_chat": {
         "temperature": ("temperature",),
         "top_p": ("top_p",),
@@ -48,36 +48,41 @@ _PLACES: Mapping[str, Mapping[str, Place]] = {
         "effort": ("generationConfig", "thinkingConfig", "thinkingLevel"),
     },
 }
-"""The path of each setting in a request, by family."""
+"""The path of each setting in a request, by family and setting."""
 
-_ACCEPTED = ModelFacts(forced_choice="without_thinking")  # where sources disagree
-_FREE = ("auto", "none", "validated")  # tool choices that force nothing
+# the values assumed for facts about which sources disagree
+_ACCEPTED = ModelFacts(forced_choice="without_thinking")
+_UNFORCED = ("auto", "none", "validated")  # tool choices that force nothing
 
 
 def setting_faults(body: Mapping[str, JsonValue], dialect: Dialect) -> Iterator[tuple[str, str, str]]:
-    """Yield (rule and case, path, description) for each setting that the model does not accept."""
-    facts = judged_facts(dialect, body.get("model"))
-    asked = {name: (place, value) for name, place in _PLACES[dialect.family].items()
-             if (value := _value(body, place)) is not None}  # fmt: skip
-    yield from _sampling(asked, dialect, facts)
-    yield from _effort(asked, body, dialect, facts)
+    """Yield (rule and case, path, description) for each setting in a request body that the model does not accept."""
+    facts = relaxed_facts(dialect, body.get("model"))
+    asked = {name: (place, value) for name, place in _PATHS[dialect.family].items()
+             if (value := _value_at(body, place)) is not None}  # fmt: skip
+    yield from _sampling_faults(asked, dialect, facts)
+    yield from _effort_faults(asked, body, dialect, facts)
     if (thinking := asked.get("thinking")) is not None and thinking[1] not in facts.thinking:
         place, value = thinking
         yield f"ALL-16 {value}", ".".join(place), f"the model does not accept {value!r}"
     if not facts.stops and (stop := asked.get("stop")) is not None:
-        yield "ALL-16 stop", ".".join(stop[0]), "the model accepts no stop sequences"
-    if facts.forced_choice == "never" and (choice := asked.get("choice")) is not None and _forces(choice[1]):
-        yield "ALL-16 forced", ".".join(choice[0]), "the model accepts no forced tool"
+        yield "ALL-16 stop", ".".join(stop[0]), "the model does not accept stop sequences"
+    if (
+        facts.forced_choice == "never"
+        and (choice := asked.get("choice")) is not None
+        and _forces_tool(choice[1])
+    ):
+        yield "ALL-16 forced", ".".join(choice[0]), "the model does not accept a forced tool choice"
 
 
-def judged_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
-    """Return the facts of a request's model; those of the dialect if it is already narrowed to a model.
+def relaxed_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
+    """Return the facts of a request's model; those of the dialect if the dialect is already narrowed to a model.
 
-    Facts about which sources disagree cause no fault (`ModelRow.cautious`).
+    Facts about which sources disagree are relaxed, so that they cause no fault (`ModelRow.cautious`).
 
     Args:
         dialect: The profile of the host.
-        model: The model field of the request.
+        model: The `model` field of the request, which may have any type.
     """
     named = dialect.narrowed_to or model
     row = find_row(named, dialect.makers) if isinstance(named, str) else None
@@ -88,36 +93,40 @@ def judged_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
     return replace(facts, **{name: getattr(_ACCEPTED, name) for name in unsure})
 
 
-def _value(body: JsonValue | Mapping[str, JsonValue], place: Place) -> Any:  # Any: JSON
-    for key in place:
+def _value_at(body: JsonValue | Mapping[str, JsonValue], path: SettingPath) -> Any:  # Any: JSON
+    for key in path:
         body = body.get(key) if isinstance(body, Mapping) else None
     return body
 
 
-def _sampling(
-    asked: Mapping[str, tuple[Place, Any]], dialect: Dialect, facts: ModelFacts
+def _sampling_faults(
+    settings: Mapping[str, tuple[SettingPath, Any]], dialect: Dialect, facts: ModelFacts
 ) -> Iterator[tuple[str, str, str]]:  # Any: JSON
-    """Yield the sampling settings that the model rejects. Every model accepts the default of 1."""
+    """Yield a fault for each sampling setting that the model rejects. Every model accepts the default of 1."""
     if facts.sampling != "never":
         return
     for name in ("temperature", "top_p"):
-        place, value = asked.get(name, ((), None))
+        place, value = settings.get(name, ((), None))
         if value not in (None, 1):
-            yield "ALL-16 sampling", ".".join(place), "the model accepts no sampling settings"
+            yield "ALL-16 sampling", ".".join(place), "the model does not accept sampling settings"
 
 
-def _effort(
-    asked: Mapping[str, tuple[Place, Any]], body: Mapping[str, JsonValue], dialect: Dialect, facts: ModelFacts
+def _effort_faults(
+    settings: Mapping[str, tuple[SettingPath, Any]],
+    body: Mapping[str, JsonValue],
+    dialect: Dialect,
+    facts: ModelFacts,
 ) -> Iterator[tuple[str, str, str]]:  # Any: JSON
-    place, effort = asked.get("effort", ((), None))
+    place, effort = settings.get("effort", ((), None))
     is_chat = dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
     if is_chat and body.get("tools") and _refuses_tools(facts, effort):
-        what = "tools are accepted only with another effort, or on the Responses API"
+        what = "the model does not accept tools at this effort; use another effort or the Responses API"
         yield "ALL-16 tools", "reasoning_effort", what
         return
     if effort is not None and facts.efforts is not None and str(effort).lower() not in facts.efforts:
         levels = ", ".join(facts.efforts) or "none"
-        yield "ALL-16 effort", ".".join(place), f"no level {str(effort)[:20]!r}; the model has {levels}"
+        what = f"the model does not have the effort level {str(effort)[:20]!r}; its levels are: {levels}"
+        yield "ALL-16 effort", ".".join(place), what
 
 
 def _refuses_tools(facts: ModelFacts, effort: JsonValue) -> bool:
@@ -132,7 +141,7 @@ def _refuses_tools(facts: ModelFacts, effort: JsonValue) -> bool:
             return False
 
 
-def _forces(choice: JsonValue) -> bool:
+def _forces_tool(choice: JsonValue) -> bool:
     if isinstance(choice, dict):
         return choice.get("type") != "allowed_tools"
-    return isinstance(choice, str) and choice.lower() not in _FREE
+    return isinstance(choice, str) and choice.lower() not in _UNFORCED

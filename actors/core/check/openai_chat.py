@@ -1,14 +1,14 @@
-"""Judge OpenAI Chat Completions, message by message.
+"""Check requests of OpenAI Chat Completions, message by message.
 
 The central rule is about groups: an assistant message with tool calls opens a group, each tool message answers one of
-its calls, and no other message may follow before all are answered. The other checks are about shape: roles, content,
-keys, ids, names and arguments. OpenAI accepts several system messages and successive messages of one role, and so does
-this judge. The dialect contains the additional rules of the family's vendors.
+its calls, and no other message may follow before all calls are answered. The other checks concern roles, content, keys,
+ids, names and arguments. OpenAI accepts several system messages and successive messages of one role, and so does this
+module. The dialect contains the additional rules of compatible vendors.
 """
 
 from collections.abc import Iterator
 
-from actors.core.check.state import INPUT, ROOTLESS, Whole, excerpt, inside, kind_of, shape
+from actors.core.check.state import INPUT, ROOTLESS, CompleteMessagesState, excerpt, kind_of, shape, value_at
 from actors.core.data.jsonio import JsonValue
 from actors.core.dialects.dialect import ChatDialect
 
@@ -19,11 +19,11 @@ _TOP = shape(
     safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools
     top_logprobs top_p user verbosity web_search_options"""
 )
-# the key that switches thinking or pins an upstream, by dialect
+# the request key that switches thinking or pins an upstream, by the value of `reasoning.switch` or `upstream_pin`
 _ASKED = {"type": "thinking", "reasoning": "reasoning", "provider": "provider"}
 _LONGEST_KEY = 64
 _TOOL = {"function": shape("name description parameters strict"), "custom": shape("name description format")}
-# the usual key of a message in addition to role and content, by role
+# the key that messages usually have in addition to role and content, by role
 _OWN = {"assistant": "tool_calls", "tool": "tool_call_id"}
 _PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
 _PART_KEYS = {kind: shape(f"type {kind} prompt_cache_breakpoint") for kind in (*_PARTS["user"], "refusal")}
@@ -37,18 +37,18 @@ _ONE_SCHEMA = {"items", "contains", "not", "if", "then", "else"}
 
 
 def _moonshot_faults(schema: JsonValue, path: str, *, is_root: bool = True) -> Iterator[str]:
-    """Yield the path and the reason of each part of a tool's JSON Schema that Moonshot rejects (KIM-07)."""
+    """Yield the path and the reason for each subschema of a tool's JSON Schema that Moonshot rejects (KIM-07)."""
     if type(schema) is not dict:
-        yield f"{path}: a schema is an object"
+        yield f"{path}: a schema must be an object"
         return
     chosen = "anyOf" in schema or "$ref" in schema
     if not is_root and not chosen and "type" not in schema:
-        yield f"{path}: a schema without a type"
+        yield f"{path}: a schema must have a type"
     if "type" in schema and chosen:
-        yield f"{path}: a type beside a choice or a reference"
+        yield f"{path}: a schema with anyOf or $ref must not have a type"
     reference = schema.get("$ref")
     if type(reference) is str and not reference.startswith("#/$defs/"):
-        yield f"{path}.$ref: a reference outside #/$defs/"
+        yield f"{path}.$ref: a reference must begin with #/$defs/"
     required, known = schema.get("required"), schema.get("properties")
     for name in required if type(required) is list else ():
         if type(name) is not str or type(known) is not dict or name not in known:
@@ -67,164 +67,171 @@ def _subschemas(schema: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]
             yield key, value
 
 
-class OpenAIChat(Whole):
-    """The judge of the family `openai_chat`.
+class OpenAIChat(CompleteMessagesState):
+    """The check state of the family `openai_chat`.
 
     Attributes:
-        field: The name of the field for reasoning, if there is one.
-        keys, own: The keys of a message by role, and the usual keys of that role alone.
-        signatures, part_marks: The keys of a signature on a call and of a cache mark on a part, if there are any.
+        reasoning_field: The name of the message field for reasoning; None if the dialect has no such field.
+        message_keys: The accepted keys of a message, by role.
+        usual_keys: The key that messages of a role usually have in addition to role and content; None if there is none.
+        signature_keys: The key of a signature on a call, if the dialect has signatures; else empty.
+        part_mark_keys: The key of a cache mark on a part, if the dialect has cache marks; else empty.
     """
 
     dialect: ChatDialect
     role: str | None
-    count: int
-    answered: dict[str, None]
+    message_count: int
+    answered_calls: dict[str, None]
 
     def __init__(self, dialect: ChatDialect) -> None:
         super().__init__(dialect)
         carrier, named = dialect.reasoning.carrier, dialect.turns.message_keys
         field = dialect.reasoning.field if carrier == "reasoning_content" else carrier
-        self.field = field if field in _FIELDS else None
-        self.signatures: frozenset[str] = frozenset({"extra_content"} & {carrier})
-        self.part_marks: dict[str, None] = {"cache_control": None} if dialect.caching.marks == "part" else {}
+        self.reasoning_field = field if field in _FIELDS else None
+        self.signature_keys: frozenset[str] = frozenset({"extra_content"} & {carrier})
+        self.part_mark_keys: dict[str, None] = (
+            {"cache_control": None} if dialect.caching.marks == "part" else {}
+        )
         plain = frozenset({"role", "content"}) | (named & {"name"})
-        self.keys: dict[str, frozenset[str]] = {
+        self.message_keys: dict[str, frozenset[str]] = {
             "system": plain,
             "user": plain,
             "assistant": plain | named | {"tool_calls"} | (_FIELDS & {field}),
         }
-        self.keys["tool"] = frozenset({"role", "content", "tool_call_id", "name"})
+        self.message_keys["tool"] = frozenset({"role", "content", "tool_call_id", "name"})
         if dialect.turns.developer_role:
-            self.keys["developer"] = plain
+            self.message_keys["developer"] = plain
         if "function_call" in named:
-            self.keys["function"] = plain
-        self.own: dict[str, str | None] = {role: _OWN.get(role) for role in self.keys}
+            self.message_keys["function"] = plain
+        self.usual_keys: dict[str, str | None] = {role: _OWN.get(role) for role in self.message_keys}
 
-    def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+    def check_messages(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for value in messages:
-            self.count += 1
+            self.message_count += 1
             role = value["role"] if type(value) is dict and "role" in value else None
-            if type(value) is not dict or type(role) is not str or role not in self.keys:
-                self._check_name(value)
+            if type(value) is not dict or type(role) is not str or role not in self.message_keys:
+                self._fault_role(value)
                 continue
             if role != "tool":
-                self._begin(role)
-            if len(value) != 1 + ("content" in value) + (self.own[role] in value):
+                self._begin_message(role)
+            if len(value) != 1 + ("content" in value) + (self.usual_keys[role] in value):
                 self._check_keys(value, role)
             content = value["content"] if "content" in value else None
-            if (type(content) is not str or len(content) > self.longest) and (
+            if (type(content) is not str or len(content) > self.max_length) and (
                 content is not None or role != "assistant"
             ):
-                self._content(content, role)
+                self._check_content(content, role)
             if role == "assistant":
-                self._assistant(value, content)
+                self._check_assistant(value, content)
             elif role == "tool":
-                self._result(value["tool_call_id"] if "tool_call_id" in value else None)
+                self._check_result(value["tool_call_id"] if "tool_call_id" in value else None)
                 self.role = role
 
     def _check_keys(self, message: dict[str, JsonValue], role: str) -> None:
-        """Judge the keys of a message that has unusual ones."""
-        known = self.keys[role]
+        """Report the unknown keys of a message. Called only if the message has other keys than usual for its role."""
+        known = self.message_keys[role]
         for field in sorted(_FIELDS & (message.keys() - known)):
             self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")
         self.allow_only("", message, known | _FIELDS)
 
-    def _check_name(self, message: JsonValue) -> None:
+    def _fault_role(self, message: JsonValue) -> None:
         if type(message) is not dict:
-            self.reject("a message is an object", "", message)
+            self.reject_type("a message must be an object", "", message)
         elif "role" in message:
             self.fault("OAC-06", "", f"role {excerpt(message['role'])} does not exist")
         else:
             self.fault("OAC-07", "", "the message has no role")
 
-    def _begin(self, role: str) -> None:
-        """Judge the previous group when a message begins whose role is not `tool`."""
+    def _begin_message(self, role: str) -> None:
+        """Check the end of the previous group and the order of roles when a message that is not a result begins."""
         rules = self.dialect.turns
-        if self.answered:
-            self.answered = {}
-        if self.due:
+        if self.answered_calls:
+            self.answered_calls = {}
+        if self.open_calls:
             self.fault_unanswered(f"before this {role} message")
         if role in ("system", "developer"):
             if not rules.system_anywhere and self.role in ("assistant", "tool"):
-                self.fault("ALL-08 system", "", f"role {role} after role {self.role}")
+                self.fault("ALL-08 system", "", f"role {role} must not follow role {self.role}")
         elif role == "user" and self.role == "tool" and rules.user_after_tool == "filler":
-            self.fault("CMP-01 after tool", "", "role user after role tool")
+            self.fault("CMP-01 after tool", "", "role user must not follow role tool")
         elif role == self.role and rules.alternation == "fill":
-            self.fault("CMP-01", "", f"role {role} twice in a row")
+            self.fault("CMP-01", "", f"role {role} occurs twice in a row")
         elif self.role is None and role in ("user", "assistant") and role not in rules.first_roles:
             self.fault("ALL-09", "", f"a transcript cannot begin with role {role}")
         if role not in ("system", "developer") or self.role is not None:
             self.role = role
 
-    def _result(self, call_id: JsonValue) -> None:
+    def _check_result(self, call_id: JsonValue) -> None:
         if type(call_id) is not str:
-            self.fault("ALL-02 tool_call_id", "", f"tool_call_id is a string, not {kind_of(call_id)}")
-        elif call_id in self.due:
-            del self.due[call_id]
-            self.answered[call_id] = None
-        elif call_id in self.answered:
+            self.fault("ALL-02 tool_call_id", "", f"tool_call_id must be a string, not {kind_of(call_id)}")
+        elif call_id in self.open_calls:
+            del self.open_calls[call_id]
+            self.answered_calls[call_id] = None
+        elif call_id in self.answered_calls:
             self.fault("OAC-02 duplicate", "", f"a second result for tool call {excerpt(call_id)}", call_id)
         else:
             behind = self.role if self.role in ("assistant", "tool") else "user"
-            case = "unknown" if self.due else f"after {behind}"
+            case = "unknown" if self.open_calls else f"after {behind}"
             what = f"a result for {excerpt(call_id)}, but that call is not open"
             self.fault(f"OAC-02 {case}", "", what, call_id)
 
-    def _assistant(self, message: dict[str, JsonValue], content: JsonValue) -> None:
+    def _check_assistant(self, message: dict[str, JsonValue], content: JsonValue) -> None:
         calls, rules = message["tool_calls"] if "tool_calls" in message else None, self.dialect
         if "prefix" in message and message["prefix"] and "prefix" in rules.turns.message_keys:
-            # it must be the last message, and our requests never end with it
-            self.fault("MIS-11", "", "an assistant message with prefix")
+            # a message with prefix must be the last one, and our requests never end with an assistant message
+            self.fault("MIS-11", "", "an assistant message must not have prefix")
         if calls is not None and type(calls) is not list:
-            self.reject("a list of tool calls", ".tool_calls", calls)
+            self.reject_type("must be a list of tool calls", ".tool_calls", calls)
             calls = []
-        reasons = message[self.field] if self.field is not None and self.field in message else None
-        if reasons is not None and type(reasons) is not (list if self.field == "reasoning_details" else str):
-            self.fault("ALL-02", f".{self.field}", f"{kind_of(reasons)} where reasoning belongs")
+        field = self.reasoning_field
+        reasons = message[field] if field is not None and field in message else None
+        if reasons is not None and type(reasons) is not (
+            list if self.reasoning_field == "reasoning_details" else str
+        ):
+            self.fault("ALL-02", f".{self.reasoning_field}", f"reasoning must not be {kind_of(reasons)}")
         required = rules.reasoning.required
         if not reasons and (required == "every" or (calls and required == "with_calls")):
-            what = "tool calls" if calls else "an assistant message"
-            self.fault("ALL-02 reasoning", "", f"{what} without {rules.reasoning.carrier}")
+            what = "an assistant message with tool calls" if calls else "an assistant message"
+            self.fault("ALL-02 reasoning", "", f"{what} must have {rules.reasoning.carrier}")
         if not calls:
             said = content is not None or bool(message.keys() & {"refusal", "audio", "function_call"})
             if not said or (content == "" and not rules.turns.empty_answers):
-                self.fault("ALL-11 message", "", "an assistant message without tool calls has content")
+                self.fault("ALL-11 message", "", "an assistant message without tool calls must have content")
             if calls is not None and not rules.turns.empty_calls:
-                self.fault("ALL-02", ".tool_calls", "a list of at least one tool call")
+                self.fault("ALL-02", ".tool_calls", "the list of tool calls must not be empty")
             return
         if len(calls) > 1 and not rules.turns.calls_together:
-            self.fault("CMP-02", ".tool_calls", f"{len(calls)} tool calls in one message")
+            self.fault("CMP-02", ".tool_calls", f"{len(calls)} tool calls in one message, at most 1")
         for index, call in enumerate(calls):
-            self._call(call, f".tool_calls[{index}]")
-        if self.signatures:
-            self._check_signature(calls)
+            self._check_call(call, f".tool_calls[{index}]")
+        if self.signature_keys:
+            self._check_signatures(calls)
 
-    def _check_signature(self, calls: list[JsonValue]) -> None:
+    def _check_signatures(self, calls: list[JsonValue]) -> None:
         demanded = self.dialect.reasoning.required == "before_calls"
         for index, call in enumerate(calls):
-            signature = inside(call, "extra_content", "google", "thought_signature")
-            given = inside(call, "extra_content") is not None or (demanded and not index)
+            signature = value_at(call, "extra_content", "google", "thought_signature")
+            given = value_at(call, "extra_content") is not None or (demanded and not index)
             if given and (type(signature) is not str or not signature):
                 self.fault("GEM-04", f".tool_calls[{index}]", "the call has no thought_signature")
 
-    def _call(self, call: JsonValue, where: str) -> None:
-        kind = self._kind(call)
+    def _check_call(self, call: JsonValue, where: str) -> None:
+        kind = self._tool_type(call)
         if type(call) is not dict or type(kind) is not str or kind not in INPUT:
-            return self.fault("ALL-02", where, f"a tool call of type {excerpt(kind)}")
+            return self.fault("ALL-02", where, f"unknown tool call type {excerpt(kind)}")
         if kind != "function":
-            self._check_kind(kind, where)
+            self._check_tool_type(kind, where)
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
         if len(call) != 3 or call_id is None or inner is None:
             indexed: set[str] = {"index"} if self.dialect.request.untyped_functions else set()
-            self.allow_only(where, call, {"id", "type", kind} | self.signatures | indexed)
+            self.allow_only(where, call, {"id", "type", kind} | self.signature_keys | indexed)
         if type(call_id) is str:
             self.open_call(call_id, f"{where}.id")
         else:
-            self.fault("ALL-02 id", f"{where}.id", "the id of a tool call is a string")
+            self.fault("ALL-02 id", f"{where}.id", "the id of a tool call must be a string")
         if type(inner) is not dict:
-            return self.reject(f"{kind} is an object", where, inner)
+            return self.reject_type(f"{kind} must be an object", where, inner)
         where, key = f"{where}.{kind}", INPUT[kind]
         name = inner["name"] if "name" in inner else None
         given = inner[key] if key in inner else None
@@ -232,108 +239,117 @@ class OpenAIChat(Whole):
             self.allow_only(where, inner, ("name", key))
         return self.check_arguments(name, given, key, where)
 
-    def _kind(self, value: JsonValue) -> JsonValue:
-        """Return the type of a tool or of a call."""
+    def _tool_type(self, value: JsonValue) -> JsonValue:
+        """Return the type of a tool or a call; None if the value has no type.
+
+        Some hosts treat a missing type as `function`.
+        """
         if type(value) is not dict:
             return None
         if "type" not in value and self.dialect.request.untyped_functions:
             return "function"
         return value["type"] if "type" in value else None
 
-    def _check_kind(self, kind: str, where: str) -> None:
+    def _check_tool_type(self, kind: str, where: str) -> None:
         if kind != "function" and not self.dialect.request.custom_tools:
             self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
 
-    def _content(self, content: JsonValue, role: str) -> None:
-        for at, part in self.parts(content, ".content", "OAC-05"):
-            self._part(part, role, at)
+    def _check_content(self, content: JsonValue, role: str) -> None:
+        for at, part in self.checked_parts(content, ".content", "OAC-05"):
+            self._check_part(part, role, at)
         if role == "assistant" and type(content) is list:
             thinks = [type(part) is dict and part.get("type") == "thinking" for part in content]
             if sorted(thinks, reverse=True) != thinks:
-                self.fault("ALL-08 thinking", ".content", "thinking after other content")
+                self.fault("ALL-08 thinking", ".content", "thinking must precede all other content")
 
-    def _part(self, part: JsonValue, role: str, where: str) -> None:
+    def _check_part(self, part: JsonValue, role: str, where: str) -> None:
         if type(part) is not dict:
-            return self.fault("OAC-05", where, f"a part is an object, not {kind_of(part)}")
+            return self.fault("OAC-05", where, f"a part must be an object, not {kind_of(part)}")
         rules, kind = self.dialect.media, part.get("type")
         held = _PARTS.get(role, {"text"})
         if role == "assistant" and self.dialect.reasoning.carrier == "thinking_chunk":
             held = held | {"thinking"}
         if type(kind) is not str or kind not in held:
-            return self.fault("OAC-08", where, f"a part of type {excerpt(kind)} in a message of role {role}")
+            what = f"a message of role {role} must not contain a part of type {excerpt(kind)}"
+            return self.fault("OAC-08", where, what)
         taken = rules.user_kinds | {"text", *(["document"] if rules.user_files else [])}
         if role == "user" and _MEDIA.get(kind, "text") not in taken:
             return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
-        self.allow_only(where, part, _PART_KEYS[kind] | self.part_marks)
-        if self.part_marks and (mark := part.get("cache_control")) is not None:
+        self.allow_only(where, part, _PART_KEYS[kind] | self.part_mark_keys)
+        if self.part_mark_keys and (mark := part.get("cache_control")) is not None:
             self.check_mark(mark, where)
             if kind == "text" and not str(part.get("text")).strip():
-                self.fault("ANT-33", where, "a blank text carries cache_control")
+                self.fault("ANT-33", where, "a blank text must not have cache_control")
         if kind in _MEDIA:
             self.count_attachment(_MEDIA[kind], where)
-        return self._payload(part.get(kind), kind, where)
+        return self._check_payload(part.get(kind), kind, where)
 
-    def _payload(self, payload: JsonValue, kind: str, where: str) -> None:
+    def _check_payload(self, payload: JsonValue, kind: str, where: str) -> None:
         if kind == "thinking":
             if type(payload) is not list or not payload:
-                self.fault("ALL-02", where, "thinking is a list of text chunks")
+                self.fault("ALL-02", where, "thinking must be a non-empty list of text chunks")
         elif kind in ("text", "refusal"):
             self.check_text(payload, kind, kind, where)
         elif type(payload) is not dict or not payload:
-            self.reject(f"{kind} is an object", where, payload)
+            self.reject_type(f"{kind} must be an object with keys", where, payload)
         elif kind == "image_url" and not self.dialect.media.urls and str(payload.get("url"))[:5] != "data:":
-            self.fault("ALL-10", where, "an image given by URL")
+            self.fault("ALL-10", where, "an image must be sent as a data: URL, not as a web address")
 
-    def parameters(self, body: dict[str, JsonValue]) -> None:
+    def check_parameters(self, body: dict[str, JsonValue]) -> None:
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")
         more = {_ASKED.get(word, "") for word in (rules.reasoning.switch, rules.request.upstream_pin)}
-        own = {"top_k"} - rules.request.lacks  # a field of gateways and of hosts of open models
+        # gateways and hosts of open models have this field, OpenAI does not
+        own = {"top_k"} - rules.request.lacks
         known = rules.request.keys or _TOP.keys() | more | own
         self.allow_only("request", body, known, "OAC-12")
         self.check_model(body.get("model"))
         if type(key) is str and len(key) > _LONGEST_KEY:
-            self.fault("OAC-17", "prompt_cache_key", f"{len(key)} characters, at most {_LONGEST_KEY}")
+            self.fault(
+                "OAC-17", "prompt_cache_key", f"the key has {len(key)} characters, at most {_LONGEST_KEY}"
+            )
         for field in ("max_tokens", "max_completion_tokens"):
             if body.get(field) is not None:
                 self.check_limit(body[field], field)
         if body.get("stream_options") is not None and not body.get("stream"):
-            self.fault("ALL-02", "stream_options", "given without stream")
+            self.fault("ALL-02", "stream_options", "must not be set without stream")
         if type(tools) is list and tools:
-            self._tools(tools)
+            self._check_tools(tools)
         elif tools is not None:
-            self.fault("ALL-02 tools", "tools", "a list of at least one tool")
-        self._choice(body, tools)
+            self.fault("ALL-02 tools", "tools", "must be a list of at least one tool")
+        self._check_tool_choice(body, tools)
 
-    def _choice(self, body: dict[str, JsonValue], tools: JsonValue) -> None:
+    def _check_tool_choice(self, body: dict[str, JsonValue], tools: JsonValue) -> None:
         choice, host = body.get("tool_choice"), self.dialect.request.forced_choice
-        model = self.facts(body.get("model")).forced_choice
+        model = self.model_facts(body.get("model")).forced_choice
         for key in ("tool_choice", "parallel_tool_calls"):
             if body.get(key) is not None and not tools:
-                self.fault("ALL-14", key, "given without tools")
-        if type(kind := inside(choice, "type")) is str and kind in _TOOL:
-            self.check_choice(inside(choice, kind, "name"), "tool_choice")
-        thinks = inside(body, "thinking", "type") != "disabled"
+                self.fault("ALL-14", key, "must not be set without tools")
+        if type(kind := value_at(choice, "type")) is str and kind in _TOOL:
+            self.check_choice(value_at(choice, kind, "name"), "tool_choice")
+        thinks = value_at(body, "thinking", "type") != "disabled"
         never = host == "no" or model == "never"
         refused = never or (thinks and (host == "not_when_thinking" or model == "without_thinking"))
         if refused and choice not in (None, "auto", "none"):
-            self.fault("ALL-14 forced", "tool_choice", f"{excerpt(choice)} forces a tool")
+            self.fault(
+                "ALL-14 forced", "tool_choice", f"{excerpt(choice)} must not force a tool for this model"
+            )
 
-    def _tools(self, tools: list[JsonValue]) -> None:
+    def _check_tools(self, tools: list[JsonValue]) -> None:
         most = self.dialect.request.max_tools
         if most is not None and len(tools) > most:
-            self.fault("OAC-09", "tools", f"{len(tools)} tools, at most {most}")
-        for where, tool in self.each(tools, "tools", "tools"):
-            kind = self._kind(tool)
-            if type(kind) is str and ":" in kind and self.part_marks:
+            self.fault("OAC-09", "tools", f"the request has {len(tools)} tools, at most {most}")
+        for where, tool in self.checked_items(tools, "tools", "tools"):
+            kind = self._tool_type(tool)
+            if type(kind) is str and ":" in kind and self.part_mark_keys:
                 continue  # a gateway's own tool, such as `openrouter:web_search`
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL:
-                self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
+                self.fault("ALL-02 kind", where, f"tools of type {excerpt(kind)} are not accepted")
                 continue
-            self._check_kind(kind, where)
-            self.allow_only(where, tool, ("type", kind, *self.part_marks))
+            self._check_tool_type(kind, where)
+            self.allow_only(where, tool, ("type", kind, *self.part_mark_keys))
             declared, where = tool.get(kind), f"{where}.{kind}"
             if type(declared) is not dict:
-                self.reject(f"{kind} is an object", where, declared)
+                self.reject_type(f"{kind} must be an object", where, declared)
                 continue
             self.allow_only(where, declared, _TOOL[kind])
             self.declare_tool(declared.get("name"), where)

@@ -1,4 +1,4 @@
-"""Find the parts of a tool's schema that a host rejects: entries that are no schemas, keys, patterns."""
+"""Find the faults inside a tool's JSON Schema: invalid subschemas, and keys and patterns that a host rejects."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ _OF_ALL = ("properties", "patternProperties", "$defs", "definitions", "dependent
 _OF_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
 _OF_ONE = frozenset(
     """additionalItems additionalProperties contains else if items not propertyNames then unevaluatedItems
-    unevaluatedProperties""".split()  # noqa: SIM905  as a list it is a page
+    unevaluatedProperties""".split()  # noqa: SIM905  a list literal would fill a page
 )
 _DEEPEST = 64
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
 def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iterator[tuple[str, str]]:
-    """Yield (rule, description) for each fault inside a schema."""
+    """Yield (rule, description) for each fault inside a tool's schema, on the host of `dialect` with this model."""
     rules = dialect.request
     is_named = isinstance(model, str) and not dialect.narrowed_to
     pattern = (facts_of(dialect, str(model)) if is_named else dialect.model).property_keys
@@ -26,20 +26,23 @@ def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iter
     if pattern is not None and isinstance(properties, dict):
         for key in properties:
             if not re.fullmatch(pattern, key):
-                yield "ANT-57", f"the property key {_short(key)} does not match {pattern}"
-    for path, value in _schema_places(schema, "", _DEEPEST):
+                yield "ANT-57", f"the property key {_excerpt(key)} does not match {pattern}"
+    for path, value in _subschemas(schema, "", _DEEPEST):
         if not isinstance(value, dict | bool):
-            yield "ALL-02 schema", f"a JSON Schema with a schema at {path[:80]}"
+            yield "ALL-02 schema", f"the value at {path[:80]} in the JSON Schema must be a schema"
         elif rules.patterns != "any" and isinstance(value, dict):
-            for found in _patterns(value):
+            for found in _regular_expressions(value):
                 if rules.patterns == "none" or _has_special_group(found):
-                    yield "CMP-03", f"the server builds no grammar for the pattern {_short(found)}"
+                    yield "CMP-03", f"the server cannot build a grammar for the pattern {_excerpt(found)}"
 
 
-def _schema_places(schema: JsonValue, path: str, left: int) -> Iterator[tuple[str, JsonValue]]:
-    """Yield (path, value) for the schema and for every place inside it that must contain a schema."""
+def _subschemas(schema: JsonValue, path: str, depth_left: int) -> Iterator[tuple[str, JsonValue]]:
+    """Yield (path, value) for the schema and for every value inside it that must be a schema.
+
+    `depth_left` is the number of nested levels to visit.
+    """
     yield path, schema
-    if not isinstance(schema, dict) or not left:
+    if not isinstance(schema, dict) or not depth_left:
         return
     for keyword, value in schema.items():
         below: list[tuple[str, JsonValue]] = []
@@ -50,18 +53,18 @@ def _schema_places(schema: JsonValue, path: str, left: int) -> Iterator[tuple[st
         elif keyword in _OF_ONE:
             below = [("", value)]
         for name, inner in below:
-            yield from _schema_places(inner, f"{path}.{keyword}.{name}".strip("."), left - 1)
+            yield from _subschemas(inner, f"{path}.{keyword}.{name}".strip("."), depth_left - 1)
 
 
-def _patterns(schema: dict[str, JsonValue]) -> list[str]:
-    told, by_key = schema.get("pattern"), schema.get("patternProperties")
-    return [*([told] if isinstance(told, str) else ()), *(by_key if isinstance(by_key, dict) else ())]
+def _regular_expressions(schema: dict[str, JsonValue]) -> list[str]:
+    pattern, by_key = schema.get("pattern"), schema.get("patternProperties")
+    return [*([pattern] if isinstance(pattern, str) else ()), *(by_key if isinstance(by_key, dict) else ())]
 
 
 def _has_special_group(pattern: str) -> bool:
-    """Return True if a pattern has a special group: a lookaround, a name, a flag."""
+    """Return True if a regular expression contains a lookaround, a named group or a flag."""
     return "(?" in _ESCAPED.sub("", pattern).replace("(?:", "")
 
 
-def _short(text: str) -> str:
+def _excerpt(text: str) -> str:
     return ascii(text if len(text) <= 60 else text[:59] + "…")

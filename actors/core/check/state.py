@@ -1,7 +1,7 @@
-"""The state of the judge after some messages, and the checks that several families share.
+"""Define the check state after some messages, and the checks that several families share.
 
-The subclass of a family reads messages and updates the state: it judges the shape of each message, and its role after
-the previous ones.
+Each family has a subclass. It reads messages and updates the state: it checks the shape of each message, and whether
+the message may follow the previous messages.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import msgspec
 
-from actors.core.check.model_settings import judged_facts
+from actors.core.check.model_settings import relaxed_facts
 from actors.core.check.pictures import read_picture
 from actors.core.check.schemas import schema_faults
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
@@ -22,7 +22,7 @@ from actors.core.models.facts import ModelFacts
 from actors.errors import Fault
 
 Shape: TypeAlias = Mapping[str, JsonValue]
-"""The keys that an object may have, each with its default."""
+"""The keys that an object may have, with the default value of each key."""
 CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider accepts at the root of a tool's schema
 KINDS: Mapping[type, str] = {
     dict: "an object",
@@ -32,27 +32,30 @@ KINDS: Mapping[type, str] = {
     type(None): "null",
 }
 _QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_NOTHING: Any = ()  # Any: stands for an empty dict at no cost
+_NOTHING: Any = ()  # Any: replaces an empty dict in stored states, without taking memory
 _MARKS = 4
 ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI rejects at the root of a schema
-# The key of a call's arguments, by its kind: an object as a string, or any string.
+# The key of a call's arguments, by the kind of the call. `arguments` is an object as a string, `input` any string.
 INPUT = {"function": "arguments", "custom": "input"}
 
 
 def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
-    """Return the shape of an object with these keys. The default of a key is null unless `defaults` has it."""
+    """Return a shape with the keys in `keys`, separated by spaces.
+
+    The default of a key is null unless `defaults` has it.
+    """
     return dict.fromkeys(keys.split()) | defaults
 
 
-def inside(value: JsonValue, *keys: str) -> JsonValue:
-    """Return the value at a path of keys; None if it is absent."""
+def value_at(value: JsonValue, *keys: str) -> JsonValue:
+    """Return the value at a path of object keys, or None if the path does not exist."""
     for key in keys:
         value = value.get(key) if type(value) is dict else None
     return value
 
 
 def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
-    """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
+    """Return the reason why `text` is not a string that contains a JSON object; "" if it is."""
     if type(text) is not str:
         return "not a string"
     try:
@@ -63,7 +66,7 @@ def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
 
 
 def excerpt(value: JsonValue) -> str:
-    """Return any value as one short line, for the message of a fault."""
+    """Return any JSON value as one line of at most 60 characters, for error messages."""
     if isinstance(value, dict | list):
         return kind_of(value)
     text = ascii(value if type(value) is not str else value[:61])
@@ -71,53 +74,56 @@ def excerpt(value: JsonValue) -> str:
 
 
 def kind_of(value: JsonValue) -> str:
-    """Return the JSON name of a value's type."""
+    """Return the type of a JSON value with its article, such as `an object`."""
     return KINDS.get(type(value), "a number")
 
 
 @cache
-def _names(pattern: str) -> Callable[[str], object]:
-    """Return a cached test of names against a pattern, because the same few tools are called repeatedly."""
+def _name_predicate(pattern: str) -> Callable[[str], object]:
+    """Return a cached predicate that matches tool names, because the same few tools are called repeatedly."""
     return lru_cache(maxsize=256)(re.compile(pattern).fullmatch)
 
 
-class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it is read into
-    """The state of the judge after some messages.
+class CheckState:  # noqa: PLW1641  a state has no hash, because reading messages changes it
+    """The state of the check after some messages.
 
     A lane keeps one state, extends a copy by a fragment, and keeps the copy only if the request is sent. The size of a
     state does not grow with the messages, except for the used ids.
 
     Attributes:
-        container: The key of the array of messages in a request. Faults call its items `piece`.
+        container: The key of the array of messages in a request.
+        piece: The word for an element of that array in error messages.
         opens: The key of the list of blocks in which a fragment leaves its last message open; None in families with
             complete messages.
         marking: The type and the key of a cache mark.
-        names, model_name: The declared tools and the model, only during the check of a complete request.
-        strict: Whether JSON inside strings is parsed strictly, only during reading.
+        tool_names, model_name: The declared tools and the model; set only during the check of a complete request.
+        strict: Whether JSON inside strings is parsed strictly; set only while messages are read.
         role: The role of the last message on the wire; None before the first.
-        count, blocks: The number of messages, and the number of blocks of the last one, which may still be open.
-        due, answered: The calls without a result, in call order; the calls answered since the last assistant message.
-        used, fresh: The ids of earlier fragments, and those of the current fragment.
-        marks, short: The number of cache marks; whether one of them has a lifetime of five minutes.
-        media, documents: The number of attachments, and of documents among them.
-        large: The number of images that are too large for a request with many images.
+        message_count, block_count: The number of messages, and the number of blocks of the last message, which may
+            still be open.
+        open_calls, answered_calls: The calls without a result, in call order; the calls answered since the last
+            assistant message.
+        used_ids, new_ids: The ids used in earlier fragments, and the ids used in the current fragment.
+        mark_count, has_short_mark: The number of cache marks; whether one of the marks has a lifetime of five minutes.
+        media_count, document_count: The number of attachments, and the number of documents among them.
+        large_image_count: The number of images that are too large for a request with many images.
     """
 
     container: ClassVar[str] = "messages"
     opens: ClassVar[str | None] = None
     piece: ClassVar[str] = "message"
     marking: ClassVar[tuple[str, str]] = ("ephemeral", "cache_control")
-    names: set[str]
+    tool_names: set[str]
     model_name: JsonValue = None
 
     role: str | None = None
-    count: int = 0
-    blocks: int = 0
-    marks: int = 0
-    media: int = 0
-    documents: int = 0
-    large: int = 0
-    short: bool = False
+    message_count: int = 0
+    block_count: int = 0
+    mark_count: int = 0
+    media_count: int = 0
+    document_count: int = 0
+    large_image_count: int = 0
+    has_short_mark: bool = False
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -125,148 +131,181 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.is_id: Callable[[str], object] = re.compile(
             dialect.ids.accepted or dialect.ids.pattern
         ).fullmatch
-        self.is_name: Callable[[str], object] = _names(dialect.ids.tool_name_pattern)
-        self.used: PersistentMap[str, None] = NOTHING
-        self.fresh: dict[str, None] = {}
-        self.due: dict[str, Any] = {}  # Any: the data of an open call, by family
-        self.answered: dict[str, None] = {}
+        self.is_name: Callable[[str], object] = _name_predicate(dialect.ids.tool_name_pattern)
+        self.used_ids: PersistentMap[str, None] = NOTHING
+        self.new_ids: dict[str, None] = {}
+        self.open_calls: dict[str, Any] = {}  # Any: each family stores its own data for an open call
+        self.answered_calls: dict[str, None] = {}
         self.faults: list[Fault] = []
 
     def copy(self) -> Self:
+        """Return a copy for the next fragment, without fresh ids and faults."""
         copied = object.__new__(type(self))
-        for name, value in vars(
-            self
-        ).items():  # updating `vars(copied)` would slow down attributes and methods
+        # updating `vars(copied)` would slow down attributes and methods
+        for name, value in vars(self).items():
             setattr(copied, name, value)
-        copied.due, copied.answered, copied.fresh, copied.faults = dict(self.due), dict(self.answered), {}, []
+        copied.open_calls, copied.answered_calls = dict(self.open_calls), dict(self.answered_calls)
+        copied.new_ids, copied.faults = {}, []
         return copied
 
     def split_faults(self) -> tuple[Self, list[Fault]]:
-        """Return the state in its compact form, and the faults found since its copy."""
+        """Return the state in its compact form for storage, and the faults found since `copy`."""
         found = self.faults
-        if self.fresh:
-            self.used = self.used.update(self.fresh)
-        self.due, self.answered = self.due or _NOTHING, self.answered or _NOTHING
-        del self.fresh, self.faults, self.strict
+        if self.new_ids:
+            self.used_ids = self.used_ids.update(self.new_ids)
+        self.open_calls, self.answered_calls = self.open_calls or _NOTHING, self.answered_calls or _NOTHING
+        del self.new_ids, self.faults, self.strict
         return self, found
 
     def __eq__(self, other: object) -> bool:
-        # These follow from the dialect, and compiled patterns do not compare equal.
+        # Both functions follow from the dialect, and they do not compare equal.
         compiled = dict.fromkeys(("is_id", "is_name"))
         return type(other) is type(self) and vars(self) | compiled == vars(other) | compiled
 
-    def parameters(self, body: dict[str, JsonValue]) -> None:
+    def check_parameters(self, body: dict[str, JsonValue]) -> None:
+        """Check the fields of a complete request other than its messages."""
         raise NotImplementedError
 
-    def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
-        """Read messages. If `resumes` is true, the first one contains further blocks of the open message."""
+    def check_messages(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+        """Check messages and update the state.
+
+        If `resumes` is True, the first message contains further blocks of the open message.
+        """
         raise NotImplementedError
 
-    def finish(self, *, manual_thinking: bool) -> None:
-        if self.due:
+    def check_end(self, *, manual_thinking: bool) -> None:
+        """Check that a request may end here: no open calls, at least one message, and an accepted last role."""
+        if self.open_calls:
             self.fault_unanswered("at the end")
-        if self.role is None and (self.opens or not self.count):
-            self.fault("ALL-02 nothing", self.container, f"there is no {self.piece}")
+        if self.role is None and (self.opens or not self.message_count):
+            self.fault("ALL-02 nothing", self.container, f"the request must have at least one {self.piece}")
         elif self.role not in self.dialect.turns.last_roles and not self.is_paused():
-            self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
-        if self.marks > _MARKS:
-            self.fault("ANT-32 mark", "request", f"{self.marks} cache marks, at most {_MARKS}")
+            self.fault("ALL-05", self.message_path, f"a request cannot end with role {self.role or 'system'}")
+        if self.mark_count > _MARKS:
+            self.fault("ANT-32 mark", "request", f"{self.mark_count} cache marks, at most {_MARKS}")
 
     def is_paused(self) -> bool:
-        return False  # in one family, a request may end with a turn that the provider has paused
+        """Return True if the provider may have paused the last turn. Then the model's message may be the last one."""
+        return False  # only in `anthropic` may a request end with a turn that the provider has paused
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
-        """Record that a rule is broken.
+        """Record a broken rule.
 
         Args:
-            rule: The rule's id, and optionally a word for the case (`rule_id`).
-            where: A path in the request. An empty path, or one that begins with a dot, is relative to `at`.
+            rule: The rule's id, optionally followed by a space and a word for the case (see `rule_id`).
+            where: A path in the request. An empty path, or a path that begins with a dot, is relative to `at`.
             what: The description of the fault.
             call_ids: The ids of the affected calls, on the wire.
         """
-        from actors.core.rulebook import FAULTS, RULES, rule_id  # few requests break a rule
+        from actors.core.rulebook import (
+            FAULTS,
+            RULES,
+            rule_id,
+        )  # imported here, because few requests break a rule
 
         rule = rule_id(self.dialect, *rule.split(maxsplit=1))
-        where = where if where and where[0] != "." else self.at + where
+        where = where if where and where[0] != "." else self.block_path + where
         kind = FAULTS[RULES[rule].fault_class]
         self.faults.append(kind(f"{where}: {what} ({rule})", call_ids=call_ids, rule=rule))
 
-    def reject(self, what: str, where: str, value: JsonValue) -> None:
+    def reject_type(self, what: str, where: str, value: JsonValue) -> None:
+        """Record that a value has a wrong type. `what` states the requirement, such as `must be a list`."""
         self.fault("ALL-02", where, f"{what}, not {kind_of(value)}")
 
     @property
-    def here(self) -> str:
-        return f"{self.container}[{self.count - 1}]"
+    def message_path(self) -> str:
+        """The path of the last message, such as `messages[3]`."""
+        return f"{self.container}[{self.message_count - 1}]"
 
     @property
-    def at(self) -> str:
-        return f"{self.here}.{self.opens}[{self.blocks}]" if self.opens else self.here
+    def block_path(self) -> str:
+        """The path of the current block, such as `messages[3].content[0]`.
 
-    def fields(self, value: JsonValue, shape: Shape, where: str = "") -> dict[str, JsonValue] | None:
-        """Return an object after a check of its keys. If the value is not an object, record a fault and return None."""
+        In families without open messages, this is the path of the message.
+        """
+        return f"{self.message_path}.{self.opens}[{self.block_count}]" if self.opens else self.message_path
+
+    def checked_fields(self, value: JsonValue, shape: Shape, where: str = "") -> dict[str, JsonValue] | None:
+        """Check the keys of an object and return the object.
+
+        If the value is not an object, record a fault and return None.
+        """
         if type(value) is not dict or value.keys() - shape:
             if type(value := self.normalize_keys(value)) is not dict:
-                self.reject("an object", where, value)
+                self.reject_type("must be an object", where, value)
                 return None
             self.allow_only(where, value, shape)
         return value
 
     def normalize_keys(self, value: JsonValue) -> JsonValue:
-        return value  # one family accepts a second spelling of keys
+        """Return an object with its keys in their standard spelling."""
+        return value  # only `gemini` accepts a second spelling of keys
 
     def allow_only(
         self, where: str, value: dict[str, JsonValue], keys: Collection[str], rule: str = "ALL-07"
     ) -> None:
+        """Record a fault if an object has other keys than `keys`."""
         if value.keys() - keys:
             unknown = ", ".join(excerpt(key) for key in value if key not in keys)
             self.fault(rule, where, f"unknown key {unknown}")
 
     def count_attachment(self, kind: str, where: str = "") -> None:
+        """Count an image or document, and record a fault if the request now has too many."""
         rules, held = self.dialect.media, "exceeds the maximum of"
-        self.media += 1
-        self.documents += kind == "document"
-        if (most := rules.max_count) is not None and self.media > most:
-            self.fault("ALL-15", where, f"attachment {self.media} {held} {most}")
-        elif kind == "image" and (most := self.dialect.model.image_count) is not None and self.images > most:
-            self.fault("ALL-15", where, f"image {self.images} {held} {most}")
-        if kind == "document" and (most := rules.max_documents) is not None and self.documents > most:
-            self.fault("ALL-15 documents", where, f"document {self.documents} {held} {most}")
+        self.media_count += 1
+        self.document_count += kind == "document"
+        if (most := rules.max_count) is not None and self.media_count > most:
+            self.fault("ALL-15", where, f"attachment {self.media_count} {held} {most}")
+        elif (
+            kind == "image"
+            and (most := self.dialect.model.image_count) is not None
+            and self.image_count > most
+        ):
+            self.fault("ALL-15", where, f"image {self.image_count} {held} {most}")
+        if kind == "document" and (most := rules.max_documents) is not None and self.document_count > most:
+            self.fault("ALL-15 documents", where, f"document {self.document_count} {held} {most}")
 
     @property
-    def images(self) -> int:
-        return self.media - self.documents
+    def image_count(self) -> int:
+        """The number of images in the request."""
+        return self.media_count - self.document_count
 
     def check_image(self, data: JsonValue, media_type: JsonValue, where: str = "") -> None:
-        """Judge an image given by value: its type, its sides, and the number of images in the request."""
+        """Check an image in base64: its media type, its size in pixels, and the number of images in the request."""
         facts, read = self.dialect.model, read_picture(data)
         if read is None:
             return
         kind, side = read
         if media_type != kind:
-            self.fault("ANT-61", where, f"an image of type {kind}, labelled {excerpt(media_type)}")
+            self.fault("ANT-61", where, f"the image has type {kind}, but is labelled {excerpt(media_type)}")
         few, most = facts.many_images, facts.many_images_side
         if facts.image_side is not None and side > facts.image_side:
-            self.fault("ANT-58", where, f"an image with a side of {side} pixels, at most {facts.image_side}")
+            self.fault("ANT-58", where, f"the image has a side of {side} pixels, at most {facts.image_side}")
         elif most is not None and side > most:
-            self.large += 1
-        if self.large and self.images > few:
-            self.fault("ANT-59", where, f"{self.images} images, one of them with a side above {most} pixels")
+            self.large_image_count += 1
+        if self.large_image_count and self.image_count > few:
+            what = (
+                f"the request has {self.image_count} images, so no image may have a side above {most} pixels"
+            )
+            self.fault("ANT-59", where, what)
 
     def check_mark(self, mark: JsonValue, where: str = "") -> None:
-        """Judge and count a cache mark. Marks of an hour must precede all marks of five minutes."""
+        """Check and count a cache mark. All marks of one hour must precede all marks of five minutes."""
         kind, key = self.marking
         ttl = mark.get("ttl", "5m") if type(mark) is dict else None
         if type(mark) is not dict or mark.get("type") != kind or ttl not in ("5m", "1h"):
-            return self.fault("ALL-02", where, f"{key} is of type {kind}, ttl 5m or 1h")
-        self.marks += 1
-        if ttl == "1h" and self.short:
-            self.fault("ANT-34 mark", where, "a 1h cache mark after a 5m mark")
-        self.short = self.short or ttl == "5m"
+            return self.fault("ALL-02", where, f"{key} must have type {kind}, and ttl 5m or 1h")
+        self.mark_count += 1
+        if ttl == "1h" and self.has_short_mark:
+            self.fault("ANT-34 mark", where, "a 1h cache mark must not follow a 5m cache mark")
+        self.has_short_mark = self.has_short_mark or ttl == "5m"
         return None
 
     def check_tool_name(self, name: JsonValue, where: str = "") -> None:
         if type(name) is not str or not self.is_name(name):
-            self.fault("ALL-02 name", f"{where}.name", f"tool name {excerpt(name)}")
+            self.fault(
+                "ALL-02 name", f"{where}.name", f"tool name {excerpt(name)} is not in the required format"
+            )
 
     def check_id(self, call_id: JsonValue, where: str = ".id") -> None:
         if type(call_id) is not str:
@@ -277,217 +316,243 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.fault("ALL-03 long" if long else "ALL-03", where, what, call_id)
 
     def use_id(self, call_id: str) -> None:
-        if call_id in self.fresh or call_id in self.used:
+        """Record an id as used, and a fault if it was used before."""
+        if call_id in self.new_ids or call_id in self.used_ids:
             self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is already used", call_id)
-        self.fresh[call_id] = None
+        self.new_ids[call_id] = None
 
     def open_call(self, call_id: JsonValue, where: str = ".id", known: object = None) -> None:
-        """Judge the id of a call, and record that the call needs a result."""
+        """Check the id of a call, and record that the call needs a result.
+
+        `known` is the family's own data about the call.
+        """
         if type(call_id) is not str or not self.is_id(call_id):
             self.check_id(call_id, where)
             if type(call_id) is not str:
                 return
-        taken = call_id in self.fresh or call_id in self.used
-        if call_id in self.due or (taken and self.dialect.ids.unique_scope == "transcript"):
+        taken = call_id in self.new_ids or call_id in self.used_ids
+        if call_id in self.open_calls or (taken and self.dialect.ids.unique_scope == "transcript"):
             self.fault("ALL-04", where, f"id {excerpt(call_id)} is already used", call_id)
-        self.fresh[call_id] = None
-        self.due[call_id] = known
+        self.new_ids[call_id] = None
+        self.open_calls[call_id] = known
 
     def fault_unanswered(self, when: str) -> None:
-        ids = tuple(self.due)
+        """Record a fault for the calls without a result, and close them. `when` ends the message: `at the end`."""
+        ids = tuple(self.open_calls)
         names = ", ".join(map(excerpt, ids))
-        self.fault("OAC-01 open", self.here, f"no result for tool call {names} {when}", *ids)
-        self.due.clear()
+        self.fault("OAC-01 open", self.message_path, f"no result for tool call {names} {when}", *ids)
+        self.open_calls.clear()
 
     def check_model(self, model: JsonValue) -> None:
         self.model_name = model
         if type(model) is not str or not model:
-            self.fault("ALL-02 model", "model", f"a model name, not {excerpt(model)}")
+            self.fault("ALL-02 model", "model", f"must be a model name, not {excerpt(model)}")
 
-    def facts(self, model: JsonValue) -> ModelFacts:
-        """Return the facts to judge a request by, from the name of its model."""
-        return judged_facts(self.dialect, model)
+    def model_facts(self, model: JsonValue) -> ModelFacts:
+        """Return the facts of a model that a request is checked against."""
+        return relaxed_facts(self.dialect, model)
 
     def check_limit(self, limit: JsonValue, where: str) -> None:
         if type(limit) is not int or limit < 1:
-            self.fault("ALL-02", where, f"a whole number from 1, not {excerpt(limit)}")
+            self.fault("ALL-02", where, f"must be an integer of at least 1, not {excerpt(limit)}")
 
-    def each(
+    def checked_items(
         self, value: JsonValue, where: str, what: str, *, filled: bool = False
     ) -> list[tuple[str, JsonValue]]:
-        """Return (path, item) pairs of a list. Record a fault if the value is no list, or empty though `filled`."""
+        """Return (path, item) pairs of a list.
+
+        Record a fault if the value is not a list, or if it is empty and `filled` is True.
+        """
         if type(value) is list and (value or not filled):
             return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
-        self.reject(f"a list {'with' if filled else 'of'} {what}", where, value)
+        self.reject_type(f"must be a {'non-empty ' if filled else ''}list of {what}", where, value)
         return []
 
     def declare_tool(self, name: JsonValue, where: str) -> None:
+        """Check the name of a declared tool, and record the name for `check_choice`."""
         self.check_tool_name(name, where)
-        if type(name) is str and name in self.names:
+        if type(name) is str and name in self.tool_names:
             self.fault("ALL-13", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
         elif type(name) is str and self.is_name(name):
-            self.names.add(name)
+            self.tool_names.add(name)
 
     def check_choice(self, name: JsonValue, where: str) -> None:
-        if type(name) is not str or name not in self.names:
+        """Record a fault if a tool choice names a tool that is not declared."""
+        if type(name) is not str or name not in self.tool_names:
             self.fault("ALL-14", where, f"tool {excerpt(name)} is not declared")
 
     def check_schema(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
-        """Judge a tool's schema, and return True if it has no fault."""
-        typed = inside(schema, "type") == "object"
+        """Check a tool's schema and return True if it has no fault.
+
+        `refused` are keywords that its root must not contain.
+        """
+        typed = value_at(schema, "type") == "object"
         found = [keyword for keyword in refused if type(schema) is dict and keyword in schema]
         if not typed:
-            self.fault("ALL-02 schema", where, "a JSON Schema of type object")
+            self.fault("ALL-02 schema", where, "must be a JSON Schema of type object")
         elif found:
-            self.fault("ALL-02 schema", where, f"a JSON Schema without {found[0]} at its root")
+            self.fault("ALL-02 schema", where, f"the root of the JSON Schema must not contain {found[0]}")
         inside_faults = list(schema_faults(schema, self.dialect, self.model_name)) if typed else []
         for rule, what in inside_faults:
             self.fault(rule, where, what)
         return typed and not found and not inside_faults
 
 
-class Whole(CheckState):
-    """The common part of OpenAI's two protocols: complete messages, and arguments as strings."""
+class CompleteMessagesState(CheckState):
+    """The check state shared by OpenAI's two protocols, which have complete messages and arguments as strings."""
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
-        self.longest: int = dialect.turns.max_string or sys.maxsize
+        self.max_length: int = dialect.turns.max_string or sys.maxsize
 
-    def check_arguments(self, name: JsonValue, judge_call: JsonValue, key: str, where: str) -> None:
-        """Judge the tool name of a call, and its arguments, which are under `key`."""
+    def check_arguments(self, name: JsonValue, arguments: JsonValue, key: str, where: str) -> None:
+        """Check the tool name of a call, and its arguments, which were sent under `key`."""
         if type(name) is not str or not self.is_name(name):
             self.check_tool_name(name, where)
         if key == "arguments":
-            why = why_no_object(judge_call, strict=self.strict)
+            why = why_no_object(arguments, strict=self.strict)
         else:
-            why = "" if type(judge_call) is str else "not a string"
+            why = "" if type(arguments) is str else "not a string"
         if why:
-            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(judge_call)} is {why}")
-        elif type(judge_call) is str and len(judge_call) > self.longest:
-            self.check_length(judge_call, f"{where}.{key}")
+            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(arguments)} is {why}")
+        elif type(arguments) is str and len(arguments) > self.max_length:
+            self.check_length(arguments, f"{where}.{key}")
 
-    def parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
-        """Return (path, part) pairs of a content. A string has none."""
+    def checked_parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
+        """Return (path, part) pairs of a message's content; none if the content is a string."""
         if type(content) is str:
             self.check_length(content, where)
         elif type(content) is not list:
-            self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
+            self.fault(rule, where, f"must be a string or a list of parts, not {kind_of(content)}")
         elif not content:
-            self.fault("ALL-11", where, "the list of parts is empty")
-        return self.each(content, where, "parts") if type(content) is list else []
+            self.fault("ALL-11", where, "the list of parts must not be empty")
+        return self.checked_items(content, where, "parts") if type(content) is list else []
 
     def check_text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
         if type(text) is not str:
-            self.reject(f"{key} is a string", where, text)
+            self.reject_type(f"{key} must be a string", where, text)
         elif not text and self.dialect.turns.drop_empty_text:
             self.fault("ALL-11 part", where, f"the {kind} part is empty")
         else:
             self.check_length(text, where)
 
     def check_length(self, text: str, where: str) -> None:
-        if len(text) > self.longest:
-            self.fault("ALL-02 long", where, f"a string of {len(text)} characters, at most {self.longest}")
+        if len(text) > self.max_length:
+            self.fault(
+                "ALL-02 long", where, f"the string has {len(text)} characters, at most {self.max_length}"
+            )
 
 
-class Turns(CheckState):
-    """The common part of three protocols: two roles take turns, and results are blocks of user messages.
+class AlternatingTurnsState(CheckState):
+    """The check state shared by `anthropic`, `gemini` and `converse`.
 
-    Results follow at the beginning of the user message after the calls. The last message of a fragment may be
-    incomplete, so checks of complete messages run when the next message begins, or at the end.
+    In these families, two roles take turns, and results are blocks of user messages. Results must come first in the
+    user message after the calls. The last message of a fragment may be incomplete, so checks of complete messages run
+    when the next message begins, or at the end.
 
     Attributes:
-        model: The model's role on the wire.
+        model_role: The model's role on the wire.
         may_end_empty: Whether the last message of the model may be empty.
-        mixed: Whether the last user message contains other blocks than results.
-        split: Whether the last user message follows another user message that left calls without a result.
+        has_other_blocks: Whether the last user message contains other blocks than results.
+        follows_unanswered: Whether the last user message follows another user message that left calls without a result.
     """
 
     opens: ClassVar[str | None] = "content"
-    model: ClassVar[str] = "assistant"
+    model_role: ClassVar[str] = "assistant"
     may_end_empty: ClassVar[bool] = False
 
-    mixed: bool = False
-    split: bool = False
+    has_other_blocks: bool = False
+    follows_unanswered: bool = False
     role: str | None
-    count: int
-    blocks: int
+    message_count: int
+    block_count: int
 
-    def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
-        key, model = str(self.opens), self.model
+    def check_messages(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+        key, model = str(self.opens), self.model_role
         for value in messages:
             if type(value) is not dict:
-                self.count += 1
-                self.reject("a message is an object", self.here, value)
+                self.message_count += 1
+                self.reject_type("a message must be an object", self.message_path, value)
                 continue
             given = value["role"] if "role" in value else None
             role = "user" if given == "user" else model
             if resumes:
                 resumes = False
             elif role == given:
-                if not self.blocks and self.role is not None:
-                    self.fault("ALL-11", self.here, "the message is empty")
-                self.begin(role)
-                self.count += 1
+                if not self.block_count and self.role is not None:
+                    self.fault("ALL-11", self.message_path, "the message is empty")
+                self.begin_message(role)
+                self.message_count += 1
                 if role == self.role and not self.continues_turn(role):
-                    self.fault("CMP-01 turns", self.here, f"role {role} twice in a row")
+                    self.fault("CMP-01 turns", self.message_path, f"role {role} occurs twice in a row")
                 elif self.role is None and role not in self.dialect.turns.first_roles:
-                    self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
-                self.role, self.blocks = role, 0
+                    self.fault("ALL-09", self.message_path, f"a transcript cannot begin with role {role}")
+                self.role, self.block_count = role, 0
             else:
-                self.count += 1
+                self.message_count += 1
                 if self.read_other_role(value, given):
                     continue
                 self.fault(
-                    "ALL-02 role", self.here, f"role {excerpt(given)} is neither user nor {self.model}"
+                    "ALL-02 role",
+                    self.message_path,
+                    f"role {excerpt(given)} is neither user nor {self.model_role}",
                 )
                 continue
             if len(value) != 2 or key not in value:
-                self.allow_only(self.here, value, ("role", key))
-            self.content(value[key] if key in value else None)
+                self.allow_only(self.message_path, value, ("role", key))
+            self.check_content(value[key] if key in value else None)
 
     def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
-        """Judge a message with another role, and return True if the family has such a role."""
+        """Check a message whose role is neither the user's nor the model's.
+
+        Return False if the family has no such role.
+        """
         return False
 
     def continues_turn(self, role: str) -> bool:
-        """Return True if a message may follow another message of the same role."""
+        """Return True if a message of `role` may follow another message of the same role."""
         return False
 
-    def begin(self, role: str) -> None:
-        """Judge the complete previous message when a message of `role` begins, and reset its attributes."""
+    def begin_message(self, role: str) -> None:
+        """Check the previous message, which is now complete, before a message of `role` begins.
+
+        The attributes that describe the last message are reset.
+        """
         raise NotImplementedError
 
-    def content(self, content: JsonValue) -> None:
+    def check_content(self, content: JsonValue) -> None:
+        """Check the content of a message, block by block."""
         if type(content) is list:
             for block in content:
-                self.block(block)
-                self.blocks += 1
+                self.check_block(block)
+                self.block_count += 1
         else:
-            self.reject("a list of blocks", f"{self.here}.{self.opens}", content)
-            self.blocks += 1  # avoids a second fault for an empty message
+            self.reject_type("must be a list of blocks", f"{self.message_path}.{self.opens}", content)
+            self.block_count += 1  # avoids a second fault for an empty message
 
-    def block(self, block: JsonValue) -> None:
+    def check_block(self, block: JsonValue) -> None:
+        """Check one block of the last message and update the state."""
         raise NotImplementedError
 
-    def finish(self, *, manual_thinking: bool) -> None:
-        super().finish(manual_thinking=manual_thinking)
-        if self.role and not self.blocks and (self.role == "user" or not self.may_end_empty):
-            self.fault("ALL-11", self.here, "the message is empty")
+    def check_end(self, *, manual_thinking: bool) -> None:
+        super().check_end(manual_thinking=manual_thinking)
+        if self.role and not self.block_count and (self.role == "user" or not self.may_end_empty):
+            self.fault("ALL-11", self.message_path, "the message is empty")
 
-    def answer(self, call_id: JsonValue, key: str) -> None:
-        """Judge the position of a result, and remove its call from `due`."""
+    def close_call(self, call_id: JsonValue, key: str) -> None:
+        """Check the position of a result, and remove its call from `open_calls`."""
         if type(call_id) is not str:
-            self.reject(f"{key} is a string", "", call_id)
-        elif call_id in self.due:
-            if self.mixed:
+            self.reject_type(f"{key} must be a string", "", call_id)
+        elif call_id in self.open_calls:
+            if self.has_other_blocks:
                 what = f"the result of {excerpt(call_id)} follows other content"
                 self.fault("ANT-03 order", "", what, call_id)
-            if self.split:
+            if self.follows_unanswered:
                 what = f"the result of {excerpt(call_id)} is in a second user message"
                 self.fault("ANT-12", "", what, call_id)
-            del self.due[call_id]
-            self.answered[call_id] = None
-        elif call_id in self.answered:
+            del self.open_calls[call_id]
+            self.answered_calls[call_id] = None
+        elif call_id in self.answered_calls:
             self.fault("OAC-02 second", "", f"a second result for tool call {excerpt(call_id)}", call_id)
         else:
             what = f"a result for {excerpt(call_id)}, but the previous message has no such call"

@@ -1,1 +1,1 @@
-"""Handle JSON, text, images and sequences as plain data."""
+"""Handle JSON, text, images and sequences as plain data, without knowledge of conversations."""

@@ -1,9 +1,9 @@
-"""Chunked vectors: append-only sequences built from plain tuples, for histories and logs.
+"""Define chunked vectors: append-only sequences that consist of plain tuples, for histories and logs.
 
-The garbage collector visits the items of a list on every full collection, but stops tracking tuples of bytes and of
-untracked values. Histories and logs are idle most of the time and numerous, so they are chunked vectors. A chunked
-vector is a value: appending copies at most the last `BLOCK` items and, every `BLOCK` items, one reference per full
-block.
+The garbage collector visits the items of a list on every full collection, but stops tracking tuples that contain only
+bytes or other untracked values. Histories and logs are numerous and idle most of the time, so they are chunked vectors.
+A chunked vector is immutable: appending copies at most the last `BLOCK` items and, every `BLOCK` items, one reference
+for each full block.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,15 +12,16 @@ from typing import Never, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-BLOCK = 32  # items of a full block
+BLOCK = 32  # number of items in a full block
 
 ChunkedVector: TypeAlias = tuple[tuple[tuple[T, ...], ...], tuple[T, ...]]
-"""Full blocks, oldest first; then the items of the last, incomplete block."""
+"""Two tuples: the full blocks, oldest first, and the items of the last, incomplete block."""
 
 EMPTY: ChunkedVector[Never] = ((), ())
 
 
 def append(vector: ChunkedVector[T], items: Iterable[T]) -> ChunkedVector[T]:
+    """Return a vector with `items` appended. The original vector is unchanged."""
     blocks, rest = vector
     rest = (*rest, *items)
     if len(rest) < BLOCK:
@@ -35,14 +36,14 @@ def item_count(vector: ChunkedVector[T]) -> int:
 
 
 def item(vector: ChunkedVector[T], index: int) -> T:
-    """Return the item at `index`; 0 is the oldest. The index must exist."""
+    """Return the item at `index`, from 0 for the oldest item. The index must be valid."""
     blocks, rest = vector
     block = index // BLOCK
     return (blocks[block] if block < len(blocks) else rest)[index % BLOCK]
 
 
 def from_index(vector: ChunkedVector[T], start: int) -> Iterator[T]:
-    """Return an iterator over the items from index `start` on. The cost grows with the items consumed."""
+    """Return an iterator over the items from index `start` on. It copies at most two blocks."""
     blocks, rest = vector
     first = start // BLOCK
     if first >= len(blocks):
@@ -51,7 +52,7 @@ def from_index(vector: ChunkedVector[T], start: int) -> Iterator[T]:
 
 
 def up_to(vector: ChunkedVector[T], stop: int) -> ChunkedVector[T]:
-    """Return the vector of the items before index `stop`; both vectors share full blocks."""
+    """Return a vector of the items before index `stop`. It shares its full blocks with the original vector."""
     blocks, rest = vector
     last = stop // BLOCK
     if last >= len(blocks):

@@ -1,11 +1,11 @@
-"""Read the type and the size in pixels from the bytes of an image.
+"""Read the media type and the size in pixels from the bytes of an image, for attachments.
 
 In:  untrusted bytes of a file, or their base64.
 Out: type, width and height of a PNG, JPEG, GIF or WebP; or the reason why a file is not a valid image.
 
-Only headers and the ends of the file's parts are read. No pixel is decoded, so a decompression bomb costs nothing. The
+Only the headers and the end of the file are read. No pixel is decoded, so a decompression bomb costs nothing. The
 formats are those of RFC 2083, ITU T.81, GIF89a and RFC 9649. Providers check the same properties: they reject an image
-with a wrong label or with too long sides (ANT-58, ANT-59, ANT-61).
+with a wrong media type or with too long sides (ANT-58, ANT-59, ANT-61).
 """
 
 from base64 import b64decode
@@ -29,17 +29,18 @@ _BRANDS = {
 }
 _OTHER_IMAGES = ((b"BM", "image/bmp"), (b"II*\0", "image/tiff"), (b"MM\0*", "image/tiff"))
 READ_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Types with a header parser."""
+"""Media types whose headers this module can parse."""
 
-_START = 64  # characters of base64 that suffice to detect a type; a multiple of 4
+_START = 64  # characters of base64 that are enough to detect a type; a multiple of 4
 _HEADERS = (128, 64 * 1024, 1024 * 1024)
-"""Characters of base64 to search for a size, step by step: a JPEG may begin with profiles and a thumbnail."""
+"""Characters of base64 in which the size is searched. If a search fails, the next number is used, because a JPEG may
+begin with profiles and a thumbnail."""
 _NO_SIZE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length field
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG markers of frames, which contain the size
 
 
 class ImageHeader(NamedTuple):
-    """Type and size of an image, in pixels."""
+    """The media type and the size in pixels of an image."""
 
     media_type: str
     width: int
@@ -51,9 +52,9 @@ class ImageHeader(NamedTuple):
 
 
 def detect_media_type(label: str, data: str) -> str:
-    """Return the type that the first bytes identify, else the label.
+    """Return the media type that the first bytes of base64 `data` identify, or `label` if they identify none.
 
-    A `text/*` label always stands, because text may begin with any bytes. `data` is base64.
+    A `text/*` label is always returned, because a text may begin with any bytes.
     """
     if label.startswith("text/"):
         return label
@@ -61,14 +62,14 @@ def detect_media_type(label: str, data: str) -> str:
         start = b64decode(data[:_START])
     except (Error, ValueError):
         return label
-    return _type_of(start, is_image=label.startswith("image/")) or label
+    return _media_type_of(start, is_image=label.startswith("image/")) or label
 
 
 def read_header(data: str) -> ImageHeader | None:
     """Return the header of a base64 image; None if the type is unknown or the size is missing."""
     for size in _HEADERS:
         try:
-            header = _header(b64decode(data[:size]))
+            header = _parse_header(b64decode(data[:size]))
         except (Error, ValueError):
             return None
         if header is not None or size >= len(data):
@@ -77,7 +78,7 @@ def read_header(data: str) -> ImageHeader | None:
 
 
 def find_damage(media_type: str, data: str) -> str | None:
-    """Return why a file of this type cannot be read; None if it is intact.
+    """Return the reason why a file of this type cannot be read; None if the file is intact.
 
     Args:
         media_type: The result of `detect_media_type`. Types outside `READ_TYPES` are checked for valid base64 only.
@@ -86,20 +87,20 @@ def find_damage(media_type: str, data: str) -> str | None:
     try:
         raw = b64decode(data, validate=True)
     except (Error, ValueError):
-        return "its data is not base64"
+        return "its data is not valid base64"
     if not raw:
         return "it is empty"
     if media_type not in READ_TYPES:
         return None
-    header = _header(raw)
+    header = _parse_header(raw)
     if header is None:
-        return f"its bytes are not a readable {media_type.partition('/')[2].upper()} header"
+        return f"its {media_type.partition('/')[2].upper()} header is not readable"
     if not header.width or not header.height:
-        return f"its header says {header.width} x {header.height} pixels"
-    return None if _is_whole(header.media_type, raw) else "it is cut off"
+        return f"its header states a size of {header.width} x {header.height} pixels"
+    return None if _is_complete(header.media_type, raw) else "it is incomplete"
 
 
-def _type_of(start: bytes, *, is_image: bool) -> str | None:
+def _media_type_of(start: bytes, *, is_image: bool) -> str | None:
     for magic, media_type in _STARTS:
         if start.startswith(magic):
             return media_type
@@ -111,17 +112,17 @@ def _type_of(start: bytes, *, is_image: bool) -> str | None:
     return next((media_type for magic, media_type in weak if start.startswith(magic)), None)
 
 
-def _header(raw: bytes) -> ImageHeader | None:
-    media_type = _type_of(raw[:16], is_image=True)
+def _parse_header(raw: bytes) -> ImageHeader | None:
+    media_type = _media_type_of(raw[:16], is_image=True)
     size: tuple[int, int] | None = None
     if media_type == "image/png":
-        size = _png(raw)
+        size = _png_size(raw)
     elif media_type == "image/gif":
         size = (_little_endian(raw, 6, 2), _little_endian(raw, 8, 2)) if len(raw) >= 10 else None
     elif media_type == "image/jpeg":
-        size = _jpeg(raw)
+        size = _jpeg_size(raw)
     elif media_type == "image/webp":
-        size = _webp(raw)
+        size = _webp_size(raw)
     return None if size is None or media_type is None else ImageHeader(media_type, *size)
 
 
@@ -133,8 +134,8 @@ def _big_endian(raw: bytes, at: int, count: int) -> int:
     return int.from_bytes(raw[at : at + count], "big")
 
 
-def _png(raw: bytes) -> tuple[int, int] | None:
-    """Return the size of a PNG, from its IHDR chunk. Apple's variant has a CgBI chunk before it."""
+def _png_size(raw: bytes) -> tuple[int, int] | None:
+    """Return the size in a PNG's IHDR chunk. Apple's variant has a CgBI chunk before the IHDR chunk."""
     at = len(_PNG)
     if raw[at + 4 : at + 8] == b"CgBI":
         at += 12 + _big_endian(raw, at, 4)
@@ -143,26 +144,26 @@ def _png(raw: bytes) -> tuple[int, int] | None:
     return _big_endian(raw, at + 8, 4), _big_endian(raw, at + 12, 4)
 
 
-def _jpeg(raw: bytes) -> tuple[int, int] | None:
-    """Return the size in a JPEG's first frame header, after any number of segments."""
+def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
+    """Return the size in a JPEG's first frame header, which may follow any number of segments, or None."""
     at = 2
     while at + 9 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
-        if marker == 0xFF:  # fill
+        if marker == 0xFF:  # a fill byte before a marker
             at += 1
         elif marker in _NO_SIZE:
             at += 2
         elif marker in _FRAMES:
             return _big_endian(raw, at + 7, 2), _big_endian(raw, at + 5, 2)
-        elif marker in (0xD9, 0xDA):  # the end, or pixels without a frame
+        elif marker in (0xD9, 0xDA):  # the end of the image, or pixel data without a frame header
             return None
         else:
             at += 2 + max(_big_endian(raw, at + 2, 2), 2)
     return None
 
 
-def _webp(raw: bytes) -> tuple[int, int] | None:
-    """Return the size of a WebP: of its canvas, or of its only frame, lossy or lossless."""
+def _webp_size(raw: bytes) -> tuple[int, int] | None:
+    """Return the size of a WebP's canvas, or of its only frame, which may be lossy or lossless, or None."""
     kind = raw[12:16]
     if kind == b"VP8X" and len(raw) >= 30:
         return 1 + _little_endian(raw, 24, 3), 1 + _little_endian(raw, 27, 3)
@@ -177,7 +178,7 @@ def _webp(raw: bytes) -> tuple[int, int] | None:
 # ---- completeness of a file
 
 
-def _is_whole(media_type: str, raw: bytes) -> bool:
+def _is_complete(media_type: str, raw: bytes) -> bool:
     if media_type == "image/png":
         return _has_png_end(raw)
     if media_type == "image/gif":
@@ -197,29 +198,32 @@ def _has_png_end(raw: bytes) -> bool:
 
 
 def _has_gif_end(raw: bytes) -> bool:
-    """Return True if a GIF has a complete frame and ends between two blocks; many files lack the trailer."""
-    at, frames = _behind_colours(raw, 10, 13), 0
+    """Return True if a GIF has a complete frame and ends between two blocks.
+
+    The trailer is not required, as many files lack it.
+    """
+    at, frames = _after_colour_table(raw, 10, 13), 0
     while at < len(raw):
         if raw[at] == 0x3B:
             return frames > 0
         if raw[at] == 0x21:
-            at = _behind_blocks(raw, at + 2)
+            at = _after_sub_blocks(raw, at + 2)
         elif raw[at] == 0x2C:
-            at = _behind_blocks(raw, _behind_colours(raw, at + 9, at + 10) + 1)
+            at = _after_sub_blocks(raw, _after_colour_table(raw, at + 9, at + 10) + 1)
             frames += at <= len(raw)
         else:
-            return frames > 0  # trailing data, which decoders skip
+            return frames > 0  # trailing data, which decoders ignore
     return frames > 0 and at == len(raw)
 
 
-def _behind_colours(raw: bytes, flags_at: int, at: int) -> int:
-    """Return the end of the colour table at `at`, or `at` if the flags announce no table."""
+def _after_colour_table(raw: bytes, flags_at: int, at: int) -> int:
+    """Return the position after the colour table at `at`, or `at` if the flags indicate no table."""
     flags = raw[flags_at] if flags_at < len(raw) else 0
     return at + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
 
 
-def _behind_blocks(raw: bytes, at: int) -> int:
-    """Return the position after a chain of sub-blocks and its terminator; past the end if that is missing."""
+def _after_sub_blocks(raw: bytes, at: int) -> int:
+    """Return the position after a chain of sub-blocks and its terminator; past the end if the terminator is missing."""
     while at < len(raw) and raw[at]:
         at += 1 + raw[at]
     return at + 1

@@ -1,14 +1,15 @@
 """Convert any Python value to JSON once, for tool results, arguments and metadata.
 
-In:  any value from foreign code: cyclic, endless, with misleading types, raising on access.
-Out: JSON within its size limits, and codes of the conversions. No later step can fail on the result.
+In:  any value from foreign code: it may be cyclic, endless, have misleading types, or raise on access.
+Out: JSON within its size limits, and codes of the lossy conversions. No later step can fail on the result.
 
-A walk turns the value into plain data within a budget: strings stay complete, containers are shortened. `truncate` then
-cuts strings. The walk calls as little foreign code as possible and trusts none. A cut part or a value without a JSON
-form leaves a text in brackets. The result depends on neither hash seeds nor memory addresses: members of a set are
-sorted by their JSON, and a set is kept completely or not at all.
+First, `PlainConversion` turns the value into plain data within a budget: strings stay complete, containers are
+shortened. Then `truncate` cuts strings. `PlainConversion` calls as little foreign code as possible and trusts none of
+it. Removed content, and a value without a JSON form, is replaced by a text in brackets. The result depends on neither
+hash seeds nor memory addresses: the members of a set are sorted by their JSON, and a set is converted completely or not
+at all.
 
-Another thread than the one that created a value may read only plain data: exact built-in or standard library types,
+A thread other than the one that created a value may read only plain data: exact built-in or standard library types,
 each of which is copied in one atomic step. Values with code of their own belong to the thread that created them
 (`plain_only`).
 """
@@ -31,23 +32,23 @@ from actors.core.data.jsonio import INT_MAX, INT_MIN, Json, JsonValue, dump, quo
 from actors.core.data.truncate import Gap, SizeLimits, truncate, unused_name
 
 Mark: TypeAlias = Literal[
-    "bytes",  # binary data, as text or base64
-    "cycle",  # a reference to an enclosing value
-    "depth",  # a container nested too deep
-    "key",  # a key that was not a string, or held NUL
-    "not_finite",  # NaN or an infinity
+    "bytes",  # binary data, converted to text or base64
+    "cycle",  # a reference to an enclosing value, replaced by a text
+    "depth",  # a container that was nested too deeply
+    "key",  # a key that was not a string, or contained NUL
+    "not_finite",  # NaN or an infinity, replaced by a text
     "object",  # a value without a JSON form, replaced by its description
-    "repr_failed",  # a value that raised when it was read
-    "surrogate",  # text with lone surrogates
-    "truncated",  # a part cut to the size limits
-    "wide_int",  # an integer beyond 64 bits, as text
+    "repr_failed",  # a value that raised an error when it was read
+    "surrogate",  # text with lone surrogates, which were replaced
+    "truncated",  # content removed to meet the size limits
+    "wide_int",  # an integer beyond 64 bits, converted to text
 ]
 
 _MAX_KEY = 512
 _MAX_NAME = 60
 _WIDE_BITS = 4096
 
-# Types whose `str` is a complete representation; by name, so that their modules are not imported here.
+# Types whose `str` is a complete representation. They are listed by name, so that their modules are not imported here.
 _TEXTUAL = frozenset(
     """datetime.datetime datetime.date datetime.time datetime.timedelta datetime.tzinfo decimal.Decimal builtins.complex
     fractions.Fraction uuid.UUID pathlib.PurePath ipaddress._IPAddressBase collections.UserString""".split()  # noqa: SIM905
@@ -58,9 +59,9 @@ _TYPE_MRO = type.__dict__["__mro__"]
 
 
 class Ingested(Struct, frozen=True):
-    """A value converted to JSON, with a code for each lossy conversion.
+    """A value converted to JSON, with codes for the lossy conversions.
 
-    `marks` holds sorted `Mark` codes. If `marks` is empty, `json` represents the value completely.
+    `marks` contains sorted `Mark` codes. If `marks` is empty, `json` represents the value completely.
     """
 
     json: Json
@@ -68,34 +69,34 @@ class Ingested(Struct, frozen=True):
 
 
 DEFAULT_LIMITS = SizeLimits()
-# created at import, because `ingest` returns it when memory is short
+# created at import, because `ingest` returns it when memory is nearly exhausted
 _UNREADABLE = Ingested(quote("[a value that could not be read]"), ("repr_failed",))
 
 
 class ForeignValue(Exception):
-    """With `plain_only`, the value contains an object with code of its own."""
+    """Raised with `plain_only` if the value contains an object with code of its own."""
 
 
 def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bool = False) -> Ingested:
     """Convert any Python value to at most `limits.max_bytes` of JSON.
 
-    `parse` accepts the text. Iterators are never consumed. Ingesting the result again changes nothing.
+    `parse` always accepts the result. Iterators are never consumed. Ingesting the parsed result again changes nothing.
 
     Raises:
-        ForeignValue: With `plain_only`, if the value is not plain data. Otherwise no error of the value escapes.
-        KeyboardInterrupt: Or another exception that a signal handler raises meanwhile.
+        ForeignValue: `plain_only` is True and the value is not plain data. No other error of the value is raised.
+        KeyboardInterrupt: A signal handler raised this or another exception during the conversion.
     """
     marks: set[str] = set()
     try:
         least = min(limits.max_bytes, limits.max_string)
         if type(value) is str and 6 * len(value) + 2 <= least and sanitise(value) == value:
-            return Ingested(quote(value), ())  # fits even if every character is escaped
+            return Ingested(quote(value), ())  # within the limits even if every character is escaped
         if type(value) is dict:
-            small = _small_object(value, limits)  # pyright: ignore[reportUnknownArgumentType]  # of unknown content
+            small = _small_object(value, limits)  # pyright: ignore[reportUnknownArgumentType]  # a dict of any content
             if small is not None:
                 return Ingested(small, ())
-        walk = ValueWalk(limits, marks, plain_only=plain_only)
-        text = truncate(walk.plain(value, 0), walk.is_long, limits, marks)
+        conversion = PlainConversion(limits, marks, plain_only=plain_only)
+        text = truncate(conversion.to_plain(value, 0), conversion.is_long, limits, marks)
     except ForeignValue:
         raise
     except Exception:  # only possible when the caller's stack or memory is nearly exhausted
@@ -104,19 +105,20 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
 
 
 _SCALARS = frozenset({str, int, bool, type(None)})
-_WIDEST = 32  # bytes of a number or a constant, with the punctuation around a key and its value
+_WIDEST = 32  # maximum bytes of a number or a constant, with the punctuation around a key and its value
 
 
-def _small_object(value: dict[str, Any], limits: SizeLimits) -> Json | None:  # Any: of unknown content
-    """Return the JSON of an object of a few short ASCII scalars, as most arguments are; None for any other object.
+def _small_object(
+    value: dict[str, Any], limits: SizeLimits
+) -> Json | None:  # Any: the dict may contain any value
+    """Return the JSON of an object with a few short ASCII scalars; None for any other object.
 
-    `ValueWalk` would change nothing of it.
+    Most arguments are such objects, and `PlainConversion` would not change them, so this shortcut saves time.
     """
     if len(value) > limits.max_items:
         return None
-    left = (
-        min(limits.max_bytes, limits.max_string) // 16
-    )  # within the share of a string, even if all is escaped
+    # less than one string's share of the budget, even if every character is escaped
+    left = min(limits.max_bytes, limits.max_string) // 16
     for key, item in value.items():
         if type(key) is not str or len(key) > _MAX_KEY or "\0" in key or type(item) not in _SCALARS:
             return None
@@ -129,24 +131,29 @@ def _small_object(value: dict[str, Any], limits: SizeLimits) -> Json | None:  # 
     return dump(value)
 
 
-class _Full(Exception):  # a signal, not an error
-    """The budget ran out inside a set, whose members have no order to cut by."""
+class _BudgetExhausted(Exception):  # control flow, not an error
+    """The budget ran out inside a set. A set cannot be shortened, because its members have no order."""
 
 
-class ValueWalk:
-    """One pass over one value, with its path (to detect cycles), its budget in characters and its marks."""
+class PlainConversion:
+    """The conversion of one value to plain data.
+
+    It keeps the path to the current value (to detect cycles), the remaining budget in characters, and the marks.
+    """
 
     def __init__(self, limits: SizeLimits, marks: set[str], *, plain_only: bool = False) -> None:
         self._limits = limits
         self._plain_only = plain_only
         self._marks = marks
         self._path: set[int] = set()
-        self._share = limits.max_bytes // 16  # the most that one string counts, so later small values stay
-        self._budget = 2 * limits.max_bytes  # more than the limit, so that `truncate` can choose
-        self.is_long: bool = False  # True once a string exceeded its share
+        # the maximum that one string charges, so that later small values stay
+        self._share = limits.max_bytes // 16
+        # more than the limit, so that `truncate` can choose the strings to cut
+        self._budget = 2 * limits.max_bytes
+        self.is_long: bool = False  # True once a string has exceeded its share
         self._in_set = False
 
-    def plain(self, value: Any, depth: int) -> JsonValue:  # Any: a foreign value
+    def to_plain(self, value: Any, depth: int) -> JsonValue:  # Any: a foreign value
         """Return `value` as plain data. `depth` is the number of enclosing containers."""
         self._budget -= 2
         given: object = value
@@ -156,83 +163,91 @@ class ValueWalk:
         if not issubclass(kind, Enum):
             # The unbound methods return the exact built-in value, even if a subclass overrides them.
             if issubclass(kind, str):
-                return self._text(str.__str__(value))
+                return self._charge_string(str.__str__(value))
             if issubclass(kind, int):
-                return self._int(int.__add__(value, 0))
+                return self._plain_int(int.__add__(value, 0))
             if issubclass(kind, float):
-                return self._float(float.__pos__(value))
+                return self._plain_float(float.__pos__(value))
         return self._read_foreign(value, kind, depth)
 
-    def _mark(self, code: Mark, text: str) -> str:
+    def _marked(self, code: Mark, text: str) -> str:
         self._marks.add(code)
         return text
 
-    def _text(self, text: str) -> str:
-        """Charge the budget for a string and keep it complete: only `truncate` cuts strings."""
+    def _charge_string(self, text: str) -> str:
+        """Charge the budget for a string and return the complete string. Only `truncate` cuts strings."""
         self._budget -= min(len(text), self._share)
         self.is_long |= len(text) > self._share
-        return text if text.isascii() or len(text) > self._limits.max_string else self._clean(text)
+        return text if text.isascii() or len(text) > self._limits.max_string else self._sanitised(text)
 
-    def _clean(self, text: str) -> str:
+    def _sanitised(self, text: str) -> str:
         clean = sanitise(text)
-        return text if clean == text else self._mark("surrogate", clean)
+        return text if clean == text else self._marked("surrogate", clean)
 
-    def _int(self, number: int) -> JsonValue:
+    def _plain_int(self, number: int) -> JsonValue:
         if INT_MIN <= number <= INT_MAX:
             self._budget -= len(str(number))
             return number
-        if number.bit_length() > _WIDE_BITS:  # decimal digits cost quadratic time, and Python caps them
-            return self._mark("wide_int", f"[integer of {number.bit_length()} bits]")
-        return self._mark("wide_int", self._text(str(number)))
+        # conversion to decimal digits takes quadratic time, and Python limits it
+        if number.bit_length() > _WIDE_BITS:
+            return self._marked("wide_int", f"[integer of {number.bit_length()} bits]")
+        return self._marked("wide_int", self._charge_string(str(number)))
 
-    def _float(self, number: float) -> JsonValue:
+    def _plain_float(self, number: float) -> JsonValue:
         if isfinite(number):
             self._budget -= len(repr(number))
             return number
-        return self._mark("not_finite", f"[not finite: {number}]")
+        return self._marked("not_finite", f"[not finite: {number}]")
 
-    def _read_foreign(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: as above
-        """Read a value with possibly foreign code, which may raise anything."""
+    def _read_foreign(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: a foreign value
+        """Convert a value that may run foreign code, which may raise any exception."""
         if self._plain_only and not is_plain(kind):
             raise ForeignValue
         if id(value) in self._path:
-            return self._mark("cycle", "[cycle]")
+            return self._marked("cycle", "[cycle]")
         self._path.add(id(value))
         try:
-            return self._convert(value, kind, depth)
-        except (_Full, ForeignValue):
+            return self._convert_foreign(value, kind, depth)
+        except (_BudgetExhausted, ForeignValue):
             raise
         except BaseException as error:  # nothing awaits here, so this cannot be our own cancellation
             if _is_interrupt(error):
                 raise
-            return self._mark("repr_failed", f"[{_name(kind)} that could not be read]")
+            return self._marked("repr_failed", f"[{_type_name(kind)} that could not be read]")
         finally:
             self._path.discard(id(value))
 
-    def _convert(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: as above
+    def _convert_foreign(
+        self, value: Any, kind: type[object], depth: int
+    ) -> JsonValue:  # Any: a foreign value
         if issubclass(kind, Enum):
-            return self.plain(value.value, depth)
+            return self.to_plain(value.value, depth)
         if issubclass(kind, (bytes, bytearray, memoryview)):
-            return self._buffer(value)
-        if found := _shape(kind):
+            return self._plain_buffer(value)
+        if found := _container_reader(kind):
             if depth >= self._limits.max_depth:
-                return self._mark("depth", f"[{_name(kind)} beyond depth {self._limits.max_depth}]")
+                return self._marked("depth", f"[{_type_name(kind)} beyond depth {self._limits.max_depth}]")
             read, items, size = found
             return read(self, items(value), size(value), depth + 1)
         if _is_model(kind):
-            return self.plain(_dump_model(value), depth)
-        if _is_textual(kind):  # dates and times have a form of their own
-            return self._text(str.__str__(getattr(value, "isoformat", value.__str__)()))
-        return self._text(self._mark("object", _describe(value, kind)))
+            return self.to_plain(_dump_model(value), depth)
+        if _is_textual(kind):  # `isoformat` is the standard text of dates and times
+            return self._charge_string(str.__str__(getattr(value, "isoformat", value.__str__)()))
+        return self._charge_string(self._marked("object", _describe_object(value, kind)))
 
     def _is_exhausted(self) -> bool:
-        """Return True if the remaining items must be left out. A set must be complete, so it raises `_Full` instead."""
+        """Return True if the remaining items must be omitted. Inside a set, raise `_BudgetExhausted` instead.
+
+        A set must be complete, because its members have no order.
+        """
         if self._in_set and self._budget < 0:
-            raise _Full
+            raise _BudgetExhausted
         return self._budget <= 0 and not self._in_set
 
-    def _first(self, items: Iterable[Any], size: int, what: str) -> Iterator[Any]:  # Any: as above
-        """Yield the first items, then a gap for the others. `items` may be endless and `size` wrong."""
+    def _first_items(
+        self, items: Iterable[Any], size: int, what: str
+    ) -> Iterator[Any]:  # Any: foreign values
+        """Yield the first items, then a `Gap` that counts the rest. `items` may be endless, and `size` may be wrong."""
         cap = self._limits.max_items
         taken = list(islice(items, cap + 1))
         kept = 0
@@ -245,120 +260,132 @@ class ValueWalk:
             self._marks.add("truncated")
             yield Gap(max(size, len(taken)) - kept, what)
 
-    def sequence(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
-        first = self._first(items, size, "items")
-        return [item if type(item) is Gap else self.plain(item, depth) for item in first]
+    def plain_sequence(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
+        """Return the items of a list or a similar container as plain data."""
+        first = self._first_items(items, size, "items")
+        return [item if type(item) is Gap else self.to_plain(item, depth) for item in first]
 
-    def mapping(self, pairs: Iterable[tuple[object, object]], size: int, depth: int) -> JsonValue:
+    def plain_mapping(self, pairs: Iterable[tuple[object, object]], size: int, depth: int) -> JsonValue:
+        """Return the entries of a mapping as plain data, with distinct strings as keys."""
         kept: dict[str, JsonValue] = {}
         repeats: dict[str, int] = {}
-        for pair in self._first(pairs, size, "entries"):
+        for pair in self._first_items(pairs, size, "entries"):
             if type(pair) is Gap:
                 kept[unused_name("[cut]", kept, repeats)] = pair
             else:
                 key, value = pair
-                name = unused_name(self._key(key, depth), kept, repeats)
-                kept[name] = self.plain(value, depth)
+                name = unused_name(self._plain_key(key, depth), kept, repeats)
+                kept[name] = self.to_plain(value, depth)
         return kept
 
-    def members(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
-        """Return the members of a set sorted by their JSON; all or none, because sets have no order to cut by."""
+    def plain_set(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
+        """Return all members of a set sorted by their JSON, or a mark if the set is too large.
+
+        A set cannot be shortened, because its members have no order.
+        """
         if size > self._limits.max_items:
-            return self._mark("truncated", f"[set of {size}, cut]")
+            return self._marked("truncated", f"[set of {size}, cut]")
         outermost, marks = not self._in_set, set(self._marks)
         self._in_set = True
         try:
-            kept = [self.plain(item, depth) for item in items if not self._is_exhausted()]
+            kept = [self.to_plain(item, depth) for item in items if not self._is_exhausted()]
             self._is_exhausted()
             return sorted(kept, key=dump)
-        except _Full:
+        except _BudgetExhausted:
             if not outermost:
                 raise
-            self._marks.intersection_update(marks)  # the set of visited members depends on the hash seed
-            return self._mark("truncated", f"[set of {size}, cut]")
+            self._marks.intersection_update(marks)  # which members were visited depends on the hash seed
+            return self._marked("truncated", f"[set of {size}, cut]")
         finally:
             self._in_set = not outermost
 
-    def _key(self, key: object, depth: int) -> str:
+    def _plain_key(self, key: object, depth: int) -> str:
         if type(key) is str:
-            name = self._text(key)
+            name = self._charge_string(key)
         else:
-            plain = self.plain(key, depth)
+            plain = self.to_plain(key, depth)
             name = plain if isinstance(plain, str) else dump(plain).decode()
             if not isinstance(key, str):
                 self._marks.add("key")
         if "\0" in name:
-            name = self._mark("key", name.replace("\0", "\ufffd"))
+            name = self._marked("key", name.replace("\0", "\ufffd"))
         if (over := len(name) - _MAX_KEY) > 0:
-            name = self._mark("truncated", f"{name[: _MAX_KEY - 40]}[{over + 40} characters cut]")
-        return name if name.isascii() else self._clean(name)
+            name = self._marked("truncated", f"{name[: _MAX_KEY - 40]}[{over + 40} characters cut]")
+        return name if name.isascii() else self._sanitised(name)
 
-    def _buffer(self, source: bytes | bytearray | memoryview) -> str:
-        """Return UTF-8 as text and other bytes as base64, within the length limit of a string."""
+    def _plain_buffer(self, source: bytes | bytearray | memoryview) -> str:
+        """Return UTF-8 bytes as text and other bytes as base64, shortened to the length limit of a string."""
         view = memoryview(source)
         size, cap = view.nbytes, self._limits.max_string
         data = bytes(view.cast("B")[:cap]) if view.c_contiguous else view.tobytes()[:cap]
         more = f"[{size - len(data)} bytes cut]" if size > len(data) else ""
         self._marks.update(("bytes", "truncated") if more else ("bytes",))
         try:
-            return self._text(getincrementaldecoder("utf-8")().decode(data, final=not more) + more)
+            return self._charge_string(getincrementaldecoder("utf-8")().decode(data, final=not more) + more)
         except UnicodeDecodeError:
-            return self._text(f"[{size} bytes, base64] {b64encode(data).decode()}{more}")
+            return self._charge_string(f"[{size} bytes, base64] {b64encode(data).decode()}{more}")
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Return True if a signal handler raised this error, which then is not a failure of the value."""
+    """Return True if a signal handler raised this error, so that it is not a failure of the value."""
     if isinstance(error, Exception):
         return False
-    from actors.interrupts import is_delivered  # few values raise, and it imports `inspect`
+    # imported here, because few values raise and the module is slow to load
+    from actors.interrupts import (
+        is_delivered,
+    )
 
     return is_delivered(error)
 
 
-def _name(kind: type[object]) -> str:
-    """Return the name of a type without running its metaclass."""
+def _type_name(kind: type[object]) -> str:
+    """Return the name of a type without running code of its metaclass."""
     name: str = _TYPE_NAME.__get__(kind)
     return name[:_MAX_NAME]
 
 
-_Shape: TypeAlias = tuple[  # a container's reader, its items in order, and the length it reports
-    Callable[[ValueWalk, Any, int, int], JsonValue], Callable[[Any], Iterable[Any]], Callable[[Any], int]
-]
-# The unbound methods of built-in types read the real content, even if a subclass overrides them.
+_Shape: TypeAlias = (
+    tuple[  # functions that convert a container, return its items in order, and return its length
+        Callable[[PlainConversion, Any, int, int], JsonValue],
+        Callable[[Any], Iterable[Any]],
+        Callable[[Any], int],
+    ]
+)
+# The unbound methods of built-in types return the real content, even if a subclass overrides them.
 _BUILT_IN: Mapping[type, _Shape] = {
-    OrderedDict: (ValueWalk.mapping, OrderedDict[Any, Any].items, dict[Any, Any].__len__),
-    dict: (ValueWalk.mapping, dict[Any, Any].items, dict[Any, Any].__len__),
-    list: (ValueWalk.sequence, list[Any].__iter__, list[Any].__len__),
-    tuple: (ValueWalk.sequence, tuple[Any, ...].__iter__, tuple[Any, ...].__len__),
-    set: (ValueWalk.members, iter, len),
-    frozenset: (ValueWalk.members, iter, len),
+    OrderedDict: (PlainConversion.plain_mapping, OrderedDict[Any, Any].items, dict[Any, Any].__len__),
+    dict: (PlainConversion.plain_mapping, dict[Any, Any].items, dict[Any, Any].__len__),
+    list: (PlainConversion.plain_sequence, list[Any].__iter__, list[Any].__len__),
+    tuple: (PlainConversion.plain_sequence, tuple[Any, ...].__iter__, tuple[Any, ...].__len__),
+    set: (PlainConversion.plain_set, iter, len),
+    frozenset: (PlainConversion.plain_set, iter, len),
 }
 _GENERIC: Mapping[type, _Shape] = {
-    Mapping: (ValueWalk.mapping, lambda value: ((key, value[key]) for key in value), len),
-    MappingView: (ValueWalk.sequence, iter, len),
-    AbstractSet: (ValueWalk.members, iter, len),
-    Sequence: (ValueWalk.sequence, iter, len),
+    Mapping: (PlainConversion.plain_mapping, lambda value: ((key, value[key]) for key in value), len),
+    MappingView: (PlainConversion.plain_sequence, iter, len),
+    AbstractSet: (PlainConversion.plain_set, iter, len),
+    Sequence: (PlainConversion.plain_sequence, iter, len),
 }
 
 
-def _shape(kind: type[Any]) -> _Shape | None:  # Any: a foreign class
-    """Return the way to read containers of this type, or None for other types."""
+def _container_reader(kind: type[Any]) -> _Shape | None:  # Any: a foreign class
+    """Return the functions that read containers of this type, or None for other types."""
     for base, shape in _BUILT_IN.items():
         if issubclass(kind, base):
             return shape
     if hasattr(kind, "__dataclass_fields__"):
-        return _record([field.name for field in fields(kind)])
+        return _fields_reader([field.name for field in fields(kind)])
     if _is_model(kind) or _is_textual(kind):
         return None
     if found := next((shape for base, shape in _GENERIC.items() if issubclass(kind, base)), None):
         return found
     names: Sequence[str] | None = getattr(kind, "__struct_fields__", None)
-    return None if names is None else _record(names)
+    return None if names is None else _fields_reader(names)
 
 
-def _record(names: Sequence[str]) -> _Shape:
+def _fields_reader(names: Sequence[str]) -> _Shape:
     return (
-        ValueWalk.mapping,
+        PlainConversion.plain_mapping,
         lambda value: ((name, getattr(value, name)) for name in names),
         lambda _: len(names),
     )
@@ -371,13 +398,13 @@ def _is_model(kind: type[object]) -> bool:
 def _dump_model(model: Any) -> object:  # Any: pydantic is not imported here
     try:
         return model.model_dump(warnings=False)
-    except Exception:  # a cycle, or a serializer that raises; the fields can still be read
+    except Exception:  # the model has a cycle or a failing serializer, but its fields can still be read
         held: dict[str, object] = model.__dict__
         return held.copy()
 
 
 def is_plain(kind: type[object]) -> bool:
-    """Return True if values of exactly this type have no code of their own."""
+    """Return True if values of exactly this type run no foreign code when they are read."""
     return kind in _PLAIN or f"{kind.__module__}.{kind.__qualname__}" in _TEXTUAL
 
 
@@ -388,9 +415,9 @@ def _is_textual(kind: type[object]) -> bool:
     return any(f"{base.__module__}.{base.__qualname__}" in _TEXTUAL for base in _TYPE_MRO.__get__(kind))
 
 
-def _describe(value: object, kind: type[object]) -> str:
+def _describe_object(value: object, kind: type[object]) -> str:
     if issubclass(kind, BaseException):
-        return f"{_name(kind)}: {_ADDRESS.sub('', str(value))}"
+        return f"{_type_name(kind)}: {_ADDRESS.sub('', str(value))}"
     if kind.__repr__ is object.__repr__:
-        return f"[object: {_name(kind)}]"
-    return f"[object: {_name(kind)}] {_ADDRESS.sub('', str.__str__(repr(value)))}"
+        return f"[object: {_type_name(kind)}]"
+    return f"[object: {_type_name(kind)}] {_ADDRESS.sub('', str.__str__(repr(value)))}"

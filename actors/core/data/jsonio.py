@@ -1,7 +1,7 @@
 """Read and write strict JSON text, for adapters, tools and ingestion.
 
-Text that is read here goes on to strict providers, so a duplicate key, a NaN, a lone surrogate or excessive depth
-raises an error with its reason and is never repaired silently. Written text is compact UTF-8 in insertion order, and
+Parsed text is later sent to strict providers. So a duplicate key, a NaN, a lone surrogate or excessive depth raises an
+error with its reason and is never repaired silently. Written text is compact UTF-8 in insertion order, and
 deterministic.
 """
 
@@ -22,7 +22,7 @@ JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_ARGUMENTS = 256 * 1024
-"""Maximum bytes of a call's arguments; longer ones count as malformed."""
+"""Maximum size of a call's arguments in bytes. Longer arguments count as malformed."""
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -39,11 +39,11 @@ _NAMES: Mapping[type, str] = {
 
 
 class JsonRefused(ValueError):
-    """Unacceptable JSON text, or a value without a JSON form. The message is one short line."""
+    """Raised for unacceptable JSON text, or for a value without a JSON form. The message is one short line."""
 
 
 def quote(text: str) -> Json:
-    """Return `text` as a JSON string literal, quotes included. Lone surrogates become U+FFFD."""
+    """Return `text` as a JSON string literal, including the quotes. Lone surrogates become U+FFFD."""
     literal = encode_basestring(text)
     try:
         return Json(literal.encode())
@@ -52,17 +52,21 @@ def quote(text: str) -> Json:
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:  # Any: JSON
-    """Return True for a dict. After `isinstance`, type checkers would not know of what."""
+    """Return True for a dict. Unlike `isinstance`, this tells type checkers the types of its keys and values."""
     return isinstance(value, dict)
 
 
 def is_array(value: object) -> TypeGuard[Sequence[Any]]:  # Any: JSON
-    """Return True for a list or a tuple, as `is_object`."""
+    """Return True for a list or a tuple. Unlike `isinstance`, this tells type checkers the type of its items."""
     return isinstance(value, list | tuple)
 
 
 def unquote(literal: Json) -> str:
-    """Return the text of a JSON string literal; raise JsonRefused for any other input."""
+    """Return the text of a JSON string literal.
+
+    Raises:
+        JsonRefused: The bytes are not one valid JSON string.
+    """
     value = _parse_json(literal)
     if type(value) is not str:
         raise JsonRefused(f"expected a JSON string, got {_NAMES[type(value)]}")
@@ -70,16 +74,17 @@ def unquote(literal: Json) -> str:
 
 
 MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
-"""First bytes of a literal that may be blank. Nearly every literal starts with a visible ASCII character."""
+"""The first bytes with which a blank text may begin. Nearly every text begins with another byte, a visible ASCII
+character, so this test is fast."""
 
 
 def is_blank(literal: Json) -> bool:
-    """Return True if a JSON string literal holds only whitespace."""
+    """Return True if a JSON string literal contains only whitespace."""
     return literal[1] in MAYBE_BLANK and not unquote(literal).strip()
 
 
-def nest(text: Json) -> Json:
-    """Return a JSON text as the content of a JSON string literal, as in OpenAI's `arguments`."""
+def quote_json(text: Json) -> Json:
+    """Return a JSON text as a JSON string literal that contains the text, as in OpenAI's `arguments`."""
     return quote(text.decode())
 
 
@@ -93,13 +98,13 @@ def sanitise(text: str) -> str:
 
 
 def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> JsonValue:
-    """Return the value of one JSON text: strict UTF-8 without a byte order mark.
+    """Return the value of one JSON text in strict UTF-8, without a byte order mark.
 
-    Input longer than `max_bytes` is rejected unread. A scalar has depth 0.
+    Input longer than `max_bytes` is rejected without parsing. A scalar has depth 0.
 
     Raises:
-        JsonRefused: Not JSON, trailing data, a duplicate key, NaN, Infinity, a number that overflows, an
-            integer outside 64 bits, a lone surrogate, a NUL in a key, too large or too deep.
+        JsonRefused: The text is not JSON, has trailing data, is too large or too deep, or contains a duplicate key,
+            NaN, Infinity, a number that overflows, an integer outside 64 bits, a lone surrogate or a NUL in a key.
     """
     if len(data) > max_bytes:
         raise JsonRefused(f"{len(data)} bytes of JSON exceed the limit of {max_bytes}")
@@ -112,9 +117,9 @@ def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
 def parse_object(
     raw: str, *, max_bytes: int = MAX_ARGUMENTS, max_depth: int = 32
 ) -> dict[str, JsonValue] | None:
-    """Return the arguments that a model wrote, or None if they are not one acceptable JSON object.
+    """Return the arguments that a model wrote as a dict; None if they are not exactly one acceptable JSON object.
 
-    Empty or blank text is an empty object: models omit the text for tools without parameters.
+    An empty or blank text counts as an empty object, because models omit the text for tools without parameters.
     """
     if len(raw) > max_bytes:
         return None
@@ -130,9 +135,11 @@ def parse_object(
 def resolve_pointer(root: JsonValue, reference: str) -> JsonValue:
     """Return the value in `root` that a JSON pointer (RFC 6901) such as `#` or `#/$defs/A` refers to.
 
-    References that are not pointers (`#anchor`, a URL) and pointers without a target return None.
+    The result is None for a reference that is not a pointer (`#anchor`, a URL) and for a pointer without a target.
     """
-    from urllib.parse import unquote as percent_decoded  # a lazy import: few schemas contain references
+    from urllib.parse import (
+        unquote as percent_decoded,  # imported here, because few schemas contain references
+    )
 
     pointer = percent_decoded(reference.removeprefix("#"))
     if not reference.startswith("#") or pointer[:1] not in ("", "/"):
@@ -153,7 +160,7 @@ def dump(value: JsonValue) -> Json:
     """Return compact JSON in insertion order. Lone surrogates become U+FFFD.
 
     Raises:
-        JsonRefused: NaN or an infinity, a cycle, or a value without a JSON form.
+        JsonRefused: The value contains NaN, an infinity, a cycle, or an object without a JSON form.
     """
     try:
         text = _ENCODER.encode(value)
@@ -179,14 +186,18 @@ _VALUES = dict[str, JsonValue].values
 
 
 def _rejection_reason(value: JsonValue, max_depth: int) -> str | None:
-    """Walk the value level by level, because recursion would let the input choose the stack depth."""
+    """Return the reason why a parsed value is not acceptable, or None.
+
+    The value is checked level by level, because with recursion the input would determine the depth of the stack.
+    """
     level: Sequence[JsonValue] = [value]
     depth = 0
     if type(value) is dict and max_depth > 0 and "\0" not in "".join(value):
+        # a fast path: most texts are one object, and the loop below costs more than testing its keys directly
         level, depth = (
             [*value.values()],
             1,
-        )  # most texts are one object, and the sets below cost more than its keys
+        )
     while True:
         kinds = set(map(type, level))
         if float in kinds and not all(map(isfinite, [item for item in level if type(item) is float])):
@@ -199,7 +210,8 @@ def _rejection_reason(value: JsonValue, max_depth: int) -> str | None:
             return None
         objects = [item for item in level if type(item) is dict]
         lists = [item for item in level if type(item) is list] if list in kinds else []
-        if objects and "\0" in "".join({*chain.from_iterable(objects)}):  # the set removes the many repeats
+        # the set removes the many repeated keys
+        if objects and "\0" in "".join({*chain.from_iterable(objects)}):
             return "a key contains NUL"
         depth += 1
         if depth > max_depth:

@@ -1,9 +1,9 @@
-"""A persistent mapping with in-place updates of the newest version, for ledgers and lanes.
+"""Define a persistent mapping whose newest version is updated in place, for ledgers and lanes.
 
-All versions share one dict, which belongs to the newest. An older version stores the values that its successor
-overwrote and reads the others through it. The newest version therefore costs as much as a dict, older versions stay
-correct, and nothing is copied. Updating an older version copies the dict once and forks. Updating an empty map also
-creates a new one, so all users can share `NOTHING`. Keys are never removed.
+All versions share one dict, which belongs to the newest version. An older version stores the values that its successor
+overwrote, and reads all other values through the successor. So the newest version costs as much as a dict, older
+versions stay correct, and nothing is copied. Updating an older version copies the dict once and creates a fork.
+Updating an empty map also creates a new map, so all users can share `NOTHING`. Keys are never removed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,14 +20,16 @@ _NOTHING_UNDONE: Mapping[Any, Any] = MappingProxyType({})  # Any: shared by maps
 
 
 class PersistentMap(Generic[K, V]):
-    """An immutable mapping. `update` returns the next version and leaves this one unchanged."""
+    """An immutable mapping. `update` returns the next version and leaves this version unchanged."""
 
     __slots__ = ("_live", "_newer", "_undo")
 
     def __init__(self, items: Mapping[K, V] | None = None) -> None:
         self._live: dict[K, V] | None = dict(items) if items else {}
         self._newer: PersistentMap[K, V] | None = None
-        self._undo: Mapping[K, V | UnsetType] = _NOTHING_UNDONE  # UNSET marks a key that this version lacks
+        self._undo: Mapping[K, V | UnsetType] = (
+            _NOTHING_UNDONE  # UNSET marks a key that only newer versions have
+        )
 
     @overload
     def get(self, key: K) -> V | None: ...
@@ -48,20 +50,22 @@ class PersistentMap(Generic[K, V]):
         return key in self._live if self._live is not None else self.get(key, UNSET) is not UNSET
 
     def __len__(self) -> int:
-        return len(self._dict())
+        return len(self._as_dict())
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._dict())
+        return iter(self._as_dict())
 
     def items(self) -> list[tuple[K, V]]:
-        """Return all pairs, in order of first appearance."""
-        return list(self._dict().items())
+        """Return all (key, value) pairs, in the order in which the keys were added."""
+        return list(self._as_dict().items())
 
     def update(self, changes: Mapping[K, V]) -> "PersistentMap[K, V]":
+        """Return a version with `changes` applied. Values of existing keys are replaced."""
         if not changes:
             return self
-        if not self._live:  # an older version forks; an empty map stays shared
-            return PersistentMap({**self._dict(), **changes})
+        # an older version creates a fork; an empty map may be shared, so it is not changed
+        if not self._live:
+            return PersistentMap({**self._as_dict(), **changes})
         live = self._live
         newer = self.__new__(type(self))
         newer._live, newer._newer, newer._undo = live, None, _NOTHING_UNDONE
@@ -70,7 +74,7 @@ class PersistentMap(Generic[K, V]):
         live.update(changes)
         return newer
 
-    def _dict(self) -> dict[K, V]:
+    def _as_dict(self) -> dict[K, V]:
         """Return this version as a dict: the shared dict for the newest version, a copy for older ones."""
         if self._live is not None:
             return self._live
@@ -86,17 +90,17 @@ class PersistentMap(Generic[K, V]):
         return {key: value for key, value in copy.items() if value is not UNSET}
 
     def __reduce__(self) -> tuple[type["PersistentMap[K, V]"], tuple[dict[K, V]]]:
-        return PersistentMap, (self._dict(),)
+        return PersistentMap, (self._as_dict(),)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PersistentMap):
             return NotImplemented
-        return self._dict() == other._dict()
+        return self._as_dict() == other._as_dict()
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # mutable inside; equality is by value
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # equality is by value, and hashing would be slow
 
     def __repr__(self) -> str:
-        return f"Table({self._dict()!r})"
+        return f"PersistentMap({self._as_dict()!r})"
 
 
-NOTHING: PersistentMap[Any, Any] = PersistentMap()  # Any: without keys and values, it fits all types
+NOTHING: PersistentMap[Any, Any] = PersistentMap()  # Any: an empty map fits all types of keys and values

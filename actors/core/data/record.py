@@ -1,7 +1,7 @@
-"""Define `StoredRecord`, the base of all values that are stored: annotations are the schema.
+"""Define `StoredRecord`, the base class of all values that are stored in logs.
 
-The annotations of a subclass define its fields, its bytes (msgpack, fields in order and without names) and their
-strict decoding, so field names are listed only once.
+The annotations of a subclass define its fields, its encoding (msgpack, with the fields in order and without names) and
+its strict decoding, so field names are listed only once.
 
 Instances are frozen and refer only to older frozen values. They cannot form reference cycles, so the garbage collector
 does not track them (`gc=False`). Constructors do not check types; decoding does.
@@ -23,27 +23,27 @@ class _FromFields(Protocol):
     def __call__(self, kind: type[F], /, *values: object) -> F: ...
 
 
-# `StructMeta` is the metaclass of each `kind`, which type checkers do not know
+# `StructMeta` is the metaclass of every `kind`, but the type `type[F]` does not tell this to type checkers
 from_fields: _FromFields = StructMeta.__call__  # pyright: ignore[reportAssignmentType]
-"""Return an instance with these stored fields, without running the class's own constructor."""
+"""Create an instance of a class from its stored fields, without running the class's own constructor."""
 
 
 def reduce_fields(self: Struct) -> tuple[Callable[..., object], tuple[object, ...]]:
-    """Implement `__reduce__` over the stored fields, without running the class's own constructor."""
+    """Implement `__reduce__` with the stored fields, so that unpickling does not run the class's own constructor."""
     return from_fields, (type(self), *(getattr(self, name) for name in self.__struct_fields__))
 
 
 class StoredRecord(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A frozen value, stored and decoded as its annotations define."""
+    """The base class of frozen values that are encoded and decoded as their annotations define."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return reduce_fields(self)
 
 
 class ConstructorMeta(StructMeta):
-    """Metaclass for values with a constructor that takes other arguments than the stored fields.
+    """The metaclass of values whose constructor takes other arguments than the stored fields.
 
-    msgspec classes cannot define `__new__`, so the metaclass removes it from the namespace and runs it on each call of
+    msgspec classes cannot define `__new__`. So the metaclass removes it from the namespace and runs it on each call of
     the class. The class must pass `init=False`. Decoding does not run `__new__`.
     """
 
@@ -54,7 +54,7 @@ class ConstructorMeta(StructMeta):
         name: str,
         bases: tuple[type, ...],
         namespace: dict[str, Any],
-        init: bool = True,  # for type checkers: no constructor takes the fields
+        init: bool = True,  # declared so that type checkers expect no constructor with the fields
         **options: Any,  # Any: the keywords of a class statement
     ) -> "ConstructorMeta":
         make = namespace.pop("__new__", None)

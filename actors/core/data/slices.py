@@ -1,7 +1,7 @@
-"""Run a long computation in slices, so that an event loop can run between them.
+"""Run a long computation in slices, so that an event loop can run other tasks between the slices.
 
 A computation is a generator that yields after each slice and returns its result, which does not depend on the slices.
-`run_slices` runs it in one go, for programs without an event loop and for short computations.
+`run_slices` runs all slices without a pause, for programs without an event loop and for short computations.
 `actors.kernel.turnstile.run_slices` yields to the event loop after each slice.
 """
 

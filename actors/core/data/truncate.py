@@ -1,6 +1,6 @@
-"""Truncate a plain JSON value to a size limit; `ingest` uses this after its walk.
+"""Truncate a plain JSON value to its size limits, as the last step of `ingest`.
 
-In:  plain data of bounded depth, with strings of any length.
+In:  plain data of limited depth, with strings of any length.
 Out: JSON of at most `max_bytes`, without a string literal longer than `max_string`.
 
 Long strings are cut first, all to the same length, so that small values around them stay. If that is not enough,
@@ -22,10 +22,10 @@ class SizeLimits(Struct, frozen=True):
     """The size limits of an ingested value.
 
     Args:
-        max_bytes: Bytes of the JSON text, at least 512.
-        max_depth: Nested containers, 1 to 64.
-        max_items: Items of one list or object, at least 2.
-        max_string: Bytes of one JSON string literal, at least 128.
+        max_bytes: Maximum size of the JSON text in bytes, at least 512.
+        max_depth: Maximum number of nested containers, 1 to 64.
+        max_items: Maximum number of items in a list or object, at least 2.
+        max_string: Maximum size of a JSON string literal in bytes, at least 128.
     """
 
     max_bytes: int = 256 * 1024
@@ -35,13 +35,16 @@ class SizeLimits(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.max_bytes < 512 or self.max_items < 2 or self.max_string < _LEAST_STRING:
-            raise ValueError(f"The limits are too small to hold a marker: {self}")
+            raise ValueError(
+                f"{self} is too small to contain a marker; use max_bytes of at least 512, max_items of at least 2 and "
+                f"max_string of at least {_LEAST_STRING}"
+            )
         if not 1 <= self.max_depth <= MAX_DEPTH:
-            raise ValueError(f"max_depth is 1 to {MAX_DEPTH}, not {self.max_depth}")
+            raise ValueError(f"max_depth must be from 1 to {MAX_DEPTH}, not {self.max_depth}")
 
 
 class Gap(str):
-    """The marker that ends a shortened container, with the number of items it replaces."""
+    """The marker at the end of a shortened container, with the number of removed items."""
 
     hidden: int
 
@@ -52,7 +55,10 @@ class Gap(str):
 
 
 def unused_name(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> str:
-    """Return `name`, or the first of `name#2`, `name#3` ... that is not in `taken`."""
+    """Return `name`, or the first of `name#2`, `name#3` ... that is not in `taken`.
+
+    `repeats` remembers the last number used for each name, so that repeated names do not take quadratic time.
+    """
     candidate = name
     while candidate in taken:
         repeats[name] = repeats.get(name, 1) + 1
@@ -61,12 +67,13 @@ def unused_name(name: str, taken: Mapping[str, object], repeats: dict[str, int])
 
 
 def truncate(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
-    """Return the JSON of `value` within the limits: cut long strings evenly, then shorten containers.
+    """Return the JSON of `value` within the limits. Long strings are cut evenly first, then containers are shortened.
 
-    `is_long` says that some string exceeds its share, in which case encoding the complete value first would be
-    wasteful.
+    `is_long` is True if a string exceeds its share of the budget. Then the complete value is not encoded first, because
+    that would probably be wasted.
     """
-    if not is_long:  # the walk bounded the complete value, so encoding it is cheap
+    # without long strings, the budget of `PlainConversion` limits the value, so encoding it is cheap
+    if not is_long:
         text = dump(value)
         if len(text) <= min(limits.max_bytes, limits.max_string):
             return text
@@ -85,13 +92,13 @@ def truncate(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str
 
 
 def _longest_container(value: JsonValue) -> int:
-    """Return the length of the longest container, at least 1."""
+    """Return the number of items in the longest list or object inside `value`, at least 1."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return max(1, len(inside), *map(_longest_container, inside))
 
 
 def _map_strings(value: JsonValue, text: Callable[[str], str]) -> JsonValue:
-    """Return `value` with each string replaced by `text(string)`; keys stay."""
+    """Return `value` with each string replaced by `text(string)`. Keys are not changed."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, list):
@@ -102,13 +109,13 @@ def _map_strings(value: JsonValue, text: Callable[[str], str]) -> JsonValue:
 
 
 def _record_size(longest: int, sizes: list[int], text: str) -> str:
-    """Record the size of a string, and return an empty string in its place."""
+    """Append the size of a string's literal to `sizes`, at most `longest`, and return an empty string."""
     sizes.append(longest if len(text) > longest else min(longest, len(quote(text))))
     return ""
 
 
 def _even_cap(sizes: list[int], room: int, longest: int) -> int:
-    """Return the largest cap under which the sizes, each limited to the cap, fit into `room`."""
+    """Return the largest length such that strings of these sizes, each cut to this length, fit into `room` bytes."""
     if sum(sizes) <= room:
         return longest
     left = len(sizes)
@@ -117,11 +124,11 @@ def _even_cap(sizes: list[int], room: int, longest: int) -> int:
             return max(room, 0) // left
         room -= size
         left -= 1
-    return 0  # there are no strings to cut; keys and numbers alone are too large
+    return 0  # cutting strings is not enough, because the other content alone is too large
 
 
 def _cut_string(cap: int, marks: set[str], text: str) -> str:
-    """Return `text`, or its start and end around a marker, as at most `cap` bytes of a JSON literal."""
+    """Return `text`, or its start and end around a marker if its literal has more than `cap` bytes."""
     if len(text) <= cap and len(quote(text)) <= cap:
         return text
     half = (cap - 2 - len(f" [{len(text)} characters cut] ")) // 2
@@ -136,7 +143,7 @@ def _cut_string(cap: int, marks: set[str], text: str) -> str:
 
 
 def _longest_fitting(room: int, piece: Callable[[int], str]) -> int:
-    """Return the largest number of characters, up to `room`, whose piece fits into `room` bytes of a literal."""
+    """Return the largest number of characters such that the literal of `piece(number)` has at most `room` bytes."""
     low, high = 0, room
     while low < high:
         middle = high if high == room else (low + high + 1) // 2
@@ -148,20 +155,20 @@ def _longest_fitting(room: int, piece: Callable[[int], str]) -> int:
 
 
 def _shorten_containers(value: JsonValue, cap: int) -> JsonValue:
-    """Return `value` with no container longer than `cap`, including the marker at its end."""
+    """Return `value` with each list and object shortened to `cap` items, including the marker at its end."""
     if not isinstance(value, list | dict):
         return value
     kept = len(value) if len(value) <= cap else max(cap - 1, 0)
     if isinstance(value, list):
         items = [_shorten_containers(item, cap) for item in value[:kept]]
-        return items if kept == len(value) else [*items, _gap_after(value, kept, "items")]
+        return items if kept == len(value) else [*items, _gap_marker(value, kept, "items")]
     entries = {key: _shorten_containers(value[key], cap) for key in islice(value, kept)}
     if kept < len(value):
-        entries[unused_name("[cut]", entries, {})] = _gap_after([*value.values()], kept, "entries")
+        entries[unused_name("[cut]", entries, {})] = _gap_marker([*value.values()], kept, "entries")
     return entries
 
 
-def _gap_after(items: list[JsonValue], kept: int, what: str) -> Gap:
-    """Return the marker for the items after the first `kept`; the last of them may be a marker itself."""
+def _gap_marker(items: list[JsonValue], kept: int, what: str) -> Gap:
+    """Return the marker that replaces the items after the first `kept`. The last item may itself be a marker."""
     last = items[-1]
     return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), what)

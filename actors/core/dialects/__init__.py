@@ -1,1 +1,1 @@
-"""The rules of each provider family and vendor, as data."""
+"""The transcript rules of each provider family and vendor, as data."""

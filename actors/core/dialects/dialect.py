@@ -1,8 +1,9 @@
 """Define a provider's rules for transcripts as data: one record for each wire family, composed of smaller records.
 
-The renderer and the judge (`actors.core.check`) read them, and docs/reference/rulebook.md is generated from them.
-`actors.core.models.rules` defines the records for all families. Each family narrows them here to its own features, so
-an impossible combination is a type error in a profile, and a one-line error in a table of `actors.toml`.
+The renderer and the independent check (`actors.core.check`) read these records, and docs/reference/rulebook.md is
+generated from them. `actors.core.models.rules` defines the base records of all families. Here, each family narrows the
+base records to its own features, so an impossible combination is a type error in a profile, and a one-line error in a
+table of `actors.toml`.
 """
 
 from functools import lru_cache
@@ -12,8 +13,8 @@ from actors.core.data.record import replace
 from actors.core.models.facts import ModelFacts
 from actors.core.models.row import Maker
 from actors.core.models.rules import (
-    Demands,
     Ids,
+    KeywordOnlyRecord,
     Kind,
     MediaRules,
     ReasoningRules,
@@ -24,19 +25,20 @@ from actors.core.models.rules import (
 from actors.core.values.identity import Binding, content_name
 
 Cache: TypeAlias = Literal["off", "default", "long"]
-"""The requested lifetime of cached prefixes: none, the provider's default, or the longest."""
+"""The requested lifetime of cached prefixes: `off`, the provider's default, or the longest lifetime (`long`)."""
 
 
-class Caching(Demands):
-    """The rules for a host's prompt cache. By default, requests do not mention it.
+class Caching(KeywordOnlyRecord):
+    """The rules for a host's prompt cache. By default, requests contain no cache settings.
 
     Args:
         marks: The mark at the end of a prefix to cache: `cache_control` on its last block (`block`), a `cachePoint`
-            after it (`point`), or `cache_control` on the last part of a message's content (`part`).
-        moving: Whether one mark at the top level of the request replaces the mark on its last block.
-        cache_key: Whether a request names its lane (`prompt_cache_key`), so that it reaches the machine with the cache.
-        long_lifetime: The request for a longer lifetime: a `ttl` on each mark, or the field that the model accepts
-            (`prompt_cache_retention`, `prompt_cache_options`).
+            after its last block (`point`), or `cache_control` on the last part of a message's content (`part`).
+        moving: Whether one mark at the top level of the request replaces the mark on the last block.
+        cache_key: Whether a request contains its lane's key (`prompt_cache_key`), so that the host routes it to the
+            machine with the cache.
+        long_lifetime: How a longer lifetime is requested: by a `ttl` on each mark, or by the field that the model
+            accepts (`prompt_cache_retention`, `prompt_cache_options`).
     """
 
     marks: Literal["none", "block", "point", "part"] = "none"
@@ -45,7 +47,7 @@ class Caching(Demands):
     long_lifetime: Literal["none", "ttl", "retention"] = "none"
 
     def accepted_cache(self, cache: Cache, model: ModelFacts) -> Cache:
-        """Return the longest lifetime, up to `cache`, that a request to this host may ask for with a model."""
+        """Return the longest cache lifetime, at most `cache`, that this host accepts for a model."""
         has_marks = self.marks != "none" and model.cache == "host"
         if cache == "off" or not (has_marks or self.cache_key):
             return "off"
@@ -54,19 +56,19 @@ class Caching(Demands):
 
 @lru_cache(maxsize=16)
 def lane_key(session: str, binding: Binding) -> str:
-    """Return the key of a session's lane for a binding: a digest of 32 characters, the same in every process."""
+    """Return the cache key of a session's lane for a binding: a digest of 32 characters, the same in every process."""
     parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)
     return content_name("\0".join((*parts, binding.backend)))[:32]
 
 
-class Profile(Demands):
-    """The fields of every dialect: its name, and its rules.
+class Profile(KeywordOnlyRecord):
+    """The fields that every dialect has: its name and its rules.
 
     Args:
-        name: The profile's name, as `dialect()` takes it.
-        rules: Prefix of the vendor's own rules (`MIS`, `KIM`, `DSK`), which the judge cites in place of the
-            family's; empty where the vendor has no list of its own.
-        family: The wire family, which selects the adapter and the rules of the judge.
+        name: The profile's name, as passed to `dialect()`.
+        rules: Prefix of the vendor's own rule ids (`MIS`, `KIM`, `DSK`), which faults cite instead of the family's
+            rules; empty if the vendor has no rules of its own.
+        family: The wire family, which selects the adapter and the rules of the independent check.
         makers: The makers of models that the host serves, for lookups in the table of model facts.
         model: The features that the model accepts. In a profile, this describes an unknown model;
             `actors.core.dialects.narrow.for_model` narrows the profile to one model.
@@ -85,14 +87,15 @@ class Profile(Demands):
     request: RequestRules
     caching: Caching
 
-    def __hash__(self) -> int:  # cheap, because codecs are looked up by it
+    def __hash__(self) -> int:  # must be cheap, because codecs are looked up by dialect
         return hash((self.name, self.narrowed_to))
 
-    def opens(self, sealed_by: Binding, target: Binding | None) -> bool:
+    def can_replay(self, sealed_by: Binding, target: Binding | None) -> bool:
         """Return True if a block sealed by one binding may be replayed to `target`.
 
         A block that is bound to its prefix is replayed only to the same binding, because the lane of another backend
-        may have rendered the prefix differently. An upstream of a gateway cannot read the blocks of another upstream.
+        may have rendered the prefix differently. An upstream of a gateway cannot decrypt the blocks of another
+        upstream.
         """
         if target is None or self.reasoning.carrier == "none" or self.reasoning.binding == "none":
             return False
@@ -107,12 +110,12 @@ class ChatTurns(TurnRules):
     """The turns of Chat Completions, with each result in a message of the role `tool`.
 
     Args:
-        developer_role: Whether the role `developer` exists beside `system`. We send `system`.
-        system_anywhere: Whether a system message may follow the assistant or a result (MIS-12).
-        message_keys: Further keys of a message besides those for role, content, calls and reasoning: `name` in every
-            message except a result, the others in assistant messages only.
-        empty_answers: Whether an assistant message without calls may be an empty text (KIM-04).
-        empty_calls: Whether an assistant message may have a list of calls without one.
+        developer_role: Whether the host accepts the role `developer` in addition to `system`. We send `system`.
+        system_anywhere: Whether a system message may follow an assistant message or a result (MIS-12).
+        message_keys: Keys that a message may have in addition to role, content, calls and reasoning. `name` is accepted
+            in every message except results, the other keys only in assistant messages.
+        empty_answers: Whether an assistant message without calls may be an empty string (KIM-04).
+        empty_calls: Whether an assistant message may have an empty list of calls.
         absent_content: The `content` of an assistant message with calls and no text.
     """
 
@@ -130,10 +133,10 @@ class ChatTurns(TurnRules):
 
 
 class ChatMedia(MediaRules):
-    """Images, in user messages only.
+    """The media of Chat Completions: images, in user messages only.
 
     Args:
-        user_files: Whether a user message may hold a `file` part, though we send none.
+        user_files: Whether the host accepts `file` parts in user messages. We never send them.
     """
 
     result_kinds: ClassVar[frozenset[Kind]] = frozenset()
@@ -143,6 +146,8 @@ class ChatMedia(MediaRules):
 
 
 class ChatReasoning(ReasoningRules):
+    """The replay of reasoning in Chat Completions. By default, reasoning is not sent back."""
+
     carrier: Literal["none", "reasoning_content", "reasoning_details", "thinking_chunk", "extra_content"] = (
         "none"
     )
@@ -155,26 +160,25 @@ class ChatReasoning(ReasoningRules):
 
 
 class ChatRequest(RequestRules):
-    """The request of Chat Completions.
+    """The other request fields of Chat Completions.
 
     Args:
         keys: The keys that a request may have, if the vendor has its own list; empty for the family's list.
-        max_tokens_field: Name of the field that bounds the answer.
-        seed_field: Name of the field with the seed of sampling.
-        stream_usage: Whether a stream must be asked for its token figures.
-        required_choice: The tool choice that forces any tool.
+        max_tokens_field: Name of the field that limits the tokens of the answer.
+        seed_field: Name of the field for the random seed.
+        stream_usage: Whether a streaming request must ask for token usage (`stream_options.include_usage`).
+        required_choice: The tool choice that forces the model to call any tool.
         upstream_pin: The field that pins a request to one upstream of a gateway.
-        untyped_functions: Whether tools and calls may omit their type, which is then `function`, and calls may have an
+        untyped_functions: Whether tools and calls without a type count as functions, and whether calls may have an
             index.
     """
 
     keys: frozenset[str] = frozenset()
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     seed_field: Literal["seed", "random_seed"] = "seed"
-    lacks: frozenset[str] = frozenset(
-        {"top_k", "metadata"}
-    )  # fields that OpenAI does not have, or only for what it stores
-    max_tools: int | None = 128  # OAC-09
+    # OpenAI does not have `top_k`, and accepts `metadata` only for stored completions
+    lacks: frozenset[str] = frozenset({"top_k", "metadata"})
+    max_tools: int | None = 128  # the limit of OAC-09
     stream_usage: bool = True
     required_choice: str = "required"
     schema_subset: Literal["json_schema", "moonshot"] = "json_schema"
@@ -184,18 +188,20 @@ class ChatRequest(RequestRules):
 
 
 class ChatCaching(Caching):
+    """The prompt cache of Chat Completions hosts. Marks are placed on content parts, if the host has marks."""
+
     marks: Literal["none", "part"] = "none"
 
 
 class ChatDialect(Profile):
-    """OpenAI Chat Completions and compatible hosts. The defaults describe an unknown host."""
+    """The rules of OpenAI Chat Completions and compatible hosts. The defaults describe an unknown host."""
 
     family: ClassVar[Literal["openai_chat"]] = "openai_chat"
     ids: Ids = Ids(
         style="openai",
         pattern=r"[A-Za-z0-9_-]{1,40}",  # 40 by OAC-03; the character set is what we choose to emit
         max_len=40,
-        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # OAC-10
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # by OAC-10
     )
     turns: ChatTurns = ChatTurns()
     media: ChatMedia = ChatMedia()
@@ -208,12 +214,14 @@ PartType: TypeAlias = Literal["image/png", "image/jpeg", "image/gif", "image/web
 
 
 class PartMedia(MediaRules):
+    """Images and documents, in user messages and in results."""
+
     result_kinds: frozenset[Kind] = frozenset({"image", "document"})
     types: frozenset[PartType] = frozenset(get_args(PartType))
 
 
 class BlockTurns(TurnRules):
-    """Turns with results as blocks of a user message."""
+    """The turns of families that send results as blocks of a user message."""
 
     arguments: ClassVar[Literal["object", "text"]] = "object"
     result_carrier: ClassVar[Literal["tool_message", "user_block", "item"]] = "user_block"
@@ -224,11 +232,15 @@ class BlockTurns(TurnRules):
 
 
 class FunctionRequest(RequestRules):
+    """The other request fields of families whose tools are all functions with an arguments object."""
+
     custom_tools: Literal[False] = False
     output: Literal["schema", "prompt"] = "prompt"
 
 
 class ResponsesTurns(TurnRules):
+    """The turns of Responses, with calls and results as separate items."""
+
     arguments: ClassVar[Literal["object", "text"]] = "text"
     result_carrier: ClassVar[Literal["tool_message", "user_block", "item"]] = "item"
     alternation: Literal["none", "fill"] = "none"
@@ -237,12 +249,14 @@ class ResponsesTurns(TurnRules):
 
 
 class ResponsesReasoning(ReasoningRules):
-    """Reasoning items, encrypted; an item of another kind must follow one (OAR-03).
+    """The replay of reasoning in Responses, as encrypted items.
+
+    An item of another type must follow each reasoning item (OAR-03).
 
     Args:
-        replay_item_ids: The items to replay with their ids: none, or `all` items of an answer from its reasoning on.
-            Some hosts look up items with ids and find nothing (OAR-05), so a lane sends none after a refusal of its
-            reasoning.
+        replay_item_ids: The items that are replayed with their ids: none, or `all` items of an answer from its first
+            reasoning item on. Some hosts look up items with ids and find nothing (OAR-05), so a lane sends no item ids
+            after the provider has refused its reasoning.
     """
 
     once = True
@@ -254,6 +268,8 @@ class ResponsesReasoning(ReasoningRules):
 
 
 class ResponsesRequest(RequestRules):
+    """The other request fields of Responses."""
+
     namespaces = True
     output: Literal["schema", "prompt"] = "schema"
     output_beside_tools: bool = True
@@ -262,14 +278,17 @@ class ResponsesRequest(RequestRules):
 
 
 class ResponsesCaching(Caching):
-    """Only lane keys: the host caches prefixes without a request."""
+    """The prompt cache of Responses.
+
+    Requests contain only the lane's key, because the host caches prefixes automatically.
+    """
 
     marks: Literal["none"] = "none"
     long_lifetime: Literal["none", "retention"] = "none"
 
 
 class ResponsesDialect(Profile):
-    """OpenAI Responses."""
+    """The rules of OpenAI Responses."""
 
     family: ClassVar[Literal["responses"]] = "responses"
     turns: ResponsesTurns
@@ -280,7 +299,10 @@ class ResponsesDialect(Profile):
 
 
 class AnthropicReasoning(ReasoningRules):
-    """Thinking blocks with a signature, or without one if a compatible host does not sign."""
+    """The replay of reasoning in Messages, as thinking blocks.
+
+    Their signature is absent if a compatible host does not sign.
+    """
 
     carrier: Literal["none", "anthropic_blocks"] = "anthropic_blocks"
     required: Literal["no", "with_calls"] = "no"
@@ -288,12 +310,12 @@ class AnthropicReasoning(ReasoningRules):
 
 
 class AnthropicRequest(FunctionRequest):
-    """The request of Messages.
+    """The other request fields of Messages.
 
     Args:
-        route: The operation that takes the request. `messages` is Anthropic's own: the body names the model, a header
-            the version. `raw_predict` is Vertex AI's and `invoke_model` Bedrock's: the path names the model, the body
-            the version (ANT-60), and Bedrock streams binary frames.
+        route: The operation that receives the request. For `messages`, Anthropic's own, the body names the model and a
+            header the API version. For `raw_predict` (Vertex AI) and `invoke_model` (Bedrock), the path names the model
+            and the body the version (ANT-60). Bedrock streams binary frames.
     """
 
     route: Literal["messages", "raw_predict", "invoke_model"] = "messages"
@@ -303,7 +325,7 @@ class AnthropicRequest(FunctionRequest):
 
 
 class AnthropicCaching(Caching):
-    """Marks on blocks, and one for the whole request."""
+    """The prompt cache of Messages, with marks on blocks or one mark for the complete request."""
 
     marks: Literal["none", "block"] = "none"
     cache_key: Literal[False] = False
@@ -311,7 +333,7 @@ class AnthropicCaching(Caching):
 
 
 class AnthropicDialect(Profile):
-    """Anthropic Messages and compatible hosts."""
+    """The rules of Anthropic Messages and compatible hosts."""
 
     family: ClassVar[Literal["anthropic"]] = "anthropic"
     turns: BlockTurns
@@ -322,11 +344,14 @@ class AnthropicDialect(Profile):
 
 
 class GeminiTurns(BlockTurns):
-    first_roles: frozenset[Literal["user"]] = frozenset({"user"})  # GEM-02
+    """The turns of generateContent, with results as parts of a user content."""
+
+    # a call must follow a user content (GEM-02)
+    first_roles: frozenset[Literal["user"]] = frozenset({"user"})
 
 
 class GeminiMedia(MediaRules):
-    """Attachments by value, because only URLs of files uploaded to Google are reliably accepted."""
+    """The media of generateContent, sent as bytes, because URLs are reliably accepted only for Google's own files."""
 
     result_kinds: frozenset[Kind] = frozenset({"image"})
     types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
@@ -334,7 +359,7 @@ class GeminiMedia(MediaRules):
 
 
 class GeminiReasoning(ReasoningRules):
-    """Thought signatures, each the property of a part."""
+    """The replay of reasoning in generateContent, as thought signatures on parts."""
 
     carrier: Literal["thought_signature"] = "thought_signature"
     first: bool = False
@@ -343,10 +368,10 @@ class GeminiReasoning(ReasoningRules):
 
 
 class GeminiRequest(FunctionRequest):
-    """The request of generateContent.
+    """The other request fields of generateContent.
 
     Args:
-        models_path: The path of the models below the endpoint, because the URL names the model.
+        models_path: The URL path of the models, relative to the endpoint, because the URL names the model.
     """
 
     models_path: str
@@ -356,7 +381,7 @@ class GeminiRequest(FunctionRequest):
 
 
 class GeminiCaching(Caching):
-    """No settings: the host caches prefixes without a request."""
+    """The prompt cache of generateContent. It has no settings, because the host caches prefixes automatically."""
 
     marks: Literal["none"] = "none"
     cache_key: Literal[False] = False
@@ -364,7 +389,7 @@ class GeminiCaching(Caching):
 
 
 class GeminiDialect(Profile):
-    """Google's generateContent."""
+    """The rules of Google's generateContent."""
 
     family: ClassVar[Literal["gemini"]] = "gemini"
     turns: GeminiTurns
@@ -378,11 +403,13 @@ ConverseType: TypeAlias = Literal[PartType, "text/csv", "text/html", "text/markd
 
 
 class ConverseTurns(BlockTurns):
+    """The turns of Converse, with results as blocks of a user message."""
+
     empty_result: str | None = None
 
 
 class ConverseMedia(MediaRules):
-    """Attachments by value, each document with a name (BED-15)."""
+    """The media of Converse, sent as bytes. Each document has a name (BED-15)."""
 
     named_documents = True
     result_kinds: frozenset[Kind] = frozenset({"image", "document"})
@@ -391,7 +418,7 @@ class ConverseMedia(MediaRules):
 
 
 class ConverseReasoning(ReasoningRules):
-    """Reasoning blocks with the signature of the underlying model."""
+    """The replay of reasoning in Converse, as reasoning blocks with the signature of the underlying model."""
 
     carrier: Literal["none", "bedrock_reasoning"] = "bedrock_reasoning"
     required: Literal["no"] = "no"
@@ -399,11 +426,13 @@ class ConverseReasoning(ReasoningRules):
 
 
 class ConverseRequest(FunctionRequest):
+    """The other request fields of Converse."""
+
     output_schema: Literal["closed"] = "closed"
 
 
 class ConverseCaching(Caching):
-    """Cache points after blocks."""
+    """The prompt cache of Converse, with cache points after blocks."""
 
     marks: Literal["none", "point"] = "none"
     cache_key: Literal[False] = False
@@ -411,7 +440,7 @@ class ConverseCaching(Caching):
 
 
 class ConverseDialect(Profile):
-    """AWS Bedrock Converse."""
+    """The rules of AWS Bedrock Converse."""
 
     family: ClassVar[Literal["converse"]] = "converse"
     turns: ConverseTurns

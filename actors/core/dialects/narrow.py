@@ -1,6 +1,6 @@
-"""Narrow a dialect to one model: the requirements of a host, and those of the model that it serves.
+"""Narrow a dialect to one model: combine the rules of a host with the facts of the model that it serves.
 
-In:  a profile, a model's name, and overrides of the built-in facts (of the user, then those learned from refusals).
+In:  a profile, a model's name, and overrides of the built-in facts (from the user, then those learned from refusals).
 Out: the same profile with `model` and the fields that depend on it: the replay of reasoning and of native ids.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import ChatDialect, Dialect, GeminiDialect
-from actors.core.models.facts import ModelFacts, Overrides, merge
+from actors.core.models.facts import ModelFacts, Overrides, override_facts
 from actors.core.models.lookup import find_row
 
 _REQUIRED = {"own": "no", "with_calls": "with_calls", "every": "every"}
@@ -22,33 +22,34 @@ def for_model(dialect: Dialect, model: str, overrides: Sequence[Overrides] = ())
     Args:
         dialect: The profile of the host.
         model: The model's name, as the provider spells it.
-        overrides: Fields that replace those of the built-in table, in order: a later one replaces an earlier one.
+        overrides: Fields that replace the built-in facts. Later overrides replace earlier ones.
     """
     if dialect.narrowed_to and not overrides:
         return dialect
-    narrowed = dialect if dialect.narrowed_to else _narrow(dialect, model)
+    narrowed = dialect if dialect.narrowed_to else _narrow_to_model(dialect, model)
     facts = narrowed.model
     for each in overrides:
-        facts = merge(facts, each)
+        facts = override_facts(facts, each)
     return narrowed if facts == narrowed.model else apply_facts(narrowed, facts)
 
 
 def facts_of(dialect: Dialect, model: str) -> ModelFacts:
-    """Return the built-in facts of a model on a host; those of the profile for a model of no known family."""
+    """Return the built-in facts of a model on a host; the facts in the profile if the model's family is unknown."""
     row = find_row(model, dialect.makers)
     return dialect.model if row is None else row.facts
 
 
 @lru_cache(maxsize=1024)
-def _narrow(dialect: Dialect, model: str) -> Dialect:
+def _narrow_to_model(dialect: Dialect, model: str) -> Dialect:
     return replace(apply_facts(dialect, facts_of(dialect, model)), narrowed_to=model or "-")
 
 
 def apply_facts(dialect: Dialect, facts: ModelFacts) -> Dialect:
-    """Return a dialect with the facts of a model, and with the fields that follow from them."""
+    """Return a dialect with the facts of a model, and with the fields that depend on the facts updated."""
     changes: dict[str, Any] = {"model": facts}  # Any: each field has its own type
     if facts.native_ids and not dialect.ids.native_passthrough:
-        changes["ids"] = replace(dialect.ids, native_passthrough=True)  # GEM-09
+        # this model accepts call ids, although other models on its host do not (GEM-09)
+        changes["ids"] = replace(dialect.ids, native_passthrough=True)
     reasoning = dialect.reasoning
     if isinstance(dialect, GeminiDialect) and facts.budgets:
         changes["reasoning"] = replace(reasoning, required="no", placeholder="", switch="gemini_budget")

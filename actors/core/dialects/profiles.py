@@ -1,7 +1,7 @@
-"""The profiles that come with the project, by name: the maker of each wire family, and vendors that speak like it.
+"""The built-in profiles, by name: one for the maker of each wire family, and one for each compatible vendor.
 
-Where sources disagree, the value is the one that every source accepts: a filler costs a few tokens in the rare
-conversation that needs it, a refusal costs the turn.
+Where sources disagree about a rule, the profile contains the strictest value, which every source accepts: an
+unnecessary filler costs a few tokens in rare conversations, but a refused request costs the turn.
 """
 
 from actors.core.data.record import replace
@@ -45,8 +45,8 @@ _MAKERS: tuple[Maker, ...] = ("openai", "anthropic", "google")
 
 OPENAI_CHAT = ChatDialect(
     name="openai_chat",
-    turns=ChatTurns(max_string=1_048_576),  # OAC-14
-    media=ChatMedia(max_count=500),  # documented for images; newer models take more
+    turns=ChatTurns(max_string=1_048_576),  # characters (OAC-14)
+    media=ChatMedia(max_count=500),  # documented for images; newer models accept more
     reasoning=ChatReasoning(switch="effort"),
     caching=ChatCaching(cache_key=True, long_lifetime="retention"),
     request=ChatRequest(
@@ -57,7 +57,7 @@ OPENAI_CHAT = ChatDialect(
     ),
 )
 
-# Azure OpenAI. Its dated versions have neither `prompt_cache_key` nor custom tools, and refuse unknown parameters.
+# Azure OpenAI. Its dated API versions have neither `prompt_cache_key` nor custom tools, and reject unknown parameters.
 AZURE = replace(
     OPENAI_CHAT,
     name="azure",
@@ -65,27 +65,25 @@ AZURE = replace(
     request=replace(OPENAI_CHAT.request, custom_tools=False),
 )
 
-_CLAUDE_LIKE = ModelFacts(
-    sampling="without_thinking", forced_choice="without_thinking", schema_output=False
-)  # accepted by every compatible host
+# requests within these facts are accepted by every host that is compatible with Anthropic
+_CLAUDE_LIKE = ModelFacts(sampling="without_thinking", forced_choice="without_thinking", schema_output=False)
 
 ANTHROPIC = AnthropicDialect(
     name="anthropic",
     ids=Ids(
         style="anthropic",
-        pattern=r"[a-zA-Z0-9_-]{1,64}",  # ANT-07; 64 is the safe choice, no cap is stated
+        pattern=r"[a-zA-Z0-9_-]{1,64}",  # ANT-07; Anthropic documents no maximum length, and 64 is safe
         max_len=64,
-        tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",  # ANT-08
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",  # by ANT-08
     ),
-    turns=BlockTurns(),  # ANT-24
-    media=PartMedia(max_bytes=5 * 1024 * 1024, max_count=100),  # ANT-54
+    turns=BlockTurns(),  # the user must begin (ANT-24)
+    media=PartMedia(max_bytes=5 * 1024 * 1024, max_count=100),  # images and documents together (ANT-54)
     reasoning=AnthropicReasoning(
-        binding="prefix",  # ANT-44: treated as bound everywhere, which older models accept too
-        followed=True,  # ANT-52
+        binding="prefix",  # ANT-44: only newer models require an unchanged prefix, but it is correct for all
+        followed=True,  # a message must not end with thinking (ANT-52)
     ),
-    model=replace(
-        _CLAUDE_LIKE, property_keys=CLAUDE_KEYS, image_side=8000, many_images_side=2000
-    ),  # ANT-58, ANT-59
+    # the maximum sides of images (ANT-58, ANT-59)
+    model=replace(_CLAUDE_LIKE, property_keys=CLAUDE_KEYS, image_side=8000, many_images_side=2000),
     caching=AnthropicCaching(marks="block", moving=True, long_lifetime="ttl"),
     request=AnthropicRequest(
         max_temperature=1.0,
@@ -95,7 +93,8 @@ ANTHROPIC = AnthropicDialect(
     ),
 )
 
-# Claude on Vertex AI. Features without evidence on the clouds are off: media URLs, and one mark for a request.
+# Claude on Vertex AI. Two features are off, because no source confirms them there: media URLs, and one mark for a
+# complete request.
 VERTEX_ANTHROPIC = replace(
     ANTHROPIC,
     name="vertex_anthropic",
@@ -112,8 +111,9 @@ BEDROCK_ANTHROPIC = replace(
     request=replace(VERTEX_ANTHROPIC.request, route="invoke_model"),
 )
 
-# Everything is sent inline with `store: false`; calls and results pair by `call_id`, and item ids are never sent. So no
-# item has an id while its follower has none (OAR-03, OAR-04), and nothing is looked up that was not stored (OAR-05).
+# Everything is sent inline with `store: false`. Calls and results are paired by `call_id`, and item ids are never sent.
+# So no item with an id is followed by an item without one (OAR-03, OAR-04), and the host never looks up items that it
+# did not store (OAR-05).
 OPENAI_RESPONSES = ResponsesDialect(
     name="openai_responses",
     ids=Ids(
@@ -122,30 +122,31 @@ OPENAI_RESPONSES = ResponsesDialect(
         max_len=64,
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",
     ),
-    turns=ResponsesTurns(calls_last=True, max_string=10_485_760),  # OAR-14
-    media=PartMedia(max_count=500),  # documented for images; newer models take more
+    # outputs must directly follow their calls (OAR-14)
+    turns=ResponsesTurns(calls_last=True, max_string=10_485_760),
+    media=PartMedia(max_count=500),  # documented for images; newer models accept more
     reasoning=ResponsesReasoning(
-        binding="prefix",  # OAR-09: the newest models bind it to the whole prefix, and older ones accept that
+        binding="prefix",  # OAR-09: only the newest models require an unchanged prefix, but it is correct for all
         first=False,
     ),
     caching=ResponsesCaching(cache_key=True, long_lifetime="retention"),
     request=ResponsesRequest(overflow_rule="OAR-13"),
 )
 
-# The Gemini API, models of generation 3.
+# The Gemini API, with models of generation 3.
 GEMINI = GeminiDialect(
     name="gemini",
     ids=Ids(
-        style="none",  # pairing is by position and name; an id is sent only to the provider that made it
+        style="none",  # calls and results are paired by position and name; only native ids are sent
         pattern=r"[a-zA-Z0-9_.:-]{1,64}",
         max_len=64,
-        tool_name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}",  # GEM-17; 64 is the safe choice, newer models take 128
+        tool_name_pattern=r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}",  # GEM-17; newer models accept 128 characters, 64 is safe
     ),
     turns=GeminiTurns(),
-    media=GeminiMedia(max_count=3600),  # documented for images
+    media=GeminiMedia(max_count=3600),  # Google documents this limit for images
     reasoning=GeminiReasoning(
-        binding="model",  # GEM-05
-        required="before_calls",  # GEM-04
+        binding="model",  # a signature is valid only for the same model (GEM-05)
+        required="before_calls",  # the first call of a content needs a signature (GEM-04)
         placeholder="skip_thought_signature_validator",
         switch="gemini",
     ),
@@ -154,13 +155,14 @@ GEMINI = GeminiDialect(
 VERTEX = replace(
     GEMINI,
     name="vertex",
-    ids=replace(GEMINI.ids, native_passthrough=False),  # GEM-09: it gives ids and refuses them
-    # documented for images of the first models of generation 3; others take 3,000
+    # GEM-09: Vertex AI returns ids, but rejects them in requests
+    ids=replace(GEMINI.ids, native_passthrough=False),
+    # documented for images in the first models of generation 3; other models accept 3,000
     media=GeminiMedia(max_count=900),
-    # the endpoint ends in /projects/.../locations/.../publishers/google
+    # the configured endpoint ends in /projects/.../locations/.../publishers/google
     request=replace(GEMINI.request, models_path="/models"),
 )
-# Models before generation 3: signatures are welcome, none is demanded.
+# Gemini models before generation 3. They accept thought signatures, but do not require them.
 GEMINI_2 = replace(
     GEMINI,
     name="gemini_2",
@@ -172,22 +174,24 @@ BEDROCK = ConverseDialect(
     name="bedrock",
     ids=Ids(
         style="bedrock",
-        pattern=r"[a-zA-Z0-9_.:-]{1,64}",  # BED-08
+        pattern=r"[a-zA-Z0-9_.:-]{1,64}",  # by BED-08
         max_len=64,
-        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # BED-08
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # by BED-08
     ),
-    turns=ConverseTurns(empty_result="(The tool returned nothing.)"),  # BED-04, BED-06, BED-07
+    # blank text is rejected, roles alternate, and the user begins (BED-04, BED-06, BED-07)
+    turns=ConverseTurns(empty_result="(The tool returned nothing.)"),
     media=ConverseMedia(
         max_bytes=3_750_000 * 4 // 3,  # documented for images; documents may have 4.5 MB
-        max_count=20,  # BED-17; some models take more by now, some fewer
-        max_documents=5,  # BED-16
+        max_count=20,  # BED-17; some models accept more, some fewer
+        max_documents=5,  # the limit of BED-16
     ),
     reasoning=ConverseReasoning(
-        binding="prefix",  # signatures are those of the model behind it
-        followed=True,  # ANT-52, by BED-10
+        binding="prefix",  # signatures come from the underlying model, such as Claude (ANT-44)
+        followed=True,  # Claude's rule also applies on Bedrock: reasoning must not be last (ANT-52, BED-10)
     ),
     makers=("openai", "anthropic", "google", "amazon"),
-    # Marks for a model without a cache are rejected; of other makers' models, some take `any`.
+    # Cache marks are rejected for a model without a prompt cache. Few models of other makers than Anthropic accept a
+    # named tool choice, but some accept `any`.
     model=replace(_CLAUDE_LIKE, named_choice=False, cache="none", image_side=8000, many_images_side=2000),
     caching=ConverseCaching(marks="point", long_lifetime="ttl"),
     request=ConverseRequest(
@@ -195,9 +199,8 @@ BEDROCK = ConverseDialect(
         output_beside_tools=True,
         max_temperature=1.0,
         top_p="alone",
-        lacks=frozenset(
-            {"service_tier"}
-        ),  # few models have service tiers, with other values than Anthropic's
+        # few models have service tiers, and the values differ from Anthropic's
+        lacks=frozenset({"service_tier"}),
         overflow_rule="BED-12",
     ),
 )
@@ -207,34 +210,35 @@ MISTRAL = ChatDialect(
     rules="MIS",
     ids=Ids(
         style="mistral",
-        pattern=r"[a-zA-Z0-9]{9}",  # MIS-01; only the newest tokenizers are less strict
+        pattern=r"[a-zA-Z0-9]{9}",  # MIS-01; only the newest tokenizers accept other ids
         max_len=9,
-        unique_scope="message",  # MIS-04
-        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # MIS-14
+        unique_scope="message",  # only the calls of one message need distinct ids (MIS-04)
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # by MIS-14
     ),
     turns=ChatTurns(
-        first_roles=frozenset({"user"}),  # MIS-13, and calls of a first message are not tracked
-        user_after_tool="filler",  # MIS-21
+        first_roles=frozenset({"user"}),  # MIS-13; also, Mistral does not track calls in a first message
+        user_after_tool="filler",  # a user message must not follow a result (MIS-21)
         developer_role=False,
-        system_anywhere=False,  # MIS-12
+        system_anywhere=False,  # not after an assistant or tool message (MIS-12)
         message_keys=frozenset({"prefix"}),
-        empty_calls=True,  # recorded: a client sends them with every answer
+        empty_calls=True,  # in recorded traffic, a client sends an empty list of calls with every answer
         absent_content="omit",
     ),
     media=ChatMedia(user_files=False),
     reasoning=ChatReasoning(carrier="thinking_chunk", binding="model", switch="effort"),
     caching=ChatCaching(cache_key=True),
     request=ChatRequest(
+        # Mistral rejects all other keys (MIS-32)
         keys=frozenset(
             """frequency_penalty guardrails logprobs max_tokens messages metadata min_tokens model n
             parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_logprobs prompt_mode random_seed
             reasoning_effort repetition_penalty response_format safe_prompt service_tier stop stream temperature
-            tool_choice tools top_k top_logprobs top_p top_prompt_logprobs""".split()  # noqa: SIM905  as a list it is a page
-        ),  # MIS-32
-        lacks=frozenset(),  # `keys` says what it has
+            tool_choice tools top_k top_logprobs top_p top_prompt_logprobs""".split()  # noqa: SIM905  a list fills a page
+        ),
+        lacks=frozenset(),  # not needed, because `keys` lists the accepted keys
         seed_field="random_seed",
         max_tools=None,
-        stream_usage=False,  # it comes on the last chunk unasked, and `stream_options` is unknown (MIS-32)
+        stream_usage=False,  # usage is always in the last chunk, and `stream_options` is rejected (MIS-32)
         required_choice="any",
         untyped_functions=True,
         output="schema",
@@ -245,8 +249,8 @@ MISTRAL = ChatDialect(
 _DEMANDED = ChatReasoning(
     carrier="reasoning_content",
     binding="model",
-    required="with_calls",  # KIM-03
-    placeholder="(No reasoning recorded.)",  # blanks pass at DeepSeek, but not at all who copy it
+    required="with_calls",  # a message with calls needs reasoning (KIM-03)
+    placeholder="(No reasoning recorded.)",  # DeepSeek accepts blank reasoning, but some compatible hosts do not
     switch="type",
 )
 KIMI = ChatDialect(
@@ -254,22 +258,22 @@ KIMI = ChatDialect(
     rules="KIM",
     ids=Ids(
         style="kimi",
-        pattern=r"[a-zA-Z0-9_.:-]{1,128}",  # `functions.read:0`, and `Read:0` of the coding endpoint
+        pattern=r"[a-zA-Z0-9_.:-]{1,128}",  # such as `functions.read:0`, or `Read:0` on the coding endpoint
         max_len=128,
-        tool_name_pattern=r"[a-zA-Z][a-zA-Z0-9_-]{0,63}",  # KIM-06
+        tool_name_pattern=r"[a-zA-Z][a-zA-Z0-9_-]{0,63}",  # a name must begin with a letter (KIM-06)
     ),
     turns=ChatTurns(
         developer_role=False,
         empty_answers=False,  # KIM-04; so we never send a message that contains only reasoning
-        absent_content="omit",  # KIM-05
+        absent_content="omit",  # an empty text is rejected (KIM-05)
     ),
     media=ChatMedia(user_files=False),
     makers=(*_MAKERS, "kimi"),
-    model=ModelFacts(sampling="never", forced_choice="never", thinks=True),  # KIM-09, KIM-10
+    model=ModelFacts(sampling="never", forced_choice="never", thinks=True),  # by KIM-09 and KIM-10
     reasoning=_DEMANDED,
     caching=ChatCaching(cache_key=True),
     request=ChatRequest(
-        schema_subset="moonshot",  # KIM-07
+        schema_subset="moonshot",  # Moonshot's subset of JSON Schema (KIM-07)
         overflow_rule="KIM-12",
     ),
 )
@@ -280,19 +284,18 @@ DEEPSEEK = ChatDialect(
         style="openai",
         pattern=r"[A-Za-z0-9_-]{1,64}",
         max_len=64,
-        unique_scope="message",  # answering a call frees its id
+        unique_scope="message",  # an id may be used again after its call was answered
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",
     ),
     turns=ChatTurns(developer_role=False),
     media=ChatMedia(user_kinds=frozenset(), user_files=False),
     makers=(*_MAKERS, "deepseek"),
-    model=ModelFacts(forced_choice="without_thinking", thinks=True),  # DSK-08
-    reasoning=replace(_DEMANDED, required="every"),  # DSK-05
+    model=ModelFacts(forced_choice="without_thinking", thinks=True),  # by DSK-08
+    reasoning=replace(_DEMANDED, required="every"),  # every message needs reasoning (DSK-05)
     request=ChatRequest(
         output="tool",
-        lacks=frozenset(
-            {"top_k", "metadata", "seed", "user", "parallel_tool_calls"}
-        ),  # it ignores unknown fields
+        # DeepSeek ignores unknown fields without an error, so these settings would be lost silently
+        lacks=frozenset({"top_k", "metadata", "seed", "user", "parallel_tool_calls"}),
         overflow_rule="DSK-09",
     ),
 )
@@ -301,14 +304,14 @@ OPENROUTER = ChatDialect(
     name="openrouter",
     ids=replace(
         OPENAI_CHAT.ids,
-        style="mistral",  # its upstreams include Mistral's (MIS-01); every other takes such ids too
-        accepted=r"[A-Za-z0-9_-]{1,64}",  # it gives ids of 50 characters, and takes them back
-        tool_name_pattern=r"[a-zA-Z][a-zA-Z0-9_-]{0,63}",  # what every upstream takes
+        style="mistral",  # Mistral is one of the upstreams (MIS-01), and all other upstreams accept its id format too
+        accepted=r"[A-Za-z0-9_-]{1,64}",  # OpenRouter returns ids of 50 characters and accepts them in requests
+        tool_name_pattern=r"[a-zA-Z][a-zA-Z0-9_-]{0,63}",  # every upstream accepts these names
     ),
     turns=ChatTurns(
-        first_roles=frozenset({"user"}),  # ANT-24, BED-07, GEM-02
-        user_after_tool="filler",  # MIS-21
-        empty_result="(The tool returned nothing.)",  # ANT-33: a blank text takes no mark
+        first_roles=frozenset({"user"}),  # some upstreams require it (ANT-24, BED-07, GEM-02)
+        user_after_tool="filler",  # a user message must not follow a result (MIS-21)
+        empty_result="(The tool returned nothing.)",  # ANT-33: a blank text must not have a cache mark
     ),
     model=ModelFacts(cache="none"),
     caching=ChatCaching(marks="part", long_lifetime="ttl"),
@@ -323,9 +326,9 @@ XAI = ChatDialect(
 )
 QWEN = ChatDialect(
     name="qwen",
-    # "Tool names are not allowed to be [search]"
+    # error of the host: "Tool names are not allowed to be [search]"
     ids=replace(OPENAI_CHAT.ids, tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}"),
-    # "developer is not one of ['system', 'assistant', 'user', 'tool', 'function']"
+    # error of the host: "developer is not one of ['system', 'assistant', 'user', 'tool', 'function']"
     turns=ChatTurns(developer_role=False),
 )
 GLM = ChatDialect(
@@ -333,42 +336,46 @@ GLM = ChatDialect(
     makers=(*_MAKERS, "glm"),
     turns=ChatTurns(developer_role=False, absent_content="empty"),
     reasoning=ChatReasoning(switch="type"),
-    request=ChatRequest(stream_usage=False),  # it comes on the last chunk unasked
+    request=ChatRequest(stream_usage=False),  # usage is always in the last chunk
 )
 MINIMAX = ChatDialect(
     name="minimax",
     makers=(*_MAKERS, "minimax"),
-    # Thinking stands in the text, which goes back as it is; where a host splits it off, its details go back.
+    # Thinking is part of the answer's text, which is sent back unchanged. If a host separates it from the text, it is
+    # sent back as `reasoning_details`.
     reasoning=ChatReasoning(carrier="reasoning_details", binding="model", switch="type"),
 )
 GROQ = ChatDialect(
     name="groq",
-    media=ChatMedia(max_count=5),  # documented for images
+    media=ChatMedia(max_count=5),  # Groq documents this limit for images
     reasoning=ChatReasoning(switch="effort"),
-    request=ChatRequest(output="tool"),  # a schema of the answer is taken by a few models, and not in streams
+    # few models accept a schema for the answer, and only without streaming
+    request=ChatRequest(output="tool"),
 )
 VLLM = ChatDialect(
     name="vllm",
-    turns=ChatTurns(  # the model's chat template judges, and many of them are strict (CMP-01)
+    turns=ChatTurns(  # the model's chat template checks the roles, and many templates are strict (CMP-01)
         first_roles=frozenset({"user"}), alternation="fill", user_after_tool="filler", absent_content="empty"
     ),
-    # a grammar is made of schemas, and that of an answer leaves no room for calls
+    # the server compiles schemas to a grammar; with a grammar for the answer, the model cannot call tools
     request=ChatRequest(output="schema", patterns="plain"),
 )
-# Hosts of open models, whose chat templates judge as those of one's own server do. What they reason is only read.
+# Hosts of open models. As on a self-hosted server, the model's chat template checks the roles. Reasoning is decoded,
+# but not sent back.
 OPEN_MODELS = ChatDialect(
     name="open_models",
     turns=VLLM.turns,
     reasoning=ChatReasoning(switch="effort"),
     request=ChatRequest(patterns="plain"),
 )
-_WORDS_ALONE = replace(VLLM.request, named_choice=False)  # a tool choice that is no word is taken for `auto`
+# these servers treat a named tool choice like `auto`
+_WORDS_ALONE = replace(VLLM.request, named_choice=False)
 LLAMA_CPP = replace(VLLM, name="llama_cpp", request=_WORDS_ALONE)
 OLLAMA = replace(VLLM, name="ollama", media=ChatMedia(urls=False), request=_WORDS_ALONE)
 
 OPENAI_COMPATIBLE = ChatDialect(name="openai_compatible")
 
-PROFILES: dict[str, Dialect] = {  # all of the above, in the order of the pages that show them
+PROFILES: dict[str, Dialect] = {  # every profile above; the reference pages show them in this order
     profile.name: profile for profile in list(globals().values()) if isinstance(profile, Dialect)
 }
 ALIASES = {
@@ -380,10 +387,10 @@ ALIASES = {
 
 
 def dialect(name: str) -> Dialect:
-    """Return the profile of this name; `openai` stands for `openai_chat`.
+    """Return the profile with this name. Aliases are accepted, such as `openai` for `openai_chat`.
 
     Raises:
-        UnknownTarget: There is no such profile.
+        UnknownTarget: No profile has this name.
     """
     found = PROFILES.get(ALIASES.get(name, name))
     if found is not None:

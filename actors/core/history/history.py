@@ -18,7 +18,7 @@ from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.log.call_events import ToolCallRecord
 from actors.core.log.events import Short
 from actors.core.normalize import import_transcript, normalize
-from actors.core.normalize.attribute import Placed
+from actors.core.normalize.attribute import PositionedMessage
 from actors.core.values.content import Message, ToolResult
 from actors.core.values.identity import CallId
 from actors.core.values.intake import ImportReport, ReportBuilder
@@ -133,7 +133,9 @@ def from_packed(messages: Sequence[Message], packed: Sequence[Packed], ledger: L
     return _new_history([known.get(id(message)) or pack(message) for message in normal], own, report)
 
 
-def from_transcript(placed: Iterable[Placed], remarks: ReportBuilder, system: str | None) -> History:
+def from_transcript(
+    placed: Iterable[PositionedMessage], remarks: ReportBuilder, system: str | None
+) -> History:
     """Return the history of a provider's transcript, in which call ids are the provider's.
 
     `placed` is in wire order; a wire message that mixes roles may appear as several messages. `remarks` collects the

@@ -1,1 +1,1 @@
-"""Define a session's transcript for one binding, and the preview of the next request."""
+"""Define lanes, which are a session's transcripts for one binding each, and the preview of the next request."""

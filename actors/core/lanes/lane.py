@@ -1,10 +1,10 @@
-"""Define lanes: one session's rendered transcript for one binding, append-only within an epoch.
+"""Define lanes. A lane is one session's rendered transcript for one binding; within an epoch, it only grows.
 
-A lane consists of the state of its rendering, the encoded text so far, and the judge's state. A request renders,
-encodes and judges only the messages after the cursor, so its cost depends on the new messages. The text is stored as
-immutable pieces (`actors.core.data.segments`).
+A lane consists of its render state, the encoded text so far, and the check state. A request renders, encodes and checks
+only the messages after the cursor, so its cost depends on the new messages. The text is stored as immutable pieces
+(`actors.core.data.segments`).
 
-A lane is a cache of a fold over the log: after it is dropped, it is rebuilt to the same bytes
+A lane is a cache that is computed from the log: if it was dropped, it is rebuilt with the same bytes
 (`actors.core.session.state`).
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.core.check import CheckState, canonical, extend, finish, start
+from actors.core.check import CheckState, check_fragment, finish_check, initial_state, with_canonical_ids
 from actors.core.data.segments import Segments
 from actors.core.data.slices import Slices, run_slices
 from actors.core.dialects.dialect import Dialect
@@ -30,71 +30,71 @@ from actors.errors import CanonicalFault, Fault
 
 
 class Lane(Struct, frozen=True, gc=False):
-    """One version of a lane: the states of rendering and judge, and the encoded messages.
+    """One version of a lane: its render state, its check state, and the encoded messages.
 
-    `_segments` lacks the bytes that close the last message.
+    `_segments` does not contain the bytes that close the last message.
     """
 
     _state: RenderState
     _segments: Segments
-    _judge: CheckState
+    _check_state: CheckState
 
     @property
     def size(self) -> int:
-        """Bytes of the lane's text."""
+        """The size of the lane's text, in bytes."""
         return self._segments.size
 
 
 class Rendered(Struct, frozen=True, gc=False):
-    """The result of a render: the lane's next version, to be adopted only when the request is sent, and a report.
+    """The result of a render, with the lane's next version. That version is used only if the request is sent.
 
     Args:
         lane: The lane's next version.
         report: The decisions of the render.
         dialect: The dialect of the transcript.
-        system: The system prompt imported with the history, if any.
-        begins: The epoch that begins with this request, if any; logged before the request.
+        system: The system prompt that was imported with the history; None if there is none.
+        begins: The epoch that begins with this request, logged before the request; None if no epoch begins.
     """
 
     lane: Lane
     report: Report
     dialect: Dialect
-    _closing: bytes  # closes the last message
-    _before: int  # bytes of the lane that were sent earlier and stay unchanged
+    _closing: bytes  # the bytes that close the last message
+    _before: int  # the number of bytes of the lane that were already sent
     system: str | None = None
     begins: EpochBegan | None = None
 
     @property
     def _segments(self) -> Segments:
-        """The lane's complete text with its last message closed, as a request contains it."""
+        """The lane's complete text, with its last message closed as in a request."""
         return self.lane._segments.append_unjoined(self._closing) if self._closing else self.lane._segments
 
     @property
     def transcript(self) -> bytes:
-        """The messages as the JSON array of a request."""
+        """The messages as a JSON array, as the request contains them."""
         return b"[%b]" % b"".join(self._segments)
 
     @property
     def _facts(self) -> TranscriptFacts:
-        """The properties of the transcript that the rest of the request depends on."""
+        """The properties of the transcript that the other fields of the request depend on."""
         return TranscriptFacts(self.lane._state.tools, self._before)
 
 
 def empty_lane(dialect: Dialect, epoch_start: int = 0) -> Lane:
     """Return a lane in which nothing has been sent.
 
-    The first `epoch_start` messages were imported, so their provider state was bound to a prefix that this lane never
-    sent.
+    The first `epoch_start` messages were imported. Their provider state is not replayed, because it was bound to a
+    prefix that this lane never sent.
     """
-    return Lane(RenderState(epoch_start=epoch_start), Segments(), start(dialect))
+    return Lane(RenderState(epoch_start=epoch_start), Segments(), initial_state(dialect))
 
 
 def begin_epoch(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
-    """Return the lane at the beginning of an epoch: nothing sent, all ids kept.
+    """Return the lane at the beginning of an epoch: no text is sent yet, and all call ids are kept.
 
-    `epoch_start` is the length of the history. Provider state in those messages was bound to the old prefix and is not
-    replayed, with two exceptions: plain-text reasoning is not bound, and some providers require it (DSK-05, KIM-03);
-    and after a refused attachment, only dialects that bind reasoning to the prefix lose it.
+    `epoch_start` is the length of the history. Provider state in the messages before it was bound to the old prefix and
+    is not replayed, with two exceptions. Plain-text reasoning is not bound, and some providers require it (DSK-05,
+    KIM-03). After a refused attachment, only dialects that bind reasoning to the prefix drop their provider state.
     """
     old = lane._state
     if event.reason == "media" and dialect.reasoning.binding != "prefix":
@@ -111,19 +111,19 @@ def begin_epoch(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: in
         without_ids=old.without_ids or event.reason == "thinking",
         refused=old.refused.union(event.media),
     )
-    return Lane(state, Segments(), start(dialect))
+    return Lane(state, Segments(), initial_state(dialect))
 
 
 def advance(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Rendered:
-    """Render, encode and judge the messages of `history` that `lane` has not rendered yet.
+    """Render, encode and check the messages of `history` that `lane` has not rendered yet.
 
-    The result depends only on the arguments. Faults found by the judge are in the report and are not raised.
+    The result depends only on the arguments. Faults found by the check are in the report and are not raised.
 
     Raises:
-        CanonicalFault: The lane belongs to another dialect, or has rendered more messages than the history has: a
-            shortened history needs a new epoch (`begin_epoch`).
+        CanonicalFault: The lane belongs to another dialect family. Or it has rendered more messages than the history
+            has, because the history was shortened; then begin an epoch (`begin_epoch`).
     """
     return run_slices(advance_in_slices(lane, history, ledger, dialect, encoder, target))
 
@@ -131,26 +131,27 @@ def advance(
 def advance_in_slices(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Slices[Rendered]:
-    """Do the same as `advance` in slices."""
-    other, sent = lane._judge.dialect, lane._state.cursor
+    """Do the same as `advance`, with a yield after each slice, so that the event loop can run other tasks."""
+    other, sent = lane._check_state.dialect, lane._state.cursor
     if other.family != dialect.family:
         raise CanonicalFault(
-            f"This lane has dialect {other.name!r}, not {dialect.name!r}; begin an epoch or another lane"
+            f"This lane has dialect {other.name!r}, not {dialect.name!r}; begin an epoch or use another lane"
         )
     if sent > history.length:
-        held = f"{sent} messages of a history of {history.length}"
+        held = f"{sent} messages, but the history now has only {history.length}"
         raise CanonicalFault(f"This lane has rendered {held}; begin an epoch")
     notes = Notes()
     walk = RenderWalk(lane._state, history, ledger, dialect, encoder, target, notes)
-    anew = lane._state.epoch > 0 and not lane.size  # the start of a later epoch is checked against every rule
+    # the start of a later epoch is checked with the strict parser
+    anew = lane._state.epoch > 0 and not lane.size
     after, faults = yield from _write_in_slices(lane, walk, whole=anew)
-    faults += finish(after._judge, manual_thinking=target.budgeted)
-    faults = canonical(
+    faults += finish_check(after._check_state, manual_thinking=target.budgeted)
+    faults = with_canonical_ids(
         faults,
         after._state.used.get,
         lambda: [call.id for message in history.since(0) for call in message.calls],
     )
-    report = notes.report(dialect.name, tuple(faults))
+    report = notes.to_report(dialect.name, tuple(faults))
     return Rendered(after, report, dialect, encoder.closing, lane.size, history.system)
 
 
@@ -163,33 +164,35 @@ def replay_in_slices(
     target: RenderTarget,
     lengths: Sequence[int],
 ) -> Slices[Lane]:
-    """Return the lane as sent requests have left it, in slices; `lengths` are their history lengths.
+    """Return the lane in its state after a series of sent requests, computed in slices.
 
-    The bytes equal those of separate renders at each length, provided that the ledger answers calls as it did then.
+    `lengths` are the history lengths of the requests. The bytes equal those of separate renders at each length,
+    provided that the ledger has the same completions as when they were sent.
     """
     walk = RenderWalk(lane._state, history, ledger, dialect, encoder, target, Notes(), lengths)
     return (yield from _write_in_slices(lane, walk, whole=False))[0]
 
 
 def _write_in_slices(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane, list[Fault]]]:
-    """Return the lane with the walk's output appended, and the judge's faults in it."""
-    segments, judge = lane._segments, lane._judge
+    """Return the lane with the output of `walk` appended, and the faults that the check found in this output."""
+    segments, check_state = lane._segments, lane._check_state
     faults: list[Fault] = []
-    for number, fragment in enumerate(walk.fragments()):
+    for number, fragment in enumerate(walk.write_fragments()):
         if number:
             yield
-        judge, found = extend(judge, *fragment, whole=whole)
+        check_state, found = check_fragment(check_state, *fragment, whole=whole)
         faults += found
         segments = segments.append(fragment)
-    return Lane(walk.state(), segments, judge), faults
+    return Lane(walk.end_state(), segments, check_state), faults
 
 
 def refusal_report(rendered: Rendered, why: str, rule: str | None) -> Report:
-    """Return the report of a request that its provider refused, with `why` as the only fault.
+    """Return the report of a request that its provider refused, with the message `why` as the only fault.
 
-    The fault names the calls whose ids occur in the message, by canonical id. Its class is that of `rule`, if known.
+    The fault contains the canonical ids of the calls whose wire ids occur in the message. Its class is that of `rule`,
+    or `Fault` itself if the rule is unknown.
     """
-    from actors.core.rulebook import FAULTS, RULES  # a lazy import: refusals are rare
+    from actors.core.rulebook import FAULTS, RULES  # imported here, because refusals are rare
 
     used = rendered.lane._state.used
     named = [used.get(word) or used.get(word.rstrip(".:")) for word in _NAMES.findall(why)]
@@ -199,11 +202,11 @@ def refusal_report(rendered: Rendered, why: str, rule: str | None) -> Report:
     return replace(rendered.report, faults=(fault,))
 
 
-_NAMES = re.compile(r"[\w.:-]+")  # the characters of wire ids
+_NAMES = re.compile(r"[\w.:-]+")  # matches call ids on the wire
 
 
-def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:
-    """Return the synthetic results that this request carries for the first time."""
+def results_to_seal(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:
+    """Return (call id, reason) of the synthetic results that this request sends for the first time, to be sealed."""
     return tuple(
         (call_id, "outcome_unknown" if reason == "running" else reason)
         for call_id, reason in rendered.report.synthetic

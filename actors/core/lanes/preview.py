@@ -1,4 +1,4 @@
-"""Define a preview: the request that a target would receive now, as a value."""
+"""Define a preview, which shows the request that a target would receive now."""
 
 from msgspec import Struct
 
@@ -16,13 +16,13 @@ class Preview(Struct, frozen=True):
         report: The decisions of the render.
         losses: Counts of omitted content by kind (`thinking`, `media`, `code`, `native`, `empty`), and of unsupported
             settings by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
-        kept: Bytes of the lane that were sent before and stay unchanged.
+        kept: Number of bytes of the lane that were sent before and stay unchanged.
         assumed: Settings that the target requires and the caller did not set, such as `max_tokens 8192`. Fillers are in
             `report`.
-        compacts: True if an ask would first compact the history, because it nearly fills the target's window.
-        over: The exhausted budget that would prevent the request; empty otherwise.
-        skipped: Members of the target's pool that support none of the session's tools, and so would be skipped.
-        window: Maximum tokens of the request and its answer together; None if unknown.
+        compacts: True if an ask would first compact the history, because the history nearly fills the target's window.
+        over: The exhausted budget that would prevent the request; empty if no budget is exhausted.
+        skipped: Members of the target's pool that would be skipped, because they support none of the session's tools.
+        window: Maximum number of tokens of the request and its answer together; None if unknown.
     """
 
     binding: Binding
@@ -38,5 +38,5 @@ class Preview(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes of the body."""
+        """The size of the body in bytes."""
         return len(self.body)

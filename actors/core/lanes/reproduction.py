@@ -1,10 +1,10 @@
-"""Reduce a refused request to a minimal reproduction without its content.
+"""Reduce a refused request to a minimal reproduction without its content, for bug reports.
 
-In:  a request body that a provider or the judge refused, and the dialect.
+In:  a request body that the provider or our check refused, and the dialect.
 Out: a body of the same structure. Texts, arguments and data are replaced by their lengths, ids by numbers.
 
-If the judge finds the same rule broken in the redacted body, everything that is not needed to break the rule is
-removed. If it finds nothing, because only the provider knows the rule, the structure stays complete.
+If the check finds the same broken rule in the redacted body, everything is removed that is not needed to break the
+rule. If the check finds no fault, because only the provider knows the rule, the structure stays complete.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,19 +17,20 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Refusal
 
 TRIES = 1000
-"""Maximum number of candidate bodies to judge."""
+"""Maximum number of candidate bodies to check."""
 _MOST = 1 << 28
 _DEPTH = 96
-_SHORT = 3  # characters up to which a text reveals nothing
+_SHORT = 3  # texts of up to this many characters reveal nothing
 
 _KEPT = frozenset(("role", "type", "name", "model", "status", "mode", "effort", "media_type", "format"))
-"""Fields whose values belong to the protocol or name a tool."""
+"""Fields whose values are not redacted, because they belong to the protocol or are names of tools."""
 _IDS = frozenset(
     ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId", "item_id", "previous_response_id")
 )
 _CONTENT = frozenset(("args", "arguments", "input", "response", "json", "metadata"))
 _MESSAGES = "input"
-"""At the top level of an OpenAI Responses request, the message list; in nested objects, the arguments of a call."""
+"""At the top level of an OpenAI Responses request, `input` is the message list; in nested objects, it contains the
+arguments of a call."""
 
 
 class RedactedRequest(Struct, frozen=True):
@@ -37,11 +38,12 @@ class RedactedRequest(Struct, frozen=True):
 
     Args:
         session, backend, dialect: The session and the target of the request.
-        by: `judge` before sending, or `provider`.
-        rule, fault_class: Those of the first fault; None and `unclassified` if the message is unknown.
-        why: The message of the judge or the provider; quotations of the request are redacted.
-        request: The body, as JSON.
-        is_minimal: True if the judge finds the rule broken in the body and no part can be removed.
+        by: `judge` if the check before sending refused the request, or `provider`.
+        rule, fault_class: The rule and the class of the first fault; None and `unclassified` if no rule explains the
+            message.
+        why: The error message, in which quotations of the request are redacted.
+        request: The redacted body, as JSON.
+        is_minimal: True if the body breaks a rule of the check and no part can be removed.
     """
 
     session: str
@@ -56,7 +58,7 @@ class RedactedRequest(Struct, frozen=True):
 
 
 def reproduce(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
-    """Return the minimal redacted form of a refused request. Never raises."""
+    """Return the minimal redacted form of a refused request. This function never raises."""
     fault = next(iter(refusal.report.faults), None)
     why = refusal.why
     try:
@@ -67,11 +69,11 @@ def reproduce(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
         redactor = _Redactor()
         hidden = redactor.redact_request(whole)
         why = redactor.redact_text(why)
-        broken = _rules(whole, dialect) & _rules(hidden, dialect)
+        broken = _broken_rules(whole, dialect) & _broken_rules(hidden, dialect)
         is_minimal = bool(broken)
         if broken:
             rule = fault.rule if fault is not None and fault.rule in broken else min(broken)
-            hidden = _minimise(hidden, lambda body: rule in _rules(body, dialect))
+            hidden = _minimise(hidden, lambda body: rule in _broken_rules(body, dialect))
         request = dump(hidden)
     return RedactedRequest(
         refusal.session,
@@ -86,58 +88,58 @@ def reproduce(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
     )
 
 
-def _rules(body: JsonValue, dialect: Dialect) -> set[str]:
+def _broken_rules(body: JsonValue, dialect: Dialect) -> set[str]:
     return {fault.rule for fault in check(dump(body), dialect) if fault.rule is not None}
 
 
 class _Redactor(Struct):
-    """Redacts content, and remembers it to redact quotations of it in error messages."""
+    """Redacts content, and remembers the content to redact quotations in error messages."""
 
     ids: dict[str, str] = {}
     texts: set[str] = field(default_factory=set[str])
 
     def redact_request(self, body: JsonValue) -> JsonValue:
-        """Return a complete request without content."""
+        """Return a complete request body without its content."""
         if not isinstance(body, dict) or not isinstance(messages := body.get(_MESSAGES), list):
             return self.redact(body)
         hidden = self.redact({**body, _MESSAGES: None})
         assert isinstance(hidden, dict)
         return {**hidden, _MESSAGES: self.redact(messages)}
 
-    def redact(self, value: JsonValue, key: str = "", *, inside: bool = False) -> JsonValue:
-        """Return a value without content. `inside` says that all of it is content, keys included."""
+    def redact(self, value: JsonValue, key: str = "", *, is_content: bool = False) -> JsonValue:
+        """Return a JSON value without its content. If `is_content` is True, everything is content, keys included."""
         match value:
             case dict():
-                within = inside or key in _CONTENT
+                within = is_content or key in _CONTENT
                 return {
-                    f"key_{number}" if within else name: self.redact(item, name, inside=within)
+                    f"key_{number}" if within else name: self.redact(item, name, is_content=within)
                     for number, (name, item) in enumerate(value.items())
                 }
             case list():
-                return [self.redact(item, key, inside=inside) for item in value]
+                return [self.redact(item, key, is_content=is_content) for item in value]
             case str():
-                return self._text(value, key, inside=inside)
+                return self._redact_string(value, key, is_content=is_content)
             case bool() | None:
                 return value
             case _:
-                return 0 if inside else value
+                return 0 if is_content else value
 
-    def redact_text(self, words: str) -> str:
-        """Return a text with all redacted content replaced."""
+    def redact_text(self, message: str) -> str:
+        """Return an error message in which all redacted content is replaced."""
         for text in sorted(self.texts, key=len, reverse=True):
-            words = words.replace(text, f"[{len(text)} characters]")
+            message = message.replace(text, f"[{len(text)} characters]")
         for known, number in self.ids.items():
-            words = words.replace(known, number)
-        return words
+            message = message.replace(known, number)
+        return message
 
-    def _text(self, text: str, key: str, *, inside: bool) -> str:
-        if not inside and key in _KEPT and len(text) <= 128:
+    def _redact_string(self, text: str, key: str, *, is_content: bool) -> str:
+        if not is_content and key in _KEPT and len(text) <= 128:
             return text
-        if not inside and key in _IDS and text:
+        if not is_content and key in _IDS and text:
             return self.ids.setdefault(text, f"id_{len(self.ids) + 1}")
         if len(text) > _SHORT:
             self.texts.add(text)
-        if key == "arguments" and not inside and _is_object(text):
+        if key == "arguments" and not is_content and _is_object(text):
             return "{}"
         return f"[{len(text)} characters]" if text else ""
 
@@ -150,12 +152,12 @@ def _is_object(text: str) -> bool:
 
 
 def _minimise(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonValue:
-    """Remove parts of a body as long as `is_wrong` stays true."""
+    """Remove parts of a body while `is_wrong` returns True for the smaller body."""
     left = TRIES
     found = True
     while found:
         found = False
-        for smaller in _smaller(body):
+        for smaller in _smaller_values(body):
             left -= 1
             if left < 0:
                 return body
@@ -165,8 +167,8 @@ def _minimise(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonVal
     return body
 
 
-def _smaller(value: JsonValue) -> Iterator[JsonValue]:
-    """Yield the value without one of its parts, large parts first."""
+def _smaller_values(value: JsonValue) -> Iterator[JsonValue]:
+    """Yield copies of a value without one of its parts. Copies without large parts come first."""
     if isinstance(value, list):
         size = len(value)
         while size > 0:
@@ -174,11 +176,11 @@ def _smaller(value: JsonValue) -> Iterator[JsonValue]:
                 yield value[:start] + value[start + size :]
             size //= 2
         for place, item in enumerate(value):
-            for smaller in _smaller(item):
+            for smaller in _smaller_values(item):
                 yield [*value[:place], smaller, *value[place + 1 :]]
     elif isinstance(value, Mapping):
         for name in value:
             yield {key: item for key, item in value.items() if key != name}
         for name, item in value.items():
-            for smaller in _smaller(item):
+            for smaller in _smaller_values(item):
                 yield {**value, name: smaller}

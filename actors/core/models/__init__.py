@@ -1,5 +1,6 @@
-"""Describe models: the request features that one model accepts, independent of its host.
+"""Describe the request features that each model accepts, independent of its host.
 
-`facts` defines the record, `table` holds the rows, `lookup` finds the row of a model's name, and `narrow` narrows the
-dialect of a host to one model. The renderer, the judge and the encoders read the narrowed dialect.
+`facts` defines the record, `table` contains the rows, `lookup` finds the row for a model's name, and
+`actors.core.dialects.narrow` narrows the dialect of a host to one model. The renderer, the independent check and the
+encoders read the narrowed dialect.
 """

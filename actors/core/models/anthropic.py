@@ -1,6 +1,6 @@
-"""Facts about the models of Anthropic: one row for each generation, in the order in which they are tried.
+"""Facts about Anthropic's models: one row for each generation. The first row that matches a model's name applies.
 
-The last row is the newest generation, and matches every other name of the family.
+The last row describes the newest generation, and matches every other name of the family.
 """
 
 from actors.core.data.record import replace
@@ -11,7 +11,7 @@ _CLAUDE_3 = ModelFacts(
     efforts=(),
     thinking=(),
     schema_output=False,
-    cache="none",  # Bedrock rejects marks for these; the models are retired
+    cache="none",  # Bedrock rejects cache marks for these models, which are retired
     service_tier=True,
     property_keys=CLAUDE_KEYS,
     image_side=8000,
@@ -21,9 +21,9 @@ _CLAUDE_3 = ModelFacts(
 _HAIKU_3_5 = replace(_CLAUDE_3, cache="host", cache_minimum=2048)
 _CLAUDE_3_7 = replace(
     _HAIKU_3_5,
-    thinking=("enabled", "disabled"),  # ANT-46
+    thinking=("enabled", "disabled"),  # adaptive thinking is rejected (ANT-46)
     sampling="without_thinking",
-    forced_choice="without_thinking",  # ANT-48
+    forced_choice="without_thinking",  # thinking excludes a forced tool (ANT-48)
     cache_minimum=1024,
     display=True,
 )
@@ -36,22 +36,22 @@ _CLAUDE_4_6 = replace(
 )
 _CLAUDE_4_7 = replace(
     _CLAUDE_4_6,
-    sampling="never",  # ANT-56
+    sampling="never",  # sampling settings are rejected (ANT-56)
     efforts=("low", "medium", "high", "xhigh", "max"),
-    thinking=("adaptive", "disabled"),  # ANT-45
+    thinking=("adaptive", "disabled"),  # manual thinking is rejected (ANT-45)
 )
 _CLAUDE_5 = replace(_CLAUDE_4_7, thinks=True, cache_minimum=1024)
 _CLAUDE_5_5 = replace(
     _CLAUDE_5,
-    thinking=("adaptive",),  # ANT-47
-    forced_choice="never",  # ANT-48
+    thinking=("adaptive",),  # thinking cannot be turned off (ANT-47)
+    forced_choice="never",  # a forced tool is rejected (ANT-48)
     cache_minimum=512,
 )
 _SONNET_5_5 = replace(_CLAUDE_5_5, thinking=("adaptive", "between_tools"))
 
 
-def _claude(generations: str, families: str = "opus|sonnet|haiku") -> str:
-    """Return a pattern of Claude models, in which `opus-4-5`, `opus-4.5` and `4-5-opus` are the same."""
+def _claude_pattern(generations: str, families: str = "opus|sonnet|haiku") -> str:
+    """Return a regular expression for Claude models. `opus-4-5`, `opus-4.5` and `4-5-opus` match alike."""
     return rf"claude-(?:(?:{families})-(?:{generations})|(?:{generations})-(?:{families}))(?:-(?!\d).*)?"
 
 
@@ -78,21 +78,21 @@ ROWS: tuple[ModelRow, ...] = (
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"3[-.]7"),
+        models=_claude_pattern(r"3[-.]7"),
         facts=_CLAUDE_3_7,
         source="ANT-46, ANT-48",
         sample=("claude-3-7-sonnet-20250219",),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4(?:[-.]0)?"),
+        models=_claude_pattern(r"4(?:[-.]0)?"),
         facts=_CLAUDE_3_7,
         source="ANT-46, ANT-48",
         sample=("claude-sonnet-4-20250514", "claude-opus-4-0"),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4[-.]1"),
+        models=_claude_pattern(r"4[-.]1"),
         facts=_CLAUDE_3_7,
         source="ANT-46, ANT-48",
         sample=("claude-opus-4-1",),
@@ -100,49 +100,49 @@ ROWS: tuple[ModelRow, ...] = (
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4[-.]5", "sonnet"),
+        models=_claude_pattern(r"4[-.]5", "sonnet"),
         facts=replace(_CLAUDE_4_5, cache_minimum=1024),
         source="ANT-46, ANT-48",
         sample=("claude-sonnet-4-5",),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4[-.]5", "haiku"),
+        models=_claude_pattern(r"4[-.]5", "haiku"),
         facts=_CLAUDE_4_5,
         source="ANT-46, ANT-48",
         sample=("claude-haiku-4-5@20251001",),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4[-.]5", "opus"),
+        models=_claude_pattern(r"4[-.]5", "opus"),
         facts=_OPUS_4_5,
         source="ANT-46, ANT-48, ANT-49",
         sample=("claude-opus-4-5-20251101", "us.anthropic.claude-opus-4-5-20251101-v1:0"),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4[-.]6"),
+        models=_claude_pattern(r"4[-.]6"),
         facts=_CLAUDE_4_6,
         source="ANT-48, ANT-49",
         sample=("claude-opus-4-6", "claude-sonnet-4.6"),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4[-.][78]"),
+        models=_claude_pattern(r"4[-.][78]"),
         facts=_CLAUDE_4_7,
         source="ANT-45, ANT-48, ANT-56",
         sample=("claude-opus-4-7", "claude-opus-4-8"),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"5(?:[-.]0)?", "opus|sonnet"),
+        models=_claude_pattern(r"5(?:[-.]0)?", "opus|sonnet"),
         facts=_CLAUDE_5,
         source="ANT-45, ANT-48, ANT-56",
         sample=("claude-sonnet-5", "claude-opus-5"),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"5[-.]5", "sonnet"),
+        models=_claude_pattern(r"5[-.]5", "sonnet"),
         facts=_SONNET_5_5,
         source="ANT-47, ANT-48: migration guide for Sonnet 5.5",
         sample=("claude-sonnet-5-5",),
@@ -157,7 +157,7 @@ ROWS: tuple[ModelRow, ...] = (
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"5[-.]5", "haiku"),
+        models=_claude_pattern(r"5[-.]5", "haiku"),
         facts=_CLAUDE_5_5,
         source="ANT-47, ANT-48",
         sample=("claude-haiku-5-5",),

@@ -1,7 +1,7 @@
 """Define the record of the request features that one model accepts.
 
-The defaults describe a model of which nothing is known: every setting is passed on as the host takes it. Rule ids such
-as ANT-45 are explained in docs/reference/rulebook.md.
+The defaults describe an unknown model: every setting is passed on to the host. Rule ids such as ANT-45 are explained in
+docs/reference/rulebook.md.
 """
 
 from collections.abc import Mapping
@@ -9,60 +9,68 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from actors.core.models.rules import Demands
+from actors.core.models.rules import KeywordOnlyRecord
 from actors.core.schemas.property_keys import PLAIN_KEYS
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Every effort level that a provider names, from the least to the most."""
+"""All effort levels of all providers, from the lowest to the highest."""
 
 CLAUDE_KEYS = PLAIN_KEYS
-"""Keys of properties that Claude accepts (ANT-57)."""
+"""A regular expression for the property keys that Claude accepts in a tool's schema (ANT-57)."""
 
 Permission: TypeAlias = Literal["always", "without_thinking", "never"]
-"""When a model accepts a setting: in every request, only in one that does not let it think, or in none."""
+"""When a model accepts a setting: in every request, only in requests without thinking, or never."""
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 _Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 Overrides: TypeAlias = Mapping[str, Any]
-"""Fields of `ModelFacts` that replace those of the built-in table, as a `[models."PROVIDER:GLOB"]` table holds them."""
+"""Values for fields of `ModelFacts` that replace the built-in facts, as in a `[models."PROVIDER:GLOB"]` table."""
 
 
-class ModelFacts(Demands):
-    """The request features that one model accepts, and its defaults.
+class ModelFacts(KeywordOnlyRecord):
+    """The request features that one model accepts, and the model's defaults.
 
     Args:
         chat_tools: When Chat Completions accepts function tools: at any effort (`always`), without an explicit effort
-            other than `none` (`without_effort`), only with the explicit effort `none` (`effort_none`), or `never`.
-            The Responses API accepts them in any case.
-        sampling: When `temperature` and `top_p` are accepted. A rejected one is omitted and reported as a loss.
-        efforts: Effort levels accepted, from the least to the most; empty if there is no such setting, None if they
-            are not known and any word is passed on. Another level is replaced by the nearest accepted one.
-        default_effort: The effort of a request that names none; empty if it is not known.
-        thinking: Values of `thinking.type` accepted: `adaptive`, `enabled` (with a budget where the host has budgets),
-            `disabled`, `between_tools`.
-        thinks: Whether the model thinks when the request does not mention thinking.
+            other than `none` (`without_effort`), only with the explicit effort `none` (`effort_none`), or `never`. The
+            Responses API always accepts them.
+        sampling: When `temperature` and `top_p` are accepted. A setting that is not accepted is omitted and reported as
+            a loss.
+        efforts: The accepted effort levels, from the lowest to the highest. Another level is replaced by the nearest
+            accepted level. Empty if the model has no effort setting; None if the levels are unknown, so that any level
+            is passed on.
+        default_effort: The effort of a request without the setting; empty if unknown.
+        thinking: The accepted values of `thinking.type`: `adaptive`, `enabled` (with a token budget, if the host has
+            budgets), `disabled`, `between_tools`.
+        thinks: Whether the model thinks if the request does not mention thinking.
         forced_choice: When a forced tool choice is accepted.
-        named_choice: Whether one tool may be forced by its name; otherwise any tool is forced, and the loss reported.
+        named_choice: Whether one tool may be forced by its name; otherwise any tool is forced, and the loss is
+            reported.
         stops: Whether stop sequences are accepted.
         schema_output: Whether a JSON Schema for the answer is accepted.
-        cache: How a longer-lived prompt cache is requested: as the host does (`host`), by `prompt_cache_retention`,
-            by `prompt_cache_options`, or not at all (`automatic`). `none` also forbids cache marks.
-        cache_minimum: Tokens that a prefix must have to be cached; 0 if it is not known.
-        image_side: Most pixels of one side of an image; None if no limit is known.
-        many_images: Images up to which `image_side` holds; a request with more must keep to `many_images_side`.
-        many_images_side: Most pixels of one side in a request with more than `many_images` images.
-        image_bytes: Most bytes of one image as base64; None if the host's limit holds.
-        image_count: Most images of one request; None if the host's limit holds.
-        reasoning: Which assistant messages go back with reasoning: as the host says (`host`), those that have it
-            (`own`), those with calls too (`with_calls`), or `every` one, with a placeholder where it has none.
-        native_ids: Whether an id that the model gave a call goes back to it also where the host says no (GEM-09).
-        property_keys: What the key of every property in a tool's schema must match in full; other keys are renamed, and
-            renamed back in calls (ANT-57). None if any key is accepted.
-        budgets: Whether thinking is limited by a budget of tokens (Gemini before generation 3).
-        display: Whether the request may say how thinking is shown.
-        verbosity: Whether the request may say how long the answer should be.
-        service_tier: Whether the request may choose a service tier.
+        cache: How a longer-lived prompt cache is requested: in the host's way (`host`), by `prompt_cache_retention`
+            (`retention`), by `prompt_cache_options` (`options`), or not at all (`automatic`). `none` also forbids cache
+            marks.
+        cache_minimum: The minimum number of tokens of a cached prefix; 0 if unknown.
+        image_side: The maximum size of an image's longer side, in pixels; None if no limit is known.
+        many_images: The maximum number of images in a request for which `image_side` applies. In a request with more
+            images, `many_images_side` applies.
+        many_images_side: The maximum size of an image's longer side in a request with more than `many_images` images,
+            in pixels; None if no limit is known.
+        image_bytes: The maximum size of an image as base64, in bytes; None if the host's limit applies.
+        image_count: The maximum number of images in a request; None if the host's limit applies.
+        reasoning: The assistant messages that are sent back with reasoning: as the host requires (`host`), those that
+            have reasoning (`own`), also those with calls (`with_calls`), or `every` one. A message without reasoning
+            gets a placeholder.
+        native_ids: Whether the model's own call ids are sent back to it, even if the host's profile forbids this
+            (GEM-09).
+        property_keys: A regular expression that must match each property key in a tool's schema completely. Other keys
+            are renamed in the schema, and renamed back in calls (ANT-57). None if any key is accepted.
+        budgets: Whether thinking is limited by a token budget (Gemini before generation 3).
+        display: Whether the request may set how thinking is displayed.
+        verbosity: Whether the request may set the length of the answer.
+        service_tier: Whether the request may set a service tier.
     """
 
     chat_tools: Literal["always", "without_effort", "effort_none", "never"] = "always"
@@ -95,12 +103,12 @@ class ModelFacts(Demands):
     service_tier: bool = False
 
 
-def merge(facts: ModelFacts, overrides: Overrides) -> ModelFacts:
-    """Return facts with some fields replaced.
+def override_facts(facts: ModelFacts, overrides: Overrides) -> ModelFacts:
+    """Return `facts` with the fields in `overrides` replaced.
 
     Raises:
-        msgspec.ValidationError: A field has a value of the wrong type or outside its choices.
-        KeyError: There is no such field.
+        msgspec.ValidationError: A value has the wrong type or is not one of the field's choices.
+        KeyError: `ModelFacts` has no field of this name.
     """
     known = msgspec.structs.asdict(facts)
     if unknown := overrides.keys() - known.keys():

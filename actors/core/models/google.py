@@ -1,6 +1,6 @@
-"""Facts about the models of Google: one row for each generation, in the order in which they are tried.
+"""Facts about Google's models: one row for each generation. The first row that matches a model's name applies.
 
-The last row is the newest generation, and matches every other name of the family.
+The last row describes the newest generation, and matches every other name of the family.
 """
 
 from actors.core.data.record import replace
@@ -22,7 +22,7 @@ _GEMINI_3 = replace(
     efforts=("low", "high"),
     default_effort="high",
     reasoning="host",
-    native_ids=True,  # GEM-09
+    native_ids=True,  # Vertex AI accepts call ids for these models (GEM-09)
     budgets=False,
     cache_minimum=4096,
 )

@@ -3,8 +3,8 @@
 In:  a model's name in its provider's spelling, and the makers of models that the host serves.
 Out: the first row that matches, or None for a model of an unknown family.
 
-A name that no generation claims, but that belongs to a maker's family, gets the row of the newest generation of that
-family (`ModelRow.newest`): providers add restrictions more often than they lift them.
+A new name of a known family matches the row of the family's newest generation, because providers add restrictions more
+often than they lift them.
 """
 
 import re
@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from actors.core.models.row import Maker, ModelRow
 
-_PREFIX = re.compile(r"(?:[a-z][a-z0-9-]*\.)+(?=[a-z])")  # `us.anthropic.`; a dot before a digit is a version
+# such as `us.anthropic.`; a dot before a digit is a version
+_PREFIX = re.compile(r"(?:[a-z][a-z0-9-]*\.)+(?=[a-z])")
 _SUFFIX = re.compile(
     r"(?:[@:\[].*|(?<!claude)-v\d+:\d+|(?<=\d)-v\d+|-20\d\d-?\d\d-?\d\d(?!\d).*|-(?:latest|preview))+$"
 )
@@ -21,12 +22,12 @@ _SUFFIX = re.compile(
 
 @lru_cache(maxsize=1024)
 def base_name(model: str) -> str:
-    """Return a model's name in lower case without a gateway's prefix, a region, a date, a tag or a version suffix.
+    """Return a model's name in lower case, without a gateway, region, date, tag or version suffix.
 
-    A relay's suffix after a date, as in `claude-sonnet-4-5-20250929-thinking`, is removed with the date.
+    A suffix after the date, as in `claude-sonnet-4-5-20250929-thinking`, is removed with the date.
 
-    `openai/gpt-5.6-sol-2026-07-01` is `gpt-5.6-sol`, `us.anthropic.claude-opus-5-5-20260901-v1:0` is
-    `claude-opus-5-5`, and `claude-opus-5-5@20260901` too.
+    For example, `openai/gpt-5.6-sol-2026-07-01` becomes `gpt-5.6-sol`. Both
+    `us.anthropic.claude-opus-5-5-20260901-v1:0` and `claude-opus-5-5@20260901` become `claude-opus-5-5`.
     """
     name = model.strip().lower().removeprefix("ft:").rpartition("/")[2].lstrip("~")
     return _SUFFIX.sub("", _PREFIX.sub("", name, count=1))
@@ -34,13 +35,16 @@ def base_name(model: str) -> str:
 
 @lru_cache(maxsize=1024)
 def find_row(model: str, makers: Collection[Maker]) -> ModelRow | None:
-    """Return the row that describes a model on a host; None for a model of no known family.
+    """Return the row that describes a model on a host, or None if the model's family is unknown.
 
     Args:
         model: The model's name, as its provider spells it.
         makers: The makers of models that the host serves.
     """
-    from actors.core.models.table import ROWS  # the table is built when the first model is looked up
+    # imported here, so that the table is built only when it is needed
+    from actors.core.models.table import (
+        ROWS,
+    )
 
     name = base_name(model)
     rows = (row for row in ROWS if row.maker in makers)

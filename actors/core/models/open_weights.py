@@ -1,6 +1,6 @@
-"""Facts about models with open weights, on their own hosts, and about Amazon's Nova.
+"""Facts about models with open weights, on their makers' hosts, and about Amazon's Nova.
 
-The last row of each maker is its newest generation.
+The first row that matches a model's name applies. The last row of each maker describes its newest generation.
 """
 
 from actors.core.data.record import replace
@@ -9,12 +9,12 @@ from actors.core.models.row import ModelRow
 
 _MOONSHOT = ModelFacts(efforts=(), thinking=())
 _KIMI_K2 = ModelFacts(
-    sampling="never",  # KIM-09
+    sampling="never",  # sampling settings are rejected (KIM-09)
     efforts=(),
     thinking=("enabled", "disabled"),
     thinks=True,
-    forced_choice="never",  # KIM-10
-    reasoning="with_calls",  # KIM-03
+    forced_choice="never",  # a forced tool is rejected (KIM-10)
+    reasoning="with_calls",  # a message with calls needs reasoning (KIM-03)
 )
 _KIMI_THINKING = replace(_KIMI_K2, thinking=())
 _KIMI_K3 = replace(_KIMI_THINKING, efforts=("low", "high", "max"), default_effort="max")
@@ -22,8 +22,8 @@ _DEEPSEEK_V3 = ModelFacts(
     efforts=(),
     thinking=("enabled", "disabled"),
     thinks=True,
-    forced_choice="without_thinking",  # DSK-08
-    reasoning="every",  # DSK-05
+    forced_choice="without_thinking",  # thinking excludes a forced tool (DSK-08)
+    reasoning="every",  # every message needs reasoning (DSK-05)
 )
 _DEEPSEEK_V4 = replace(_DEEPSEEK_V3, efforts=("high", "max"), default_effort="high")
 _GLM_4 = ModelFacts(efforts=(), thinking=("enabled", "disabled"), thinks=True)
@@ -33,7 +33,7 @@ _GLM_5_3 = replace(_GLM_5_2, efforts=("low", "high", "max"), thinking=("enabled"
 _MINIMAX_M2 = ModelFacts(
     efforts=(),
     thinking=("disabled",),
-    thinks=True,  # in the OpenAI form; its thinking is part of the text, which goes back
+    thinks=True,  # on Chat Completions, the thinking is part of the text, which is sent back
 )
 _MINIMAX_M3 = replace(_MINIMAX_M2, thinking=("adaptive", "disabled"))
 

@@ -1,6 +1,6 @@
-"""Facts about the models of OpenAI: one row for each generation, in the order in which they are tried.
+"""Facts about OpenAI's models: one row for each generation. The first row that matches a model's name applies.
 
-The last row is the newest generation, and matches every other name of the family.
+The last row describes the newest generation, and matches every other name of the family.
 """
 
 from actors.core.data.record import replace
@@ -14,7 +14,7 @@ _GPT_4O = replace(_GPT_3, schema_output=True, service_tier=True)
 _GPT_4_1 = replace(_GPT_4O, cache="retention")
 _O = replace(
     _GPT_4O,
-    sampling="never",  # OAC-18
+    sampling="never",  # reasoning models reject sampling settings (OAC-18)
     efforts=("low", "medium", "high"),
     default_effort="medium",
     thinks=True,
@@ -23,17 +23,18 @@ _O = replace(
 )
 _O1_MINI = replace(_O, efforts=(), default_effort="", schema_output=False)
 _GPT_5 = replace(_O, efforts=("minimal", "low", "medium", "high"), cache="retention", verbosity=True)
-_GPT_5_CODEX = replace(_GPT_5, chat_tools="never", efforts=("low", "medium", "high"))  # OAC-21
+# available only on Responses (OAC-21)
+_GPT_5_CODEX = replace(_GPT_5, chat_tools="never", efforts=("low", "medium", "high"))
 _GPT_5_PRO = replace(_GPT_5_CODEX, efforts=("high",), default_effort="high")
 _GPT_5_CHAT = replace(_GPT_5, efforts=("medium",))
 _GPT_5_1 = replace(_GPT_5, efforts=("none", "low", "medium", "high"), default_effort="none", thinks=False)
 _GPT_5_2 = replace(_GPT_5_1, efforts=("none", "low", "medium", "high", "xhigh"))
 _GPT_5_2_CODEX = replace(_GPT_5_CODEX, efforts=("low", "medium", "high", "xhigh"))
 _GPT_5_2_PRO = replace(_GPT_5_PRO, efforts=("medium", "high", "xhigh"), default_effort="medium")
-_GPT_5_4 = replace(_GPT_5_2, chat_tools="without_effort")  # OAC-20
+_GPT_5_4 = replace(_GPT_5_2, chat_tools="without_effort")  # by OAC-20
 _GPT_5_6 = replace(
     _GPT_5_2,
-    chat_tools="effort_none",  # OAC-20
+    chat_tools="effort_none",  # tools need the effort `none` on Chat Completions (OAC-20)
     default_effort="medium",
     thinks=True,
     cache="options",

@@ -1,23 +1,23 @@
-"""Define a row of the table of models: a family of names, and the facts about its models."""
+"""Define a row of the table of model facts: a pattern of model names, and the facts about these models."""
 
 from typing import Literal, TypeAlias
 
 from actors.core.models.facts import ModelFacts
-from actors.core.models.rules import Demands
+from actors.core.models.rules import KeywordOnlyRecord
 
 Maker: TypeAlias = Literal["openai", "anthropic", "google", "kimi", "deepseek", "glm", "minimax", "amazon"]
 
 
-class ModelRow(Demands):
-    """One row of the table.
+class ModelRow(KeywordOnlyRecord):
+    """A row of the table of model facts.
 
     Args:
         maker: The maker of the models.
-        models: Names of the models, as a regular expression that must match the whole base name.
-        facts: The features that they accept.
+        models: A regular expression that must match a model's complete base name.
+        facts: The features that the models accept.
         source: The source of the facts: a rule, a document, or an issue.
-        sample: Names that the row describes, for tests and for the reference page.
-        cautious: Fields in which sources disagree, so that the value is the one that all accept; a real host may
+        sample: Model names that the row describes, for tests and for the reference page.
+        cautious: Fields about which sources disagree. Their value is one that all sources accept; a real host may
             accept more.
     """
 

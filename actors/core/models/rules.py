@@ -1,8 +1,8 @@
 """Define the records of a dialect: the rules for its ids, turns, media, reasoning and requests.
 
-The renderer, the judge and the encoders read these records. Their fields cover all wire families;
-`actors.core.dialects.dialect` narrows them family by family. Rule ids such as ANT-07 are explained in
-docs/reference/rulebook.md, which lists every field with its docstring.
+The renderer, the independent check and the encoders read these records. Their fields cover all wire families;
+`actors.core.dialects.dialect` narrows them for each family. Rule ids such as ANT-07 are explained in
+docs/reference/rulebook.md, which lists every field with its description.
 """
 
 from typing import Any, ClassVar, Literal, TypeAlias, dataclass_transform
@@ -13,33 +13,36 @@ IdStyle: TypeAlias = Literal["openai", "anthropic", "mistral", "kimi", "bedrock"
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 Kind: TypeAlias = Literal["image", "document"]
 Family: TypeAlias = Literal["openai_chat", "responses", "anthropic", "gemini", "converse"]
-"""A wire format, which one adapter encodes and decodes."""
+"""A wire format. Each family has one adapter, which encodes and decodes it."""
 
 
-class _ByKeyword(StructMeta):
-    def __new__(mcls, *described: Any, **options: Any) -> "_ByKeyword":  # Any: the parts of a class statement
-        return super().__new__(
-            mcls, *described, **options, kw_only=True
-        )  # msgspec does not inherit this option
+class _KeywordOnlyMeta(StructMeta):
+    """The metaclass of structs whose fields are all keyword-only, subclasses included."""
+
+    def __new__(
+        mcls, *described: Any, **options: Any
+    ) -> "_KeywordOnlyMeta":  # Any: the name, bases and namespace of a class
+        # msgspec does not inherit this option
+        return super().__new__(mcls, *described, **options, kw_only=True)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-class Demands(Struct, metaclass=_ByKeyword, frozen=True):
-    """The base of a profile and of its records. All fields are keyword-only."""
+class KeywordOnlyRecord(Struct, metaclass=_KeywordOnlyMeta, frozen=True):
+    """The base class of the profiles and of their records. All fields are keyword-only."""
 
 
-class Ids(Demands):
+class Ids(KeywordOnlyRecord):
     """The rules for call ids and tool names.
 
     Args:
         style: The format of generated ids (REQ-915-018 to -021). `none`: the protocol pairs calls and results by
             position, and only native ids are sent, if `native_passthrough` allows it.
-        pattern: The pattern that every generated id matches completely.
+        pattern: A regular expression that matches every generated id completely.
         max_len: The maximum length of a generated id, in characters.
-        accepted: The pattern of ids that the host accepts, if it accepts more than `pattern`.
+        accepted: A regular expression for the ids that the host accepts, if it accepts more than `pattern`.
         unique_scope: The scope in which call ids must be unique.
-        native_passthrough: Whether a call by the same binding keeps its native id.
-        tool_name_pattern: The pattern that every tool name matches completely, in `tools` and in the history.
+        native_passthrough: Whether a call from the same provider keeps its native id.
+        tool_name_pattern: A regular expression that matches every tool name completely, in `tools` and in the history.
     """
 
     style: IdStyle
@@ -51,28 +54,29 @@ class Ids(Demands):
     native_passthrough: bool = True
 
 
-class TurnRules(Demands):
+class TurnRules(KeywordOnlyRecord):
     """The rules for the order of roles, calls and results.
 
     Args:
-        arguments: The encoding of a call's arguments: a JSON object, or the string that the model wrote.
-        result_carrier: The carrier of results: a `tool` message each, blocks at the start of one user message, or an
-            item each.
-        error_prefix: The prefix of a failed result's text.
-        empty_result: The text that replaces an empty result if the host refuses blank text (BED-04) or cannot mark it
-            (ANT-33); None sends the empty result.
-        first_roles, last_roles: The roles that a transcript may begin and end with.
+        arguments: The encoding of a call's arguments: a JSON object, or a JSON object as a string.
+        result_carrier: How results are sent: each in a `tool` message, as blocks at the start of one user message, or
+            each as an item.
+        error_prefix: A prefix that is added to the text of a failed result.
+        empty_result: The text that replaces an empty result, if the host rejects blank text (BED-04) or rejects cache
+            marks on blank text (ANT-33). None sends the empty result.
+        first_roles, last_roles: The roles that a transcript may begin with, and those that it may end with.
         alternation: `merge_same` merges neighbouring messages of one role into one message, as a block list; `fill`
             inserts a constant message of the other role between them (CMP-01).
-        user_after_tool: Whether a user message may follow a result; otherwise a constant assistant text is inserted.
-        calls_together: Whether an assistant message may contain several calls; otherwise each call is sent with its own
+        user_after_tool: Whether a user message may follow a result. If not, a constant assistant text is inserted.
+        calls_together: Whether an assistant message may contain several calls. If not, each call is sent with its own
             result (CMP-02).
-        calls_last: Whether the text of a message precedes its calls, so that the results follow directly (OAR-14).
-            OpenAI's own host accepts any order, including reasoning between calls.
+        calls_last: Whether the text of a message is moved before its calls, so that the results follow directly
+            (OAR-14). OpenAI's own host accepts any order, including reasoning between calls.
         drop_empty_text: Whether empty and whitespace-only texts are dropped.
         max_string: The maximum length of a string, in characters. Longer texts are split; results are truncated at
             ingestion.
-        filler_first, filler_last, filler_between: The filler texts where the protocol requires a message.
+        filler_first, filler_last, filler_between: The texts of the messages that are inserted if the protocol requires
+            a message at the start, at the end, or between two others.
     """
 
     arguments: ClassVar[Literal["object", "text"]]
@@ -90,16 +94,18 @@ class TurnRules(Demands):
     filler_between: str = "(Noted.)"
 
 
-class MediaRules(Demands):
+class MediaRules(KeywordOnlyRecord):
     """The rules for attachments.
 
     Args:
-        result_kinds, user_kinds: The kinds that a result and a user message may contain.
+        result_kinds, user_kinds: The kinds of attachments that a result may contain, and those that a user message may
+            contain.
         types: The accepted media types of those kinds.
-        max_bytes: The maximum size of one image as base64, in bytes: the stricter reading (ANT-30). None if the
-            provider states no limit.
+        max_bytes: The maximum size of one image as base64, in bytes. Where the documentation can be read in two ways,
+            the stricter value is used (ANT-30). None if the provider states no limit.
         max_count: The maximum number of attachments in a request. Images and documents count together, even if the
-            provider states a limit for images only. None if it states no limit. Notes replace further attachments.
+            provider states a limit for images only. Further attachments are replaced by notes. None if the provider
+            states no limit.
         max_documents: The maximum number of documents in a request (BED-16).
         named_documents: Whether each document needs a name that is unique in the request (BED-15).
         urls: Whether media may be sent as a URL that the provider fetches.
@@ -114,23 +120,23 @@ class MediaRules(Demands):
     urls: bool = True
 
 
-class ReasoningRules(Demands):
+class ReasoningRules(KeywordOnlyRecord):
     """The rules for replaying native thinking.
 
     Args:
-        carrier: The encoding of native thinking. With `extra_content` (Google's copy of Chat Completions), only the
+        carrier: The encoding of native thinking. With `extra_content` (Google's version of Chat Completions), only the
             signature of a call is replayed, in the call.
-        field: The field that holds the text if the carrier is `reasoning_content`. Both spellings are decoded.
-        binding: The bindings to which a sealed block may be replayed: none, the same model and account, the same
-            upstream of a gateway in addition, or the same binding with an unchanged prefix.
-        first: Whether thinking must come first in its message (ANT-39). The newest models also accept it later; without
-            a profile that allows it, later thinking is not sent.
+        field: The field that contains the text if the carrier is `reasoning_content`. Both spellings are decoded.
+        binding: The bindings to which a sealed block may be replayed: none; `model`: the same model and account;
+            `upstream`: also the same upstream of a gateway; `prefix`: the same binding, with an unchanged prefix.
+        first: Whether thinking must come first in its message (ANT-39). The newest models also accept thinking later in
+            a message; if the profile does not allow this, later thinking is not sent.
         followed: Whether other content of the same message must follow thinking (OAR-03, ANT-52).
         once: Whether a reasoning item, identified by its id, may be sent only once (OAR-07).
         alone: Whether an assistant message may consist of thinking only.
-        required: The assistant messages that need thinking: those with calls (KIM-03), those with calls before the
+        required: The assistant messages that need thinking: those with calls (KIM-03), those with calls, before the
             first call (GEM-04), all (DSK-05), or none.
-        placeholder: The text to send where thinking is required and missing.
+        placeholder: The text that is sent if thinking is required and missing.
         switch: The request field that turns thinking on.
     """
 
@@ -146,7 +152,7 @@ class ReasoningRules(Demands):
 
     @property
     def is_fixed_in_loop(self) -> bool:
-        """True if a tool loop that began without thinking must end without it (ANT-40)."""
+        """True if a tool loop that began without thinking must also end without thinking (ANT-40)."""
         return self.switch == "anthropic"
 
 
@@ -167,43 +173,44 @@ OVERFLOW = (
     r"reduce the length of the messages",
     r"greater than the context length",
 )
-"""Regular expressions of the errors for a prompt that is too long, searched in `type code message`, ignoring case."""
+"""Regular expressions for the errors that report a too long prompt. They are searched in the string `type code
+message`, ignoring case."""
 
 
 OutputMeans: TypeAlias = Literal["schema", "tool", "prompt"]
 Patterns: TypeAlias = Literal["any", "plain", "none"]
 
 
-class RequestRules(Demands):
-    """The rules for the parts of a request other than messages, and for recognising a context overflow.
+class RequestRules(KeywordOnlyRecord):
+    """The rules for the fields of a request other than messages, and for recognising a context overflow.
 
     Args:
         namespaces: Whether tools may be declared in named groups.
         custom_tools: Whether tools may take free text instead of an object.
-        schema_subset: The JSON Schema subset that a tool's schema is projected to.
+        schema_subset: The JSON Schema subset that a tool's schema is reduced to.
         patterns: The regular expressions that a schema may contain: `any`; `plain`, without lookarounds, named groups
             and flags, so that a grammar can be built from them (CMP-03); or `none`.
         max_tokens_default: The `max_tokens` of a request that does not set it (Anthropic requires the field); None for
             the model's default.
-        max_tools: The maximum number of tools in a request.
-        forced_choice: Whether a tool may be forced; otherwise `auto` is sent and the loss is reported.
+        max_tools: The maximum number of tools in a request; None if there is no limit.
+        forced_choice: Whether the tool choice may force a tool; otherwise `auto` is sent and the loss is reported.
         named_choice: Whether one tool may be forced by its name; otherwise any tool is forced and the loss is reported.
         sampling: Whether sampling settings are accepted; otherwise they are omitted and the loss is reported.
-        max_temperature: The maximum temperature; a higher one is omitted and the loss is reported.
-        top_p: Whether `top_p` is accepted together with a temperature, or `alone` only; otherwise it is omitted and the
-            loss is reported.
+        max_temperature: The maximum temperature; a higher temperature is omitted and the loss is reported.
+        top_p: Whether `top_p` is accepted together with a temperature (`beside`) or only `alone`; otherwise it is
+            omitted and the loss is reported.
         output: The best way to require an output format: a schema in the request, a forced output tool, or an
             instruction.
         output_beside_tools: Whether a request may combine an output schema with tools; otherwise an instruction is
             used.
-        output_schema: `closed`: the schema must close every object and may not contain bounds, recursion or open
-            objects. `filled`: in addition, each object must have properties.
-        lacks: Settings that the wire family has a field for (`actors.core.settings.table`) and the host does not
-            accept. They are omitted and the loss is reported.
-        max_stops: The maximum number of stop sequences; 0 if the setting does not exist. Further ones are omitted and
-            the loss is reported.
+        output_schema: Requirements on an output schema. `closed`: the schema must close every object and may not
+            contain bounds, recursion or open objects. `filled`: in addition, each object must have properties.
+        lacks: Settings for which the wire family has a field (`actors.core.settings.table`), but which the host does
+            not accept. They are omitted and the loss is reported.
+        max_stops: The maximum number of stop sequences; 0 if the setting does not exist. Further sequences are omitted
+            and the loss is reported.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
-        overflow_rule: The rule that a context overflow breaks.
+        overflow_rule: The id of the rule that a context overflow breaks.
     """
 
     namespaces: ClassVar[bool] = False

@@ -1,12 +1,12 @@
-"""The table of model facts: the rows of all makers.
+"""Combine the rows of all makers into the table of model facts.
 
-The first row that matches a model's name describes it. Where sources disagree, the value is the one that all accept
-(`ModelRow.cautious`). Sources: rules of the rulebook, the providers' documentation and SDKs of autumn 2026, and probes
-published in public issues.
+The first row that matches a model's name describes the model. Where sources disagree, the table contains a value that
+all sources accept (`ModelRow.cautious`). The sources are the rules of the rulebook, the providers' documentation and
+SDKs of autumn 2026, and probes published in public issues.
 """
 
 from actors.core.models import anthropic, google, open_weights, openai
 from actors.core.models.row import ModelRow
 
 ROWS: tuple[ModelRow, ...] = (*openai.ROWS, *anthropic.ROWS, *google.ROWS, *open_weights.ROWS)
-"""Every row; the first whose pattern matches a model's base name describes it."""
+"""All rows. The first row whose pattern matches a model's base name describes the model."""

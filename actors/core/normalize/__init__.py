@@ -1,20 +1,21 @@
 """Normalize messages of any shape into a normal history, the ledger of their results and a report.
 
-A normal history has the roles user and assistant only. Tool calls are in assistant messages, each with a unique id and
-a JSON object as arguments. It contains no results: the ledger holds the completion of every call. Rendering and the
-log rely on this, so all repairs are in this package and run once:
+A normal history has only the roles user and assistant. Tool calls are in assistant messages, each with a unique id and
+a JSON object as arguments. The history contains no results: the ledger contains the completion of every call. Rendering
+and the log rely on this, so all repairs are in this package and run once:
 
     attribute   move every block to a message of its own role
     settle      give every call a unique id and every result its call; unmatched results become text
 
-Every `History` built from messages passes through here: from `from_wire`, an opened session, a compaction or a host.
+Every `History` that is built from messages is normalized here, whether the messages come from `from_wire`, an opened
+session, a compaction or the host program.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from actors.core.ledger import NO_CALLS, Ledger
-from actors.core.normalize.attribute import Placed, is_attributed
+from actors.core.normalize.attribute import PositionedMessage, is_attributed
 from actors.core.normalize.settle import Normalizer
 from actors.core.values.content import Message
 from actors.core.values.intake import ImportReport, ReportBuilder
@@ -22,7 +23,7 @@ from actors.core.values.intake import ImportReport, ReportBuilder
 __all__ = ["import_transcript", "normalize"]
 
 Normal: TypeAlias = tuple[Sequence[Message], Ledger, ImportReport]
-"""The normal messages, the ledger of the results in their blocks, and the report."""
+"""The normal messages, the ledger with the results from their blocks, and the report."""
 
 
 def normalize(
@@ -32,26 +33,30 @@ def normalize(
     before: Iterable[Message] = (),
     known: Ledger = NO_CALLS,
 ) -> Normal:
-    """Return messages in normal form.
+    """Return messages in normal form, with the ledger of their results and a report.
 
     Args:
         messages: Messages of any shape.
-        ledger: The authoritative ledger, if there is one; it restores the calls of results that lost them.
-        before: Normal messages that precede these.
+        ledger: The authoritative ledger, if there is one. It restores calls that are missing for a result.
+        before: Normal messages that precede `messages`.
         known: The results found in `before`; the returned ledger includes them.
     """
     if all(message.role == "user" and is_attributed(message) for message in messages):
         return messages, known, ImportReport()
     normalizer = Normalizer(ledger, ReportBuilder(), minted=False)
-    normalizer.remember(before, known)
-    said = normalizer.run((f"messages[{number}]", message) for number, message in enumerate(messages))
-    return said, normalizer.ledger(known), normalizer.remarks.build()
+    normalizer.register_preceding(before, known)
+    said = normalizer.normalize_messages(
+        (f"messages[{number}]", message) for number, message in enumerate(messages)
+    )
+    return said, normalizer.merged_ledger(known), normalizer.remarks.build()
 
 
-def import_transcript(placed: Iterable[Placed], remarks: ReportBuilder) -> Normal:
-    """Return a provider's transcript in normal form; `remarks` holds the oddities found while reading it.
+def import_transcript(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> Normal:
+    """Return a provider's transcript in normal form. Each call gets a canonical id, in order of appearance.
 
-    Its call ids are the provider's, and each call gets a canonical id by order of appearance.
+    Args:
+        messages: Messages with the provider's call ids, each with its position in the transcript.
+        remarks: The report, which already contains the findings of the importing adapter.
     """
     normalizer = Normalizer(NO_CALLS, remarks, minted=True)
-    return normalizer.run(placed), normalizer.ledger(NO_CALLS), remarks.build()
+    return normalizer.normalize_messages(messages), normalizer.merged_ledger(NO_CALLS), remarks.build()

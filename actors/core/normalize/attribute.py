@@ -1,11 +1,11 @@
-"""Move every block to a message of the role that can have written it.
+"""Move every block to a message of a role that can have written it.
 
 In:  messages in which any block may have any role.
-Out: messages in which tool calls are the assistant's, tool results are the tools', and nothing else is; in the order
-     of the blocks, each with its original position.
+Out: messages in which only assistant messages contain tool calls, and only tool messages contain tool results. The
+     order of the blocks is unchanged, and each message has its original position.
 
 A tool call in a tool message belongs to the assistant (REQ-915-047); a result in an assistant or user message belongs
-to the tools. A message that mixes them is split where the role changes.
+to the tools. A message that mixes both is split where the role changes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from actors.core.values.content import (
 )
 from actors.core.values.intake import ReportBuilder
 
-Placed: TypeAlias = tuple[str, Message]  # the original position of a message, and the message
+PositionedMessage: TypeAlias = tuple[str, Message]  # the original position of a message, and the message
 
 SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
     Text: ("user", "assistant"),
@@ -38,26 +38,26 @@ SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
     Code: ("user", "assistant"),
     ProviderBlock: ("user", "assistant"),
 }
-"""The roles that can write a block. A block under another role moves to the first one listed."""
+"""The roles that can write a block. A block in a message of another role is moved to the first role listed."""
 
 
-def attribute(placed: Iterable[Placed], remarks: ReportBuilder) -> Iterator[Placed]:
-    """Yield messages with each block under its own role. Applying it again changes nothing."""
-    for place, message in placed:
+def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> Iterator[PositionedMessage]:
+    """Yield messages with each block under its own role. Attributed messages are unchanged."""
+    for place, message in messages:
         if message.role not in get_args(MessageRole):
             remarks.add_finding("unknown_speaker")
-            remarks.add(place, "role %s taken as the user", f"{message.role!r:.40}")
+            remarks.add(place, "unknown role %s replaced by user", f"{message.role!r:.40}")
             message = replace(message, role="user")
         for part in [message] if is_attributed(message) else _split_message(message, remarks):
             yield place, part
 
 
 def is_attributed(message: Message) -> bool:
-    """Return True if all blocks of the message are possible for its role."""
+    """Return True if the message's role can have written all its blocks."""
     return all(message.role in SAID_BY[type(block)] for block in message.blocks)
 
 
-def _owner(block: Block, role: MessageRole) -> MessageRole:
+def _author_role(block: Block, role: MessageRole) -> MessageRole:
     said_by = SAID_BY[type(block)]
     return role if role in said_by else said_by[0]
 
@@ -68,5 +68,5 @@ def _split_message(message: Message, remarks: ReportBuilder) -> list[Message]:
             remarks.add_finding("misplaced_call", block.id)
         elif isinstance(block, ToolResult) and message.role != "tool":
             remarks.add_finding("misplaced_result", block.call_id)
-    parts = groupby(message.blocks, lambda block: _owner(block, message.role))
+    parts = groupby(message.blocks, lambda block: _author_role(block, message.role))
     return [replace(message, role=role, blocks=tuple(blocks)) for role, blocks in parts]

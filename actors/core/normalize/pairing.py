@@ -1,19 +1,20 @@
-"""Choose the call that each result of a transcript answers, where ids repeat or are missing.
+"""Find the call that each result of a transcript answers, even if ids repeat or are missing.
 
 In:  the calls and the results of a transcript, oldest first, with their ids, tool names and positions.
-Out: for each result, the call it answers, or None if no call is certain.
+Out: for each result, the call that it answers, or None if no call is certain.
 
-A result must never answer the wrong call, and a reused id is weak evidence. A result can therefore only answer the
-latest message with a call of its id. Within it, these rules decide, and `settle` keeps every other result as a note:
+A result must never be paired with the wrong call, and a reused id is weak evidence. Therefore a result can only answer
+the latest message that contains a call with its id. For that message, the following rules decide, and `settle` keeps
+every other result as a note:
 
 - If several calls share an id, a result with a tool name answers only a call of that tool.
-- A single call takes the first result. While an older call of the id has no result, only a result directly after
-  the call's message counts, because a later one may answer the older call.
-- Calls of one message that share an id take the results in order if there are as many results as calls.
-- A result equal to an earlier result of its id repeats it. A different one is another result of the same call
-  only if the id has no other call.
-- A result without an id is paired by its tool name; without a name, by position: directly after a message, with the
-  message's calls without ids, if there are as many results as calls.
+- A single call is paired with the first result. But if an older call with the id has no result, only a result directly
+  after the call's message counts, because a later result may answer the older call.
+- Calls of one message that share an id are paired with the results in order if there are as many results as calls.
+- A result equal to an earlier result with its id is a repetition. A different result is a further result of the same
+  call only if no other call has the id.
+- A result without an id is paired by its tool name. Without a name, it is paired by position: the results directly
+  after a message answer the message's calls without ids, if there are as many results as calls.
 """
 
 from bisect import bisect_right
@@ -23,178 +24,200 @@ from typing import NamedTuple, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class CallPlace(NamedTuple):
-    """A call: its id, its tool name and the number of its message. `said` holds its known results."""
+class TranscriptCall(NamedTuple):
+    """A call in a transcript: its id, its tool name and the number of its message.
 
-    id: str
-    tool: str
-    message: int
-    said: tuple[Hashable, ...] = ()
-
-
-class ResultPlace(NamedTuple):
-    """A result: its id, its tool name (`""` if unknown), its content and the number of its message.
-
-    `behind` is the number of the message that it follows, with only results between them.
+    `contents` are the contents of its known results.
     """
 
     id: str
     tool: str
-    says: Hashable
     message: int
-    behind: int
+    contents: tuple[Hashable, ...] = ()
 
 
-def pair(calls: Sequence[CallPlace], results: Sequence[ResultPlace], *, early: bool) -> list[int | None]:
-    """Return the position of the answered call for each result, in order.
+class TranscriptResult(NamedTuple):
+    """A result in a transcript: its id, its tool name (`""` if unknown), its content and the number of its message.
+
+    `follows` is the number of the message that precedes the result, with only results between them.
+    """
+
+    id: str
+    tool: str
+    content: Hashable
+    message: int
+    follows: int
+
+
+def pair_results(
+    calls: Sequence[TranscriptCall], results: Sequence[TranscriptResult], *, early: bool
+) -> list[int | None]:
+    """Return the index of the answered call for each result, in order; None if no call is certain.
 
     Args:
         calls: The calls, oldest first.
         results: The results, oldest first.
-        early: True if a result may precede its call, provided that its id has only one call.
+        early: True if a result may precede its call, provided that only one call has its id.
     """
     pairing = _Pairing(calls, results, early)
-    made = _group(range(len(calls)), lambda at: calls[at].id)
-    given = _group(range(len(results)), lambda at: _evidence(results[at], made))
-    without_id = made.get("", [])
-    named = given.pop(_NAMED, [])
-    placed = given.pop(_PLACED, [])
-    for evidence, same_id in given.items():
-        pairing.pair_by_name(made.get(str(evidence), []), same_id)
-    pairing.pair_by_tool_and_place([at for at in named if not results[at].id])
+    calls_by_id = _group_by(range(len(calls)), lambda at: calls[at].id)
+    results_by_evidence = _group_by(range(len(results)), lambda at: _evidence(results[at], calls_by_id))
+    without_id = calls_by_id.get("", [])
+    named = results_by_evidence.pop(_BY_TOOL, [])
+    placed = results_by_evidence.pop(_BY_POSITION, [])
+    for evidence, same_id in results_by_evidence.items():
+        pairing.pair_by_name(calls_by_id.get(str(evidence), []), same_id)
+    pairing.pair_by_tool_and_position([at for at in named if not results[at].id])
     pairing.pair_by_name(without_id, [at for at in named if pairing.about[at] is None])
-    pairing.pair_by_place(without_id, placed)
+    pairing.pair_by_position(without_id, placed)
     return pairing.about
 
 
-_NAMED, _PLACED = 1, 2  # the evidence of a result without a usable id
+_BY_TOOL, _BY_POSITION = 1, 2  # a result without a usable id is paired by its tool name, or by its position
 
 
-def _evidence(result: ResultPlace, made: dict[str, list[int]]) -> str | int:
-    """Return the evidence that pairs a result: its id, its tool name or its position."""
-    if result.id and (result.id in made or not result.tool):
+def _evidence(result: TranscriptResult, calls_by_id: dict[str, list[int]]) -> str | int:
+    """Return the evidence that pairs a result with its call: its id, `_BY_TOOL` or `_BY_POSITION`."""
+    if result.id and (result.id in calls_by_id or not result.tool):
         return result.id
-    # An id that no call has can only refer to a call without an id.
-    return _NAMED if result.tool else _PLACED
+    # If no call has the result's id, the result can only answer a call without an id.
+    return _BY_TOOL if result.tool else _BY_POSITION
 
 
 class _Pairing:
-    """The pairing in progress. `about` is its outcome.
+    """The pairing in progress. `about` contains the index of the answered call for each result, or None.
 
-    Calls and results are identified by their positions.
+    Calls and results are identified by their indexes.
     """
 
-    def __init__(self, calls: Sequence[CallPlace], results: Sequence[ResultPlace], early: bool) -> None:
+    def __init__(
+        self, calls: Sequence[TranscriptCall], results: Sequence[TranscriptResult], early: bool
+    ) -> None:
         self._calls = calls
         self._results = results
         self._early = early
-        self._said: list[list[Hashable]] = [list(call.said) for call in calls]
+        self._contents: list[list[Hashable]] = [list(call.contents) for call in calls]
         self.about: list[int | None] = [None] * len(results)
 
-    def pair_by_name(self, made: Sequence[int], given: Sequence[int]) -> None:
-        """Pair results with calls of one id: results with a tool name with calls of that tool, then the others.
+    def pair_by_name(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
+        """Pair results with calls of one id. Results with a tool name are paired first, only with calls of that tool.
 
-        The id of a single call is better evidence than a tool name, because some hosts alter the spelling of names.
+        If there is only one call, its id is better evidence than a tool name, because some hosts alter the spelling of
+        names.
         """
-        if len(made) > 1 or (made and not self._calls[made[0]].id):
-            results = _group(given, lambda at: self._results[at].tool)
-            calls = _group(made, lambda at: self._calls[at].tool)
-            given = results.pop("", [])
+        if len(call_indexes) > 1 or (call_indexes and not self._calls[call_indexes[0]].id):
+            results = _group_by(result_indexes, lambda at: self._results[at].tool)
+            calls = _group_by(call_indexes, lambda at: self._calls[at].tool)
+            result_indexes = results.pop("", [])
             for tool, named in results.items():
-                self._pair(calls.get(tool, []), named)
-        self._pair(made, given)
+                self._pair_by_order(calls.get(tool, []), named)
+        self._pair_by_order(call_indexes, result_indexes)
 
-    def pair_by_tool_and_place(self, given: Sequence[int]) -> None:
-        """Pair results that have only a tool name with calls of that tool, regardless of the calls' ids."""
-        if not given:
+    def pair_by_tool_and_position(self, result_indexes: Sequence[int]) -> None:
+        """Pair results that have only a tool name with calls of that tool, whatever ids the calls have."""
+        if not result_indexes:
             return
-        calls = _group(range(len(self._calls)), lambda at: self._calls[at].tool)
-        for tool, named in _group(given, lambda at: self._results[at].tool).items():
-            self.pair_by_place(calls.get(tool, []), named)
+        calls = _group_by(range(len(self._calls)), lambda at: self._calls[at].tool)
+        for tool, named in _group_by(result_indexes, lambda at: self._results[at].tool).items():
+            self.pair_by_position(calls.get(tool, []), named)
 
-    def pair_by_place(self, made: Sequence[int], given: Sequence[int]) -> None:
-        """Pair the results directly after a message with its open calls, if their numbers agree."""
-        behind = _group(given, lambda at: self._results[at].behind)
-        still = [at for at in made if not self._said[at]]
-        for message, calls in _group(still, lambda at: self._calls[at].message).items():
-            direct = behind.get(message, [])
+    def pair_by_position(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
+        """Pair the results directly after a message with its unanswered calls, if their numbers are equal."""
+        follows = _group_by(result_indexes, lambda at: self._results[at].follows)
+        still = [at for at in call_indexes if not self._contents[at]]
+        for message, calls in _group_by(still, lambda at: self._calls[at].message).items():
+            direct = follows.get(message, [])
             if len(direct) == len(calls):
-                self._answer(calls, direct)
+                self._record_pairs(calls, direct)
 
-    def _pair(self, made: Sequence[int], given: Sequence[int]) -> None:
-        """Pair results with calls that only their positions distinguish."""
-        if not made or not given:
+    def _pair_by_order(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
+        """Pair results with calls that have the same id and tool name, and so differ only by position."""
+        if not call_indexes or not result_indexes:
             return
-        messages = _group(made, lambda at: self._calls[at].message)
-        places, may_be_early = list(messages), self._early and len(made) == 1
+        messages = _group_by(call_indexes, lambda at: self._calls[at].message)
+        places, may_be_early = list(messages), self._early and len(call_indexes) == 1
         results: dict[int, list[int]] = {}
-        for at in given:
+        for at in result_indexes:
             before = bisect_right(places, self._results[at].message)
             if before or may_be_early:
                 results.setdefault(places[max(before - 1, 0)], []).append(at)
         older = _OlderCalls()
         for message, calls in messages.items():
             self._pair_message(calls, results.get(message, []), older)
-            older.add(calls, self._said)
+            older.add_calls(calls, self._contents)
 
-    def _pair_message(self, calls: list[int], given: list[int], older: "_OlderCalls") -> None:
-        """Pair the results between a message with such calls and the next one."""
+    def _pair_message(self, calls: list[int], result_indexes: list[int], older: "_OlderCalls") -> None:
+        """Pair the calls of one message with the results that follow before the next message with such calls."""
         message = self._calls[calls[0]].message
-        direct = [at for at in given if self._results[at].behind == message]
-        late = [at for at in given if self._results[at].behind != message and not self._repeats(at, older)]
-        made = [at for at in calls if not self._said[at]]
-        taken = self._choose(len(made), direct)
+        direct = [at for at in result_indexes if self._results[at].follows == message]
+        late = [
+            at
+            for at in result_indexes
+            if self._results[at].follows != message and not self._is_repetition(at, older)
+        ]
+        made = [at for at in calls if not self._contents[at]]
+        taken = self._certain_results(len(made), direct)
         if not taken and not older.is_open:
-            taken = self._choose(len(made), sorted(direct + late))
-        self._answer(made, taken)
-        self._take_further([at for at in given if self.about[at] is None], calls, older)
+            taken = self._certain_results(len(made), sorted(direct + late))
+        self._record_pairs(made, taken)
+        self._pair_further_results([at for at in result_indexes if self.about[at] is None], calls, older)
 
-    def _choose(self, count: int, pool: list[int]) -> list[int]:
-        """Return the results of `pool` that answer `count` calls, in order; none if they are not certain."""
+    def _certain_results(self, count: int, pool: list[int]) -> list[int]:
+        """Return `count` results of `pool`, one for each call, in order; none if the choice is not certain."""
         if count == 1:
             return pool[:1]
         if len(pool) == count:
             return pool
-        first = {self._results[at].says: at for at in reversed(pool)}
+        first = {self._results[at].content: at for at in reversed(pool)}
         return sorted(first.values()) if len(first) == count else []
 
-    def _answer(self, calls: Iterable[int], results: Iterable[int]) -> None:
+    def _record_pairs(self, calls: Iterable[int], results: Iterable[int]) -> None:
         for call, result in zip(calls, results, strict=False):
             self.about[result] = call
-            self._said[call].append(self._results[result].says)
+            self._contents[call].append(self._results[result].content)
 
-    def _repeats(self, result: int, older: "_OlderCalls") -> bool:
-        return self._results[result].says in older.said
+    def _is_repetition(self, result: int, older: "_OlderCalls") -> bool:
+        return self._results[result].content in older.contents
 
-    def _take_further(self, given: Iterable[int], calls: list[int], older: "_OlderCalls") -> None:
-        """Pair further results with calls that have a result already."""
-        said = {says: call for call in calls for says in self._said[call]}
+    def _pair_further_results(
+        self, result_indexes: Iterable[int], calls: list[int], older: "_OlderCalls"
+    ) -> None:
+        """Pair the remaining results with calls that already have a result.
+
+        These are repetitions of earlier results, and different results if only one call has the id.
+        """
+        contents = {content: call for call in calls for content in self._contents[call]}
         is_only = len(calls) == 1 and not older
-        for at in given:
-            says = self._results[at].says
-            if is_only and says not in said:
-                said[says] = calls[0]
-                self._said[calls[0]].append(says)
-            self.about[at] = said.get(says, older.said.get(says))
+        for at in result_indexes:
+            content = self._results[at].content
+            if is_only and content not in contents:
+                contents[content] = calls[0]
+                self._contents[calls[0]].append(content)
+            self.about[at] = contents.get(content, older.contents.get(content))
 
 
 class _OlderCalls:
-    """The calls of one id in earlier messages: whether one has no result, and the call that each content answered."""
+    """The calls with one id in earlier messages.
+
+    Attributes:
+        is_open: True if one of these calls has no result.
+        contents: The call that was answered by each content.
+    """
 
     def __init__(self) -> None:
         self.is_open = False
-        self.said: dict[Hashable, int] = {}
+        self.contents: dict[Hashable, int] = {}
 
     def __bool__(self) -> bool:
-        return self.is_open or bool(self.said)
+        return self.is_open or bool(self.contents)
 
-    def add(self, calls: Iterable[int], said: Sequence[Sequence[Hashable]]) -> None:
+    def add_calls(self, calls: Iterable[int], contents: Sequence[Sequence[Hashable]]) -> None:
         for call in calls:
-            self.is_open = self.is_open or not said[call]
-            self.said.update(dict.fromkeys(said[call], call))
+            self.is_open = self.is_open or not contents[call]
+            self.contents.update(dict.fromkeys(contents[call], call))
 
 
-def _group(positions: Iterable[int], key: Callable[[int], K]) -> dict[K, list[int]]:
+def _group_by(positions: Iterable[int], key: Callable[[int], K]) -> dict[K, list[int]]:
     groups: dict[K, list[int]] = {}
     for at in positions:
         groups.setdefault(key(at), []).append(at)

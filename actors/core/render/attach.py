@@ -1,18 +1,19 @@
-"""Decide which attachments a transcript contains, where, and under which name.
+"""Decide which attachments a transcript contains, in which message, and under which name.
 
-Media of a result stay in the result if the dialect allows it. Otherwise they follow in a user message directly after
-all results of the group, never between two, and the result mentions them (OAC-08, MIS-18). A failed result is text
-only (ANT-51). An attachment that cannot be rendered leaves a note.
+Media of a result stay in the result if the dialect allows it. Otherwise, they follow in a user message directly after
+all results of the group, never between two results, and the result's text mentions them (OAC-08, MIS-18). A failed
+result contains only text (ANT-51). An attachment that cannot be rendered is replaced by a note.
 
-The number of attachments in a request is limited (BED-16, BED-17, ANT-54). Sent attachments stay, so the oldest of an
-epoch are rendered, and later ones become notes once the limit is reached. Where documents need names, a name is a
-digest of the bytes, so it is the same in every epoch and lane; repeated names in an epoch get a number (BED-15).
+The number of attachments in a request is limited (BED-16, BED-17, ANT-54). Sent attachments stay, so the oldest
+attachments of an epoch are rendered, and later attachments become notes once the limit is reached. If documents need
+names, a name is a digest of the bytes, so it is the same in every epoch and lane; repeated names in an epoch get a
+number (BED-15).
 
 An attachment that the provider refused once becomes a note in every later epoch of the lane.
 
-The side of an image is limited, more strictly in requests with many images (ANT-58, ANT-59). An image above the lower
-limit is rendered while few images are present; the epoch then stays with few images, because sent ones cannot be
-removed. If too many images arrive in the same request, the large one becomes a note and the others are rendered.
+The side length of an image is limited, more strictly in requests with many images (ANT-58, ANT-59). An image above the
+lower limit is rendered while few images are present. The epoch then stays with few images, because sent images cannot
+be removed. If too many images arrive in the same request, the large image becomes a note and the others are rendered.
 """
 
 import re
@@ -31,7 +32,7 @@ _UNKNOWN = " and cannot be shown"
 
 
 class Attachments:
-    """The attachments of a request: those already sent in this epoch, and the capacity for further ones."""
+    """The attachments of a request: those already sent in this epoch, and the remaining capacity."""
 
     def __init__(self, dialect: Dialect, usage: EpochUsage, refused: frozenset[str] = frozenset()) -> None:
         self._dialect = dialect
@@ -44,17 +45,17 @@ class Attachments:
 
     @property
     def counts_images(self) -> bool:
-        """True if limits depend on the number of images in the next request."""
+        """True if size limits depend on the number of images in the next request."""
         return self._facts.many_images_side is not None
 
-    def expect(self, images: int) -> None:
-        """Record the number of images in the next request, including those that cannot be rendered."""
+    def expect_images(self, images: int) -> None:
+        """Record how many images the next request adds, including images that cannot be rendered."""
         self._expected = self._images + images
 
     def admit(self, media: Media, kinds: frozenset[str]) -> bool:
-        """Return True and count the attachment if it can be rendered in a place that allows `kinds`."""
+        """Return True if a result or message that allows `kinds` can contain the attachment, and count it."""
         header = _header_of(media)
-        if self._obstacle(media, header, kinds) is not None:
+        if self._rejection_reason(media, header, kinds) is not None:
             return False
         self._media += 1
         self._documents += _is_document(media)
@@ -62,7 +63,7 @@ class Attachments:
         return True
 
     def with_title(self, media: Media) -> Titled:
-        """Return a rendered attachment with its name."""
+        """Return an attachment that is about to be rendered, with its name."""
         if not self._rules.named_documents or not _is_document(media):
             return media, ""
         content = media.data or media.url
@@ -71,13 +72,14 @@ class Attachments:
         self._titles[title] = times
         return media, title if times == 1 else f"{title}-{times}"
 
-    def note(self, media: Media) -> str:
-        """Return the note that replaces an attachment."""
+    def omission_note(self, media: Media) -> str:
+        """Return the text that replaces an attachment that cannot be rendered."""
         kinds = self._rules.user_kinds | self._rules.result_kinds
-        why = self._obstacle(media, _header_of(media), kinds) or _UNKNOWN
+        why = self._rejection_reason(media, _header_of(media), kinds) or _UNKNOWN
         return f"[An attachment of type {media.media_type or 'unknown'} stood here{why}.]"
 
-    def usage(self) -> EpochUsage:
+    def updated_usage(self) -> EpochUsage:
+        """Return the epoch's use of attachment limits, this request included."""
         if self._media == self._usage.media:
             return self._usage
         return self._usage._replace(
@@ -91,8 +93,13 @@ class Attachments:
     def _images(self) -> int:
         return self._media - self._documents
 
-    def _obstacle(self, media: Media, header: ImageHeader | None, kinds: frozenset[str]) -> str | None:
-        """Return why an attachment cannot be rendered in a place that allows `kinds`; None if it can."""
+    def _rejection_reason(
+        self, media: Media, header: ImageHeader | None, kinds: frozenset[str]
+    ) -> str | None:
+        """Return the reason why a result or message that allows `kinds` cannot contain an attachment; None if it can.
+
+        The reason is a text for the end of the note.
+        """
         if self._is_refused(media):
             return "; the provider refused it"
         if not self._is_supported(media, kinds):
@@ -102,16 +109,16 @@ class Attachments:
             return " and cannot be read"
         most = self._facts.image_side
         if header is not None and most is not None and header.longest_side > most:
-            return _too_large(header, f"{most} are possible")
+            return _size_note(header, f"{most} are possible")
         if self._is_full(media):
             return _FULL
-        return None if _is_document(media) else self._crowding(header)
+        return None if _is_document(media) else self._many_images_reason(header)
 
-    def _crowding(self, header: ImageHeader | None) -> str | None:
-        """Return why an image exceeds the limits of a request with many images; None if it does not."""
+    def _many_images_reason(self, header: ImageHeader | None) -> str | None:
+        """Return the reason why an image breaks the limits of a request with many images; None if it does not."""
         few, most = self._facts.many_images, self._facts.many_images_side
         if self._is_large(header) and header is not None and not self._large and self._expected > few:
-            return _too_large(header, f"{most} are possible among more than {few} images")
+            return _size_note(header, f"{most} are possible among more than {few} images")
         if (self._large or self._is_large(header)) and self._images >= few:
             return _FULL
         return None
@@ -132,7 +139,7 @@ class Attachments:
         return self._facts.image_count is not None and self._images >= self._facts.image_count
 
     def _is_supported(self, media: Media, kinds: frozenset[str]) -> bool:
-        """Return True if the dialect accepts this attachment in a place that allows `kinds`. Empty ones never are."""
+        """Return True if the dialect accepts this attachment in a result or message that allows `kinds`."""
         kind = "document" if _is_document(media) else "image"
         limit = self._rules.max_bytes
         if kind == "image" and self._facts.image_bytes is not None:
@@ -145,28 +152,28 @@ class Attachments:
         )
 
     def _has_content(self, media: Media) -> bool:
-        """Return True if the attachment has valid base64, or a URL that the provider can fetch."""
+        """Return True if the attachment has valid base64 data, or a URL that the provider can fetch."""
         if media.data:
             return len(media.data) % 4 == 0 and _BASE64.fullmatch(media.data) is not None
         return self._rules.urls and media.url.startswith("https://")
 
 
 def _header_of(media: Media) -> ImageHeader | None:
-    """Return the header of an image passed by value; None if there is none to read."""
+    """Return the header of an image that has data; None for a URL, another media type or an unreadable image."""
     return read_header(media.data) if media.data and media.media_type in READ_TYPES else None
 
 
-def _too_large(header: ImageHeader, possible: str) -> str:
+def _size_note(header: ImageHeader, possible: str) -> str:
     return f"; a side of its {header.width} x {header.height} pixels is too long, {possible}"
 
 
 def media_name(media: Media) -> str:
-    """Return the name of an attachment in the log: the digest of its data or URL."""
+    """Return the name of an attachment in the log: a digest of its data or URL."""
     return content_name(media.data or media.url)
 
 
-def names_since(history: History, ledger: Ledger, start: int) -> frozenset[str]:
-    """Return the names of the attachments from message `start` on, in user messages and results."""
+def attachment_names_since(history: History, ledger: Ledger, start: int) -> frozenset[str]:
+    """Return the names of the attachments from message `start` on, in user messages and in results."""
     said = history.since(start)
     found = [block for message in said for block in message.blocks if isinstance(block, Media)]
     answers = [ledger._answer(call.id) for message in said for call in message.calls]

@@ -3,10 +3,10 @@
 In:  a call from a normal history, the ledger, and the results in the history's own blocks as a fallback.
 Out: exactly one completion: sealed, else real, else synthetic with its reason.
 
-Providers reject a transcript with an unanswered call, and an interrupted batch leaves several. A synthetic result
-fills a gap. It never replaces, moves or repeats a real one, and it states that no result was recorded and why. Its
+Providers reject a transcript with an unanswered call, and an interrupted batch leaves several. A synthetic result fills
+the gap. It never replaces, moves or repeats a real result, and its text states that no result was recorded and why. The
 text depends only on the reason, so a sealed result is rendered again with the same bytes. A call in the ledger without
-a completion is running: a session sends no request then, but a preview may render it.
+a completion is still running. A session sends no request then, but a preview may render the call.
 
 A real result that arrived after the seal is rendered once, as a text with its media before the next user message.
 Results of calls that a rewind removed are never rendered.
@@ -48,8 +48,8 @@ _SHORT: dict[Short, str] = {
 }
 
 
-def mark(answer: Answer, tool: str, why: Short) -> Answer:
-    """Return the mark that replaces a trimmed result: its tool, its size and the reason."""
+def trimmed_answer(answer: Answer, tool: str, why: Short) -> Answer:
+    """Return the answer that replaces a trimmed result: a text with the tool's name, the size and the reason."""
     words, failed, media = answer
     beside = f" and {len(media)} attachments" if media else ""
     left_out = f"The result of {tool} was left out here, {len(words) - 2} bytes{beside}"
@@ -57,13 +57,13 @@ def mark(answer: Answer, tool: str, why: Short) -> Answer:
 
 
 class Choice:
-    """The chosen completions of the calls in one tail.
+    """Chooses the completions of the calls in the messages that a render adds.
 
-    The ledger takes precedence over the history's own blocks (`own`, empty in a session).
+    The ledger takes precedence over results in the history's own blocks (`History.ledger`, empty in a session).
 
     Attributes:
-        some_are_late: True if calls in the tail may have late results.
-        waiting: Content to render before the next user message.
+        some_are_late: True if calls in the new messages may have late results.
+        waiting: Late results to render before the next user message.
     """
 
     def __init__(self, ledger: Ledger, history: History, state: RenderState, notes: Notes) -> None:
@@ -72,7 +72,7 @@ class Choice:
         self._own = own
         self._has_own = len(own) > 0
         self.some_are_late: bool = self._has_own and own is not ledger
-        self._recorded = self._either_answer if self.some_are_late else ledger._answer
+        self._recorded = self._recorded_answer if self.some_are_late else ledger._answer
         self._notes, self._short = notes, shortened_results(history)
         self._is_removed = partial(is_removed, history)
         self._known_missing = state.missing
@@ -81,7 +81,10 @@ class Choice:
         self.waiting: list[Text | Media] = list(state.carried)
 
     def collect_late_results(self, tail: list[Message]) -> None:
-        """Collect the results that arrived late since the last request, except for calls in the tail itself."""
+        """Collect the results that arrived late since the last request.
+
+        Late results of calls in `tail`, the new messages, are added when these calls are rendered.
+        """
         came = self._ledger.late[self._late_count :]
         made = {call.id for message in tail for call in message.calls} if came else ()
         for call_id in came:
@@ -96,25 +99,28 @@ class Choice:
             if is_missing and call_id not in self._missing and (known := self._own.get(call_id)):
                 self._add_late_result(call_id, known.completion, known.tool)
 
-    def answer(self, call: ToolCall) -> Answer:
-        """Return the answer to a call: its real result, a mark if that was trimmed, else a synthetic result."""
+    def choose_answer(self, call: ToolCall) -> Answer:
+        """Return the answer to a call: its real result, the mark of a trimmed result, or else a synthetic result."""
         answer = self._recorded(call.id)
         if answer is None:
-            return self._synthetic(call.id)
+            return self._synthetic_answer(call.id)
         if (why := self._short.get(call.id)) is None:
             return answer
         self._notes.losses["shortened"] += 1
-        return mark(answer, call.name, why)
+        return trimmed_answer(answer, call.name, why)
 
     def media_of(self, call: ToolCall) -> tuple[Media, ...]:
-        """Return the media of a call's real result."""
+        """Return the media of a call's real result; none if the result was trimmed."""
         if call.id in self._short:
             return ()
         found = self._ledger._answer(call.id) or self._own._answer(call.id)
         return () if found is None else found[2]
 
-    def _either_answer(self, call_id: CallId) -> Answer | None:
-        """Return the ledger's result, else the one in the history's own blocks."""
+    def _recorded_answer(self, call_id: CallId) -> Answer | None:
+        """Return the ledger's result of a call, else the result in the history's own blocks.
+
+        The result is None if the call was sealed.
+        """
         if (known := self._ledger.get(call_id)) is not None and known.sealed is not None:
             return None
         recorded, said = self._ledger._answer(call_id), self._own._answer(call_id)
@@ -122,7 +128,7 @@ class Choice:
             self._notes.dedupe.append((call_id, "conflicting_duplicate"))
         return recorded or said
 
-    def _synthetic(self, call_id: CallId) -> Answer:
+    def _synthetic_answer(self, call_id: CallId) -> Answer:
         known = self._ledger.get(call_id) or self._own.get(call_id)
         reason = "lost" if known is None else known.reason or "lost"
         self._notes.synthetic.append((call_id, reason))
@@ -130,10 +136,10 @@ class Choice:
         return SYNTHETIC[reason], False, ()
 
     def add_late_result(self, call: ToolCall) -> None:
-        """Add the late result of a call to `waiting`, if there is one."""
+        """Add the late result of a call to `waiting`, if the call has one."""
         known, said = self._ledger.get(call.id), self._own.get(call.id)
         if known is None or known.sealed is None or self._known_missing.get(call.id) is False:
-            return  # no late result, or one that was rendered before its call
+            return  # the call has no late result, or its late result has been rendered already
         self._add_late_result(call.id, known.late or (said.completion if said else None), call.name)
 
     def new_state(

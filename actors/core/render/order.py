@@ -1,11 +1,11 @@
 """Reorder an answer's blocks for the target, and drop reasoning whose prefix has changed.
 
 In:  the blocks of an assistant message as the model wrote them, the remaining blocks, and the calls' ids and names.
-Out: the remaining blocks, calls last if the dialect requires it; without reasoning that was bound to a changed part of
-     the same message; with an unsealed placeholder where a call requires reasoning and none remains.
+Out: the remaining blocks, with calls last if the dialect requires this order. Reasoning is removed if it was bound to a
+     changed part of the same message. If a call requires reasoning and none remains, an unsealed placeholder is added.
 
 A lane resends the earlier messages unchanged, so the prefix of reasoning can only have changed within its own message:
-a dropped blank text, malformed arguments, an invalid id or name, text after a call. The answer is compared with the
+a dropped blank text, malformed arguments, an invalid id or name, or text after a call. The answer is compared with the
 blocks to send, and reasoning after the first difference is dropped (rulebook ANT-44, OAR-09). Later answers are not
 affected, because their reasoning is bound to the bytes that were sent.
 """
@@ -19,15 +19,15 @@ from actors.core.transcript.diagnostics import Notes
 from actors.core.values.content import Block, ProviderBlock, Thinking, ToolCall
 from actors.core.values.identity import CallId
 
-Made: TypeAlias = list[tuple[ToolCall, str, str]]
-"""Emitted calls, each with the id and the name that the provider sees."""
+EmittedCalls: TypeAlias = list[tuple[ToolCall, str, str]]
+"""The calls of a message, each with the id and the tool name that the provider sees."""
 
 
 def split_calls(blocks: Sequence[Block]) -> list[list[Block]]:
     """Split a message's blocks after each call except the last.
 
-    Some chat templates raise an error on a second call in one message (CMP-02), even from another model. The split
-    makes the calls look sequential.
+    Some chat templates raise an error on a second call in one message (CMP-02), even from another model. After the
+    split, the calls look sequential.
     """
     parts: list[list[Block]] = [[]]
     left = sum(type(block) is ToolCall for block in blocks)
@@ -40,7 +40,7 @@ def split_calls(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def move_calls_last(blocks: list[Block]) -> list[Block]:
-    """Move calls after all other blocks; reasoning moves with the block that follows it."""
+    """Move calls after all other blocks. Reasoning moves together with the block that follows it."""
     kinds = [type(block) for block in blocks if type(block) is not Thinking]
     if ToolCall not in kinds or {ToolCall}.issuperset(kinds[kinds.index(ToolCall) :]):
         return blocks
@@ -55,25 +55,30 @@ def move_calls_last(blocks: list[Block]) -> list[Block]:
     return [*words, *calls, *thought]
 
 
-def drop_unbound(said: Sequence[Block], left: list[Block], made: Made, notes: Notes) -> list[Block]:
-    """Return `left` without the bound reasoning after the first block that differs from `said`."""
-    altered = {call.id for call, call_id, name in made if not _is_as_said(call, call_id, name)}
-    if not altered and len(said) == len(left) and all(map(is_, said, left)):
-        return left
-    before = [block for block in said if not _is_annotation(block)]
-    stands = _unchanged_count(before, [block for block in left if not _is_annotation(block)], altered)
+def drop_unbound(
+    original: Sequence[Block], blocks: list[Block], calls: EmittedCalls, notes: Notes
+) -> list[Block]:
+    """Drop bound reasoning from `blocks`, which will be sent, after the first difference from `original`."""
+    altered = {call.id for call, call_id, name in calls if not _is_as_said(call, call_id, name)}
+    if not altered and len(original) == len(blocks) and all(map(is_, original, blocks)):
+        return blocks
+    before = [block for block in original if not _is_annotation(block)]
+    unchanged = _unchanged_count(before, [block for block in blocks if not _is_annotation(block)], altered)
     kept: list[Block] = []
-    for block in left:
-        if stands > 0 or _is_annotation(block) or type(block) is not Thinking or block.seal is None:
+    for block in blocks:
+        if unchanged > 0 or _is_annotation(block) or type(block) is not Thinking or block.seal is None:
             kept.append(block)
         else:
             notes.losses["thinking"] += 1
-        stands -= not _is_annotation(block)
+        unchanged -= not _is_annotation(block)
     return kept
 
 
 def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]:
-    """Add a reasoning placeholder where the dialect requires reasoning: first, or before the first call."""
+    """Add a reasoning placeholder if the dialect requires reasoning and there is none.
+
+    The placeholder is added first, or before the first call, as the dialect requires.
+    """
     demand = dialect.reasoning.required
     kinds = [type(block) for block in blocks]
     if not kinds or (ToolCall not in kinds and demand != "every"):
@@ -89,23 +94,23 @@ def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) 
     return [*blocks[:at], Thinking(dialect.reasoning.placeholder), *blocks[at:]]
 
 
-def _unchanged_count(said: Sequence[Block], left: Sequence[Block], altered: Set[CallId]) -> int:
-    """Return the number of leading blocks that are sent unchanged."""
-    for at, (one, other) in enumerate(zip(said, left, strict=False)):
+def _unchanged_count(original: Sequence[Block], sent: Sequence[Block], altered: Set[CallId]) -> int:
+    """Return the number of leading blocks that are equal in both lists; a call in `altered` counts as changed."""
+    for at, (one, other) in enumerate(zip(original, sent, strict=False)):
         if one != other or (type(one) is ToolCall and one.id in altered):
             return at
-    return min(len(said), len(left))
+    return min(len(original), len(sent))
 
 
 def _is_as_said(call: ToolCall, call_id: str, name: str) -> bool:
-    """Return True if a call is sent exactly as the model wrote it."""
+    """Return True if a call is sent exactly as the model wrote it, including its id and name."""
     if call.native is None or call.is_malformed or call.is_free or call.name != name:
         return False
     return call.native.data[1:-1] == call_id.encode() or call.native_id == call_id
 
 
 def _is_annotation(block: Block) -> bool:
-    """Return True if a block only annotates the answer, and so belongs to no prefix."""
+    """Return True if a block only annotates the answer, so that reasoning is not bound to it."""
     if type(block) is ProviderBlock:
         return block.seal.kind == "mark"
     return type(block) is Thinking and block.seal is not None and not block.seal.is_bound

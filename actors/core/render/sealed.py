@@ -1,13 +1,14 @@
-"""Select the sealed content that a provider gets back, and describe the rest.
+"""Keep the sealed content that the target may receive, and replace the rest by text.
 
 In:  the blocks of an assistant message.
-Out: the same blocks, with only that reasoning and those provider-specific parts that the target may read.
+Out: the same blocks, with only the reasoning and the provider-specific parts that the target may read.
 
-Sealed content returns unchanged to the binding that produced it; reasoning only while the prefix it was bound to is
-unchanged (rulebook ANT-42, ANT-44). For other targets, reasoning is dropped, or becomes text if the policy says so and
-it has visible text. The pairing and placement of tool calls does not depend on any of this (REQ-915-023, -024).
+Sealed content returns unchanged to the binding that produced it. Reasoning returns only while the prefix that it was
+bound to is unchanged (rulebook ANT-42, ANT-44). For other targets, reasoning is dropped; it becomes text if the policy
+is `text` and the reasoning has visible text. The pairing and placement of tool calls does not depend on any of this
+(REQ-915-023, -024).
 
-A server tool's call and its result are sent together or not at all (ANT-10, ANT-11), and once per epoch. A history
+A server tool's call and its result are sent together or not at all (ANT-10, ANT-11), and only once per epoch. A history
 that was forked, joined or edited may contain half of a pair, or the same pair twice.
 """
 
@@ -28,19 +29,19 @@ from actors.core.values.identity import Binding, content_name
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 """The treatment of reasoning.
 
-`native`: replay it to its maker, drop it elsewhere. `drop`: never send it, except with calls for which its maker
-requires it. `text`: render it as text wherever it is not replayed.
+`native`: replay reasoning to the provider that produced it, and drop it for other providers. `drop`: never send
+reasoning, except with calls for which its provider requires it. `text`: render reasoning as text if it is not replayed.
 """
 
 
 class RenderTarget(Struct, frozen=True):
-    """The target of a transcript.
+    """The target of a transcript: a binding, and how reasoning is treated.
 
     Args:
         binding: The binding of the request; None for a transcript without provider state.
         policy: The treatment of reasoning.
-        budgeted: True if the request sets a thinking budget; such a request rejects a tool loop that began without
-            thinking (ANT-40).
+        budgeted: True if the request sets a thinking budget. The provider rejects such a request if the current tool
+            loop began without thinking (ANT-40).
     """
 
     binding: Binding | None = None
@@ -48,17 +49,18 @@ class RenderTarget(Struct, frozen=True):
     budgeted: bool = False
 
     def served_by(self, upstream: str | None) -> "RenderTarget":
+        """Return the same target, served by an upstream of a gateway; unchanged if `upstream` is None."""
         if self.binding is None or upstream is None:
             return self
         return RenderTarget(replace(self.binding, upstream=upstream), self.policy, self.budgeted)
 
 
-def upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) -> str | None:
-    """Return the upstream to which a gateway is pinned, else that of the first reasoning in `tail`; None if there is
-    none.
+def replayable_upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) -> str | None:
+    """Return the upstream that a gateway is pinned to, else that of the first replayable reasoning in `tail`.
 
-    Reasoning of other upstreams is foreign for the rest of the epoch, because no upstream can read another's. Without
-    a pin, only reasoning that came through this backend counts: elsewhere, the same gateway may be pinned differently.
+    The result is None if there is neither. Reasoning of other upstreams is dropped for the rest of the epoch, because
+    no upstream can read another's reasoning. Without a pin, only reasoning that came through this backend counts,
+    because another backend may pin the same gateway differently.
     """
     binding = target.binding
     if dialect.reasoning.binding != "upstream" or target.policy == "drop" or binding is None:
@@ -71,7 +73,7 @@ def upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) ->
                 continue
             maker = block.seal.origin
             reached = replace(binding, upstream=maker.upstream)
-            if maker.backend == binding.backend and is_own(block, dialect, reached):
+            if maker.backend == binding.backend and is_readable_reasoning(block, dialect, reached):
                 return maker.upstream
     return None
 
@@ -79,41 +81,44 @@ def upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) ->
 def filter_reasoning(
     blocks: Sequence[Block], dialect: Dialect, target: RenderTarget, notes: Notes, *, sealed: bool = True
 ) -> list[Block]:
-    """Return the blocks with only the reasoning that `target` may receive; without a binding, none.
+    """Return the blocks with only the reasoning that `target` may receive. Without a binding, all reasoning is removed.
 
     `sealed` is False for messages from before the epoch: their seals were bound to a prefix that no longer exists.
     """
     kept: list[Block] = []
-    returns = sealed and _can_return(blocks, dialect, target)
+    returns = sealed and _can_replay(blocks, dialect, target)
     for block in blocks:
-        if type(block) is not Thinking or (returns and is_own(block, dialect, target.binding)):
+        if type(block) is not Thinking or (returns and is_readable_reasoning(block, dialect, target.binding)):
             kept.append(block)
-        elif words := as_text(block, target, notes):
+        elif words := reasoning_as_text(block, target, notes):
             kept.append(words)
     return kept
 
 
-def as_text(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
-    """Return reasoning as text if the policy says so, else None."""
+def reasoning_as_text(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
+    """Return reasoning as text if the policy is `text` and there is text, else record the loss and return None."""
     if target.policy == "text" and block.json != b'""':
         return Text(f"[Reasoning: {block.text}]")
     notes.losses["thinking"] += 1
     return None
 
 
-def _can_return(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
-    """Return True if a message's own reasoning may be replayed: all of it, or none if it would not come first."""
+def _can_replay(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
+    """Return True if the reasoning of a message may be replayed.
+
+    All of it is dropped if it would not come first as required.
+    """
     if dialect.reasoning.carrier == "none" or target.binding is None:
         return False
     required = dialect.reasoning.required
     demanded = required == "every" or (required == "with_calls" and ToolCall in map(type, blocks))
     if target.policy == "drop" and not demanded:
         return False
-    return not dialect.reasoning.first or is_own(blocks[0], dialect, target.binding)
+    return not dialect.reasoning.first or is_readable_reasoning(blocks[0], dialect, target.binding)
 
 
-def is_own(block: Block, dialect: Dialect, target: Binding | None) -> bool:
-    """Return True if a block is reasoning that the target may read. An empty seal holds nothing (ANT-43)."""
+def is_readable_reasoning(block: Block, dialect: Dialect, target: Binding | None) -> bool:
+    """Return True if a block is reasoning that the target may read. An empty seal counts as unreadable (ANT-43)."""
     if type(block) is not Thinking or block.seal is None or block.seal.data == b'""':
         return False
     carrier = dialect.reasoning.carrier
@@ -121,35 +126,36 @@ def is_own(block: Block, dialect: Dialect, target: Binding | None) -> bool:
         return False
     if carrier == "reasoning_content" and not block.text.strip():
         return False  # this carrier has only the text, and the text is blank
-    return dialect.opens(block.seal.origin, target)
+    return dialect.can_replay(block.seal.origin, target)
 
 
 def drop_item_ids(blocks: Sequence[Block], *, without_ids: bool) -> Sequence[Block]:
-    """Return the blocks without invalid item ids, or without any item ids.
+    """Return the blocks without invalid item ids; without any item ids if `without_ids` is True.
 
-    They are removed before the comparison with the original answer, because reasoning is not bound to ids.
+    Item ids are removed before the comparison with the original answer, because reasoning is not bound to item ids.
     """
-    left = [block for block in blocks if not _is_id(block, none=without_ids)]
+    left = [block for block in blocks if not _is_unwanted_item_id(block, any_id=without_ids)]
     return blocks if len(left) == len(blocks) else left
 
 
-def _is_id(block: Block, *, none: bool) -> bool:
-    """Return True if a block is an item id that is invalid, or any item id if `none` is set."""
+def _is_unwanted_item_id(block: Block, *, any_id: bool) -> bool:
+    """Return True if a block is an invalid item id, or any item id if `any_id` is True."""
     if type(block) is not Thinking or block.seal is None or block.seal.kind != "item":
         return False
-    return none or ITEM_ID.fullmatch(block.seal.data) is None
+    return any_id or ITEM_ID.fullmatch(block.seal.data) is None
 
 
-class Items:
-    """The parts that an epoch sends only once: reasoning items (`ReasoningRules.once`) and calls of server tools."""
+class SentItems:
+    """The items that an epoch sends only once: reasoning items (`ReasoningRules.once`) and calls of server tools."""
 
     def __init__(self, usage: EpochUsage) -> None:
         self._usage = usage
         self._new: dict[str, None] = {}
 
     def must_withhold(self, block: Block) -> bool:
-        """Return True if reasoning must not be sent: its item is invalid or was sent in this epoch. Otherwise record
-        it.
+        """Return True if reasoning must not be sent, because its item is invalid or was already sent in this epoch.
+
+        Otherwise, record its item as sent and return False.
         """
         if type(block) is not Thinking or block.seal is None:
             return False
@@ -161,13 +167,14 @@ class Items:
         return item_id is None or not self.admit(item_id)
 
     def admit(self, item_id: str) -> bool:
-        """Return True and record the item if this epoch has not sent it yet."""
+        """Record the item and return True if this epoch has not sent it yet, else return False."""
         if item_id in self._new or item_id in self._usage.items:
             return False
         self._new[item_id] = None
         return True
 
-    def usage(self, usage: EpochUsage) -> EpochUsage:
+    def with_sent_items(self, usage: EpochUsage) -> EpochUsage:
+        """Return `usage` with the items of this render added."""
         return usage._replace(items=usage.items.update(self._new)) if self._new else usage
 
 
@@ -175,9 +182,9 @@ _PHASES = (b'"commentary"', b'"final_answer"')
 
 
 def _reasoning_id(data: Json) -> str | None:
-    """Return the identity of a sealed reasoning item; None if the seal holds no item that can be sent.
+    """Return the identity of a sealed reasoning item; None if the seal contains no item that can be sent.
 
-    The identity is the item's id or, if a relay removed that, a digest of its encrypted content.
+    The identity is the item's id or, if a relay removed the id, a digest of its encrypted content.
     """
     try:
         item = parse(unquote(data).encode())
@@ -198,17 +205,17 @@ _SEALS: Mapping[str, tuple[str, ...]] = {
     "reasoning_item": ("reasoning_item", "phase", "item"),
     **{carrier: (carrier,) for carrier in _NAMED},
 }
-"""The kinds of seal that a carrier can write. A carrier that is not listed writes any kind."""
+"""The kinds of seals that a carrier accepts. A carrier that is not listed accepts all kinds."""
 
 
 def filter_native(
-    blocks: Sequence[Block], dialect: Dialect, target: Binding | None, items: Items, notes: Notes
+    blocks: Sequence[Block], dialect: Dialect, target: Binding | None, items: SentItems, notes: Notes
 ) -> list[Block]:
-    """Return the blocks with only the native parts that `target` may read, and a note for each other part."""
+    """Return the blocks, with a note in place of each provider-specific part that `target` may not read."""
     parts = {
         at: part
         for at, block in enumerate(blocks)
-        if type(block) is ProviderBlock and (part := _part(block, dialect, target)) is not None
+        if type(block) is ProviderBlock and (part := _readable_part(block, dialect, target)) is not None
     }
     going = _complete_pairs(parts, items)
     left: list[Block] = []
@@ -221,7 +228,7 @@ def filter_native(
 
 
 def native_note(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
-    """Return the note that replaces a part that the target cannot receive. A mark leaves none."""
+    """Return the note that replaces a part that the target cannot receive. A mark is dropped without a note."""
     notes.losses["native"] += 1
     if block.seal.kind == "mark":
         return ()
@@ -229,22 +236,25 @@ def native_note(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
 
 
 def wire_bytes(block: ProviderBlock) -> bytes:
+    """Return the original JSON of a provider-specific part."""
     return unquote(block.seal.data).encode()
 
 
-def _part(block: ProviderBlock, dialect: Dialect, target: Binding | None) -> Mapping[str, JsonValue] | None:
-    """Return a part that the target may read; None if it cannot open the seal or the seal holds no part."""
-    if block.seal.kind != "part" or not dialect.opens(block.seal.origin, target):
+def _readable_part(
+    block: ProviderBlock, dialect: Dialect, target: Binding | None
+) -> Mapping[str, JsonValue] | None:
+    """Return the JSON object in a block; None if the target cannot open the seal or the seal contains no object."""
+    if block.seal.kind != "part" or not dialect.can_replay(block.seal.origin, target):
         return None
     try:
         part = parse(wire_bytes(block))
-    except ValueError:  # not JSON, or half a surrogate pair
+    except ValueError:  # not JSON, or a lone surrogate
         return None
     return part if type(part) is dict else None
 
 
-def _complete_pairs(parts: Mapping[int, Mapping[str, JsonValue]], items: Items) -> set[int]:
-    """Return the positions of parts that need no partner, and of calls with results together with these results."""
+def _complete_pairs(parts: Mapping[int, Mapping[str, JsonValue]], items: SentItems) -> set[int]:
+    """Return the positions of the parts to send: parts without a partner, and calls together with their results."""
     going: set[int] = set()
     waiting: dict[JsonValue, int] = {}
     for at, part in parts.items():

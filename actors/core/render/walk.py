@@ -1,12 +1,12 @@
-"""Walk the groups of a normal history from the lane's cursor to the end, and write the transcript.
+"""Write the transcript of a normal history, from the lane's cursor to the end, message by message.
 
 A group is a user message, or an assistant message with the results of its calls. An assistant message keeps the blocks
-that the target supports; the results follow directly, in call order, each chosen by `choose`. Steps that only some
+that the target supports. The results follow directly, in call order; `choose` selects each result. Steps that only some
 dialects or some content need run only if their flag is set or the content is present.
 
-Where the protocol requires a message and there is none, a constant filler takes its place and is counted in the
-report. A sent filler is part of the lane and stays. Most providers reject empty and whitespace-only texts (rulebook
-ANT-20, ANT-21), and messages left empty by a dropped block (ANT-22).
+If the protocol requires a message and the history has none, a constant filler is inserted and counted in the report. A
+sent filler is part of the lane and stays. Most providers reject empty and whitespace-only texts (rulebook ANT-20,
+ANT-21), and messages that a dropped block left empty (ANT-22).
 """
 
 import sys
@@ -20,16 +20,22 @@ from actors.core.ledger import Answer, Ledger
 from actors.core.models.rules import Role
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
-from actors.core.render.order import Made, add_required_reasoning, drop_unbound, move_calls_last, split_calls
+from actors.core.render.order import (
+    EmittedCalls,
+    add_required_reasoning,
+    drop_unbound,
+    move_calls_last,
+    split_calls,
+)
 from actors.core.render.sealed import (
-    Items,
     RenderTarget,
-    as_text,
+    SentItems,
     drop_item_ids,
     filter_native,
     filter_reasoning,
     native_note,
-    upstream,
+    reasoning_as_text,
+    replayable_upstream,
     wire_bytes,
 )
 from actors.core.transcript.diagnostics import Filler, Notes
@@ -48,15 +54,16 @@ from actors.core.values.content import (
 )
 
 STRIDE = 64
-"""Messages per slice. The judge then reads bytes that are still in the processor's cache."""
+"""Messages per slice. Slices are small, so that the check reads bytes that are still in the processor's cache."""
 
 _NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
 class RenderWalk:
-    """One render, from the lane's state `begun` to the end of `history`; `notes` records the decisions.
+    """One render of the messages after the lane's state `begun` to the end of `history`. `notes` records the decisions.
 
-    `sent` lists the history lengths of requests already sent, each of which ended as a request must.
+    `sent` lists the history lengths of requests that were already sent. At each of these lengths, the transcript is
+    ended as a request must end.
     """
 
     def __init__(
@@ -77,37 +84,44 @@ class RenderWalk:
         self._dialect = dialect
         self._notes = notes
         seen = self._tail[max(0, begun.epoch_start - begun.cursor) :]
-        self._upstream = upstream(seen, dialect, target) if begun.upstream is None else begun.upstream
+        self._upstream = (
+            replayable_upstream(seen, dialect, target) if begun.upstream is None else begun.upstream
+        )
         target = RenderTarget(target.binding, "drop") if begun.plain else target
         self._target = target.served_by(self._upstream)
         self._choice = Choice(ledger, history, begun, notes)
         self._projection = Projection(begun, dialect, target.binding)
         self._attachments = Attachments(dialect, begun.usage, begun.refused)
-        self._items = Items(begun.usage)
+        self._items = SentItems(begun.usage)
         self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)
-        self._longest = dialect.turns.max_string or sys.maxsize
+        self._max_string = dialect.turns.max_string or sys.maxsize
         self._last_role: Role | None = begun.last_role
         self._loop = begun.loop
-        self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
+        self._reorders = dialect.turns.calls_last or dialect.reasoning.required != "no"
         self._always_reasons = dialect.reasoning.required == "every"
-        self._leads = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
-        self._closes = target.budgeted and dialect.reasoning.is_fixed_in_loop
-        self._parts = (
-            dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill" or self._closes
+        self._separates_reasoning = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
+        self._ends_unthinking_loops = target.budgeted and dialect.reasoning.is_fixed_in_loop
+        self._separates_user_messages = (
+            dialect.turns.user_after_tool == "filler"
+            or dialect.turns.alternation == "fill"
+            or self._ends_unthinking_loops
         )
-        self._follows = dialect.reasoning.is_fixed_in_loop
-        self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
+        self._tracks_loop = dialect.reasoning.is_fixed_in_loop
+        self._result_role: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
-    def fragments(self) -> Iterator[list[bytes]]:
-        """Yield the new pieces of the lane, a slice at a time. Afterwards, `state` returns the lane's new state."""
+    def write_fragments(self) -> Iterator[list[bytes]]:
+        """Yield the new bytes of the lane, as one list of pieces per slice.
+
+        Afterwards, `end_state` returns the lane's new state.
+        """
         self._choice.collect_late_results(self._tail)
         self._expect_images(0)
         said = self._write_plainly if self._begun.plain else self._write_assistant_with_results
         fresh = self._begun.epoch_start - self._begun.cursor
         for at, message in enumerate(self._tail):
             if at in self._ends:
-                self._end()
+                self._end_transcript()
                 self._expect_images(at)
             if message.role == "assistant":
                 said(message, sealed=at >= fresh)
@@ -118,20 +132,24 @@ class RenderWalk:
                 self._write_user(message.blocks)
             if at % STRIDE == STRIDE - 1:
                 yield self._writer.take_pieces()
-        self._end()
+        self._end_transcript()
         yield self._writer.take_pieces()
 
     def _expect_images(self, start: int) -> None:
-        """Count the images of the request that begins at message `start` of the tail."""
+        """Count the images of the next request, which begins at message `start` of the new messages.
+
+        The limits on image sizes depend on this number.
+        """
         if not self._attachments.counts_images:
             return
         stop = min((end for end in self._ends if end > start), default=len(self._tail))
         said = self._tail[start:stop]
         media = [block for message in said for block in message.blocks if isinstance(block, Media)]
         media += [item for message in said for call in message.calls for item in self._choice.media_of(call)]
-        self._attachments.expect(sum(item.media_type.startswith("image/") for item in media))
+        self._attachments.expect_images(sum(item.media_type.startswith("image/") for item in media))
 
-    def state(self) -> RenderState:
+    def end_state(self) -> RenderState:
+        """Return the lane's state after the render."""
         begun = self._begun
         calls, used, index = self._projection.new_state()
         missing, carried, late_count = self._choice.new_state(begun.missing)
@@ -147,14 +165,14 @@ class RenderWalk:
             upstream=self._upstream,
             last_role=self._last_role,
             loop=self._loop,
-            usage=self._items.usage(self._attachments.usage()),
+            usage=self._items.with_sent_items(self._attachments.updated_usage()),
         )
 
     def _write_user(self, blocks: Iterable[Block]) -> None:
-        """Write a user message with the supported blocks, if any."""
+        """Write a user message with the supported blocks. Write nothing if no block is supported."""
         if left := self._supported_blocks(blocks, by_human=True):
-            self._begin("user")
-            self._write(left)
+            self._begin_message("user")
+            self._write_blocks(left)
 
     # ---- assistant messages and the results of their calls
 
@@ -164,14 +182,14 @@ class RenderWalk:
             if made := self._write_answer(blocks, sealed=sealed):
                 self._write_results(made)
 
-    def _write_answer(self, said: Sequence[Block], *, sealed: bool) -> Made:
-        """Write an assistant message and return its calls."""
-        dialect, kinds = self._dialect, set(map(type, said))
-        blocks, thinks = said, Thinking in kinds
+    def _write_answer(self, original: Sequence[Block], *, sealed: bool) -> EmittedCalls:
+        """Write an assistant message without its results, and return its calls."""
+        dialect, kinds = self._dialect, set(map(type, original))
+        blocks, thinks = original, Thinking in kinds
         if thinks and dialect.reasoning.once:
-            said = drop_item_ids(said, without_ids=self._begun.without_ids)
+            original = drop_item_ids(original, without_ids=self._begun.without_ids)
         if thinks:
-            blocks = filter_reasoning(said, dialect, self._target, self._notes, sealed=sealed)
+            blocks = filter_reasoning(original, dialect, self._target, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
         if ProviderBlock in kinds:
             may_have = self._target.binding if sealed and self._writes_natives else None
@@ -179,17 +197,21 @@ class RenderWalk:
         left = self._supported_blocks(blocks, by_human=False)
         if thinks:
             left = self._allowed_reasoning(left)
-        made: Made = []
+        calls: EmittedCalls = []
         if ToolCall in kinds:
-            made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
-        if thinks or (made and self._orders) or (left and self._always_reasons):
-            left = self._order(said, left, made)
+            calls = [
+                (block, *self._projection.id_and_name(block)) for block in left if type(block) is ToolCall
+            ]
+        if thinks or (calls and self._reorders) or (left and self._always_reasons):
+            left = self._order_blocks(original, left, calls)
         if left:
-            self._begin("assistant", thinks=type(left[0]) is Thinking)
-            self._write(left, iter(made))
-        return made
+            self._begin_message("assistant", thinks=type(left[0]) is Thinking)
+            self._write_blocks(left, iter(calls))
+        return calls
 
-    def _write(self, blocks: Iterable[Block], calls: Iterator[tuple[ToolCall, str, str]] = _NO_CALLS) -> None:
+    def _write_blocks(
+        self, blocks: Iterable[Block], calls: Iterator[tuple[ToolCall, str, str]] = _NO_CALLS
+    ) -> None:
         writer, notes = self._writer, self._notes
         for block in blocks:
             match block:
@@ -199,7 +221,7 @@ class RenderWalk:
                     call, emitted, name = next(calls)
                     notes.calls.append(call.id)
                     notes.emitted_calls.append(emitted)
-                    writer.write_call(emitted, name, self._projection.arguments(call))
+                    writer.write_call(emitted, name, self._projection.with_native_keys(call))
                 case Thinking():
                     writer.write_thinking(block)
                 case ProviderBlock():
@@ -207,31 +229,36 @@ class RenderWalk:
                 case Media():
                     writer.write_media(*self._attachments.with_title(block))
                 case ToolResult() | Code():
-                    raise AssertionError("results come from the ledger, and code was rendered as text")
+                    raise AssertionError(
+                        f"A {type(block).__name__} block reached the writer; render it as text first"
+                    )
 
-    def _write_results(self, made: Made) -> None:
-        """Write a result for each call, in call order, followed by the media that results cannot hold."""
-        self._begin(self._answers, results=True)
+    def _write_results(self, calls: EmittedCalls) -> None:
+        """Write a result for each call, in call order, followed by the media that results cannot contain."""
+        self._begin_message(self._result_role, results=True)
         choice, writer, emitted = self._choice, self._writer, self._notes.emitted_results
         moved: list[Media] = []
-        for call, call_id, name in made:
+        for call, call_id, name in calls:
             emitted.append(call_id)
-            answer = choice.answer(call)
+            answer = choice.choose_answer(call)
             words, failed, attached = answer
             held: Sequence[Titled] = ()
             if attached:
                 words, held = self._place_media(answer, moved)
             writer.write_result(call_id, name, words, failed, held)
         if moved:
-            self._begin("user")
+            self._begin_message("user")
             for number, media in enumerate(moved, 1):
-                self._write((Text(f"[Attachment {number}:]"), media))
+                self._write_blocks((Text(f"[Attachment {number}:]"), media))
         if choice.some_are_late:
-            for call, _, _ in made:
+            for call, _, _ in calls:
                 choice.add_late_result(call)
 
     def _place_media(self, answer: Answer, moved: list[Media]) -> tuple[Json, Sequence[Titled]]:
-        """Return a result's text, which mentions its moved media, and the media it keeps; the others join `moved`."""
+        """Return a result's text and the media that stay in the result; append the other media to `moved`.
+
+        The text mentions the moved media and contains a note for each omitted attachment.
+        """
         dialect, attachments = self._dialect, self._attachments
         words, failed, held = answer
         kept: list[Titled] = []
@@ -246,7 +273,7 @@ class RenderWalk:
                 )
             else:
                 self._notes.losses["media"] += 1
-                said.append(attachments.note(media))
+                said.append(attachments.omission_note(media))
         if is_blank(words):
             words = Json(b'""')
         if said:
@@ -255,13 +282,16 @@ class RenderWalk:
         return words, kept
 
     def _write_plainly(self, message: Message, *, sealed: bool) -> None:
-        """Write a group as text, after its structure was refused: texts break no rule about tools."""
+        """Write a message, its calls and their results as plain text, after the provider refused their structure.
+
+        Plain text breaks no rule about tools.
+        """
         del sealed  # this epoch sends no reasoning
         self._notes.calls += [call.id for call in message.calls]
-        self._write_answer([_as_text(block) for block in message.blocks], sealed=False)
+        self._write_answer([_call_as_text(block) for block in message.blocks], sealed=False)
         answers: list[Block] = []
         for call in message.calls:
-            words, failed, media = self._choice.answer(call)
+            words, failed, media = self._choice.choose_answer(call)
             answers += (Text(f"[The tool {'failed' if failed else 'answered'}: {unquote(words)}]"), *media)
         self._write_user(answers)
         for call in message.calls:
@@ -270,15 +300,15 @@ class RenderWalk:
     # ---- supported content
 
     def _supported_blocks(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
-        """Return the supported blocks: no blank text, code as fenced text, notes for unsupported media."""
-        dialect, notes, longest = self._dialect, self._notes, self._longest
+        """Return the blocks that can be sent: no blank texts, code as fenced text, notes for unsupported media."""
+        dialect, notes, longest = self._dialect, self._notes, self._max_string
         kept: list[Block] = []
         for block in blocks:
             if isinstance(block, Text):
                 if block.json[1] in MAYBE_BLANK and dialect.turns.drop_empty_text and is_blank(block.json):
                     notes.losses["empty"] += 1
                 elif len(block.json) > longest:
-                    kept += _pieces(block, longest, dialect)
+                    kept += _split_text(block, longest, dialect)
                 else:
                     kept.append(block)
             elif isinstance(block, (ToolCall, ToolResult)):
@@ -288,12 +318,12 @@ class RenderWalk:
                     kept.append(block)
                 else:
                     notes.losses["media"] += 1
-                    kept.append(Text(self._attachments.note(block)))
+                    kept.append(Text(self._attachments.omission_note(block)))
             elif isinstance(block, Code):
                 notes.losses["code"] += 1
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
             elif isinstance(block, Thinking) and by_human:
-                said = as_text(block, self._target, notes)
+                said = reasoning_as_text(block, self._target, notes)
                 kept += (said,) if said else ()
             elif isinstance(block, ProviderBlock) and by_human:
                 kept += native_note(block, notes)
@@ -304,9 +334,10 @@ class RenderWalk:
         return kept
 
     def _allowed_reasoning(self, blocks: list[Block]) -> list[Block]:
-        """Return the blocks without reasoning that the dialect rejects: at the end, alone or repeated."""
+        """Return the blocks without the reasoning that the dialect rejects: at the end, alone, or repeated."""
         dialect, notes = self._dialect, self._notes
-        while dialect.reasoning.followed and blocks and type(blocks[-1]) is Thinking:  # OAR-03
+        # reasoning must not be the last content of a message (OAR-03, ANT-52)
+        while dialect.reasoning.followed and blocks and type(blocks[-1]) is Thinking:
             blocks.pop()
             notes.losses["thinking"] += 1
         if not dialect.reasoning.alone and blocks and {Thinking}.issuperset(map(type, blocks)):
@@ -318,77 +349,90 @@ class RenderWalk:
                 notes.losses["thinking"] += len(said) - len(blocks)
         return blocks
 
-    def _order(self, said: Sequence[Block], left: list[Block], made: Made) -> list[Block]:
-        """Return the blocks in the order that the target requires, with the allowed and required reasoning."""
+    def _order_blocks(
+        self, original: Sequence[Block], blocks: list[Block], calls: EmittedCalls
+    ) -> list[Block]:
+        """Return the blocks in the order that the dialect requires, with required reasoning and without unbound
+        reasoning.
+        """
         dialect, demands = self._dialect, self._dialect.reasoning.required != "no"
         if dialect.turns.calls_last:
-            left = move_calls_last(left)
-        if demands:  # first, because a placeholder also changes the prefix of later reasoning
-            left = add_required_reasoning(left, dialect, self._notes)
+            blocks = move_calls_last(blocks)
+        # done before `drop_unbound`, because a placeholder also changes the prefix of later reasoning
+        if demands:
+            blocks = add_required_reasoning(blocks, dialect, self._notes)
         if dialect.reasoning.binding == "prefix":
-            stands = drop_unbound(said, left, made, self._notes)
-            if demands and len(stands) < len(left):
-                stands = add_required_reasoning(stands, dialect, self._notes)
-            left = stands
-        return left
+            bound = drop_unbound(original, blocks, calls, self._notes)
+            if demands and len(bound) < len(blocks):
+                bound = add_required_reasoning(bound, dialect, self._notes)
+            blocks = bound
+        return blocks
 
-    # ---- neighbours
+    # ---- the order of roles, and fillers
 
-    def _begin(self, role: Role, *, thinks: bool = False, results: bool = False) -> None:
-        """Begin a message, after any filler that must precede it.
+    def _begin_message(self, role: Role, *, thinks: bool = False, results: bool = False) -> None:
+        """Begin a message with the given role, after any filler that must precede the message.
 
-        Where the dialect merges neighbours of one role, the writer continues the open message. One exception: where
-        native reasoning must open its message (rulebook ANT-39), a filler separates it from earlier assistant content.
+        If the dialect merges messages of one role, the writer continues the open message. There is one exception: if
+        native reasoning must come first in its message (rulebook ANT-39), a filler separates the reasoning from earlier
+        assistant content.
         """
         turns, last = self._dialect.turns, self._last_role
         if last is None and role != "user" and role not in turns.first_roles:
-            self._fill("user", "first", turns.filler_first)
+            self._write_filler_message("user", "first", turns.filler_first)
         elif role == "user":
-            if self._parts:
-                self._write_filler()
-        elif role == "assistant" == last and ((self._leads and thinks) or turns.alternation == "fill"):
-            self._fill("user", "last", turns.filler_last)
-        if self._follows:
-            self._loop = self._loop.after(role, self._last_role, thinks, results)
+            if self._separates_user_messages:
+                self._separate_user_message()
+        elif role == "assistant" == last and (
+            (self._separates_reasoning and thinks) or turns.alternation == "fill"
+        ):
+            self._write_filler_message("user", "last", turns.filler_last)
+        if self._tracks_loop:
+            self._loop = self._loop.after_message(role, self._last_role, thinks, results)
         self._writer.begin(role)
         self._last_role = role
 
-    def _write_filler(self) -> None:
-        """Write the assistant filler that must precede the next user message, if any."""
+    def _separate_user_message(self) -> None:
+        """Write an assistant filler before the next user message, if the dialect requires one."""
         turns, last = self._dialect.turns, self._last_role
         behind_result = last == "tool" and turns.user_after_tool == "filler"
         if behind_result or (last == "user" and turns.alternation == "fill") or self._is_in_unthinking_loop():
-            self._fill("assistant", "between", turns.filler_between)
+            self._write_filler_message("assistant", "between", turns.filler_between)
 
     def _is_in_unthinking_loop(self) -> bool:
-        """Return True after the results of a tool loop that began without thinking, if thinking is required (ANT-40).
+        """Return True in a tool loop that began without thinking, if the request requires thinking (ANT-40).
 
-        A request could turn thinking off until the loop ends, but that setting precedes the messages, so prompt caches
-        would lose all of them twice. An assistant filler ends the loop instead.
+        A request could turn thinking off until the loop ends. But that setting comes before the messages, so the prompt
+        cache would lose all messages twice. An assistant filler ends the loop instead.
         """
-        return self._closes and self._loop.answered and not self._loop.mixed and self._loop.thinks is False
+        return (
+            self._ends_unthinking_loops
+            and self._loop.answered
+            and not self._loop.mixed
+            and self._loop.thinks is False
+        )
 
-    def _end(self) -> None:
-        """Write a filler if the dialect does not allow the transcript to end on the last role."""
+    def _end_transcript(self) -> None:
+        """Write a final user filler if the dialect does not allow the transcript to end with the last role."""
         if self._last_role not in self._dialect.turns.last_roles or self._is_in_unthinking_loop():
-            self._fill("user", "last", self._dialect.turns.filler_last)
+            self._write_filler_message("user", "last", self._dialect.turns.filler_last)
 
-    def _fill(self, role: Role, kind: Filler, words: str) -> None:
-        self._begin(role)
+    def _write_filler_message(self, role: Role, kind: Filler, text: str) -> None:
+        self._begin_message(role)
         if role == "assistant" and self._always_reasons:
             self._writer.write_thinking(Thinking(self._dialect.reasoning.placeholder))
-        self._writer.write_text(quote(words))
+        self._writer.write_text(quote(text))
         self._notes.fillers[kind] += 1
 
 
-def _as_text(block: Block) -> Block:
+def _call_as_text(block: Block) -> Block:
     if type(block) is not ToolCall:
         return block
     return Text(f"[Called the tool {block.name} with {block.json.decode()}]")
 
 
-def _pieces(block: Text, longest: int, dialect: Dialect) -> list[Text]:
-    """Split a text into pieces of at most the dialect's maximum length (rulebook OAC-14)."""
+def _split_text(block: Text, longest: int, dialect: Dialect) -> list[Text]:
+    """Split a text into texts of at most `longest` characters, the dialect's maximum (rulebook OAC-14)."""
     text = block.text
     pieces = (text[start : start + longest] for start in range(0, len(text), longest))
     return [Text(piece) for piece in pieces if piece.strip() or not dialect.turns.drop_empty_text]

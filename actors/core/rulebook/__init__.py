@@ -1,8 +1,8 @@
-"""List the known requirements of providers on a request: one `Rule` for each.
+"""List the known requirements of providers on a request, each as a `Rule`.
 
-Code, tests, diagnostics and docs/reference/rulebook.md, which is generated from this package, cite rules by their
-stable ids. `ALL-*` rules apply to every dialect. The judge (`actors.core.check`) enforces the rules that a request body
-can show; the others depend on a key, a model's limits or a header.
+Code, tests, error messages and docs/reference/rulebook.md, which is generated from this package, cite rules by their
+stable ids. `ALL-*` rules apply to every dialect. The independent check (`actors.core.check`) enforces the rules that
+can be checked in a request body; the other rules depend on a key, a model's limits or a header.
 """
 
 from actors.core.dialects.dialect import Dialect
@@ -18,12 +18,12 @@ FAULTS: dict[FaultClass, type[Fault]] = {
     "canonical": CanonicalFault,
     "config": ProjectionFault,
 }
-"""The error of each fault class. A setting that a model does not accept is a fault of the encoder, never of the
-transcript. An overflow is no fault."""
+"""The error type of each fault class. A setting that a model does not accept (`config`) is a fault of the encoder,
+never of the transcript. An overflow is not a fault, so it has no error type."""
 
 _LISTS = (shared, openai_chat, anthropic, responses, gemini, converse)
 RULES: dict[str, Rule] = {rule.id: rule for module in _LISTS for rule in module.RULES}
-"""Every rule by its id, in the order of the rulebook."""
+"""All rules by id, in the order of the rulebook."""
 
 PREFIXES: dict[str, tuple[str, ...]] = {
     "openai_chat": ("ALL-", "OAC-", "MIS-", "KIM-", "DSK-", "CMP-"),
@@ -32,7 +32,7 @@ PREFIXES: dict[str, tuple[str, ...]] = {
     "gemini": ("ALL-", "GEM-"),
     "converse": ("ALL-", "BED-"),
 }
-"""The prefixes of the rule ids of each wire family: for every dialect, for the family, for its vendors."""
+"""The prefixes of the rule ids that apply to a wire family: those of every dialect, of the family, of its vendors."""
 
 REASONING = frozenset(
     {
@@ -49,7 +49,11 @@ for _rule in RULES.values():
 
 
 def rule_id(dialect: Dialect, rule: str, case: str = "") -> str:
-    """Return the id of the dialect's version of `rule`: its vendor's, else its family's, else `rule` itself."""
+    """Return the rule id that faults of a dialect cite for `rule`.
+
+    This is the vendor's version of the rule, else the family's version, else `rule` itself. `case` is an optional word
+    that selects a more specific rule, as in `Rule.instead_of`.
+    """
     for prefix in (PREFIXES[dialect.family][1], f"{dialect.rules}-"):
         rules = _INSTEAD.get(prefix, {})
         rule = rules.get(f"{rule} {case}") or rules.get(rule, rule)

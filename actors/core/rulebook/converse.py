@@ -4,15 +4,15 @@ from actors.core.rulebook.rule import PROVIDER_MODELS, TOKENS, Rule
 
 RULES = (
     Rule("BED-01", "rendering", "seen",
-         "Every toolUse is answered in the very next message.",
+         "Every toolUse is answered in the next message.",
          "«Expected toolResult blocks at »messages.2.content for the following Ids: tooluse_…",
          instead_of="OAC-01 open"),
     Rule("BED-02", "rendering", "seen",
-         "A toolResult answers a toolUse of the message before, and each is answered once.",
+         "A toolResult answers a toolUse of the previous message, and each toolUse is answered only once.",
          "The «number of toolResult blocks at ⟦messages.2.content⟧ exceeds the number of toolUse» blocks of "
          "previous turn.", instead_of="OAC-02 stray, OAC-02 second"),
     Rule("BED-03", "projection", "seen",
-         "A request with tool blocks in its messages declares tools.",
+         "A request that has tool blocks in its messages declares tools.",
          "The «toolConfig field must be defined when using toolUse» and toolResult content blocks."),
     Rule("BED-04", "projection", "seen",
          "No text is empty or only whitespace.",
@@ -35,11 +35,11 @@ RULES = (
          "… failed to satisfy constraint: Member must satisfy regular expression pattern: …",
          instead_of="ALL-03, ALL-02 name"),
     Rule("BED-09", "projection", "seen",
-         "A block has a kind that the model accepts. Judged: the dialect sends media of this kind.",
+         "A block has a kind that the model accepts. We check whether the dialect accepts media of this kind.",
          "This model «doesn't support the ⟦video⟧ content block» that you provided…"),
     Rule("BED-10", "rendering", "seen",
-         "The vendor of the model behind Bedrock accepts the request. Judged: results are at the beginning of "
-         "their message, and so is reasoning.",
+         "The vendor of the underlying model accepts the request. We check that results are at the beginning of "
+         "their message, and that reasoning is too.",
          "The model returned the following errors: …",
          instead_of="ANT-03 order, ANT-32 mark, ANT-34 mark, ANT-58, ANT-59, ANT-61"),
     Rule("BED-11", "projection", "seen",
@@ -56,7 +56,7 @@ RULES = (
          "The «provided model identifier is invalid».",
          PROVIDER_MODELS),
     Rule("BED-15", "projection", "seen",
-         "Documents of a request have different names.",
+         "The documents of a request have distinct names.",
          "Messages «can⟦'⟧t contain duplicate document names». Rename the document and retry your request."),
     Rule("BED-16", "projection", "seen",
          "A request has at most 5 documents (`media.max_documents`).",

@@ -1,17 +1,17 @@
-"""List the rules of OpenAI Chat Completions, and those of the vendors and servers that implement it.
+"""List the rules of OpenAI Chat Completions, and those of the vendors and servers that implement the same protocol.
 
-The messages of Mistral (`MIS`) are those of mistral-common, which its servers run, and of the hosted API.
+The error messages of Mistral (`MIS`) come from mistral-common, which its servers run, and from the hosted API.
 """
 
 from actors.core.rulebook.rule import MODEL, PROVIDER_MODELS, TOKENS, Rule
 
 RULES = (
     Rule("OAC-01", "rendering", "seen",
-         "An assistant message with tool calls is followed at once by one tool message for each call.",
+         "An assistant message with tool calls is directly followed by one tool message for each call.",
          "An assistant message with 'tool_calls' «must be followed by tool messages responding to each» "
          "'tool_call_id'. The following tool_call_ids did not have response messages: call_…"),
     Rule("OAC-02", "rendering", "seen",
-         "A tool message answers a call that is still open directly before it.",
+         "A tool message answers an open call of the directly preceding group.",
          "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
          "'tool_calls'."),
     Rule("OAC-03", "projection", "seen",
@@ -27,7 +27,7 @@ RULES = (
          "«Invalid type for 'messages»[0].content': expected one of a string or array of objects, but got "
          "an integer instead."),
     Rule("OAC-06", "projection", "seen",
-         "Every role exists.",
+         "Every role is a known role.",
          "Invalid value: 'bogus'. «Supported values are: 'system', 'assistant', 'user'», 'function', "
          "'tool', and 'developer'."),
     Rule("OAC-07", "projection", "seen",
@@ -45,14 +45,14 @@ RULES = (
          "Invalid 'tools[0].«function.name': string too long». Expected a string with maximum length 64, …",
          instead_of="ALL-02 name"),
     Rule("OAC-11", "projection", "seen",
-         "A tool's parameters are the JSON Schema of an object. Judged: they have the type `object`, no choice "
-         "at the root, and valid subschemas.",
+         "A tool's parameters are the JSON Schema of an object. We check that they have the type `object`, no "
+         "`anyOf`, `oneOf` or `allOf` at the root, and valid subschemas.",
          "Invalid schema for function 'read': …", instead_of="ALL-02 schema"),
     Rule("OAC-12", "projection", "seen",
          "The request has no unknown key at its top level.",
          "«Unknown parameter: '»zzz_unknown'."),
     Rule("OAC-13", "projection", "seen",
-         "The roles system and developer are sent only to models that have them.",
+         "The roles `system` and `developer` are sent only to models that have these roles.",
          "Unsupported value: 'messages[0].role' does not support 'developer' with this model.",
          MODEL),
     Rule("OAC-14", "projection", "seen",
@@ -64,7 +64,7 @@ RULES = (
          " tokens. …",
          TOKENS),
     Rule("OAC-16", "config", "seen",
-         "The model exists and the account may use it.",
+         "The model exists, and the account may use it.",
          "The model `x` does not exist or you do not have access to it.",
          PROVIDER_MODELS),
     Rule("OAC-17", "projection", "seen",
@@ -73,37 +73,37 @@ RULES = (
          "Requests to a reasoning model have no sampling settings.",
          "Unsupported value: 'temperature' does not support …", instead_of="ALL-16 sampling"),
     Rule("OAC-19", "projection", "seen",
-         "A model is named.",
+         "The request names a model.",
          "you must provide a model parameter", instead_of="ALL-02 model"),
     Rule("OAC-20", "config", "seen",
-         "A request with function tools has an effort that the model accepts with tools: no effort from gpt-5.4 on, "
-         "the explicit `none` from gpt-5.6 on; some models of gpt-6 accept no tools here.",
+         "A request with function tools has an effort that the model accepts with tools. From gpt-5.4 on, no effort "
+         "may be set; from gpt-5.6 on, it must be `none`; some gpt-6 models accept no tools on Chat Completions.",
          "«Function tools with reasoning_effort are not supported» for gpt-5.6-terra in /v1/chat/completions. To use "
          "function tools, use /v1/responses or set reasoning_effort to 'none'.", instead_of="ALL-16 tools"),
     Rule("OAC-21", "config", "documented",
-         "The model is served on Chat Completions.",
+         "The model is available on Chat Completions.",
          "«This model is only supported in v1/responses» and not in v1/chat/completions.",
          MODEL),
     Rule("MIS-01", "projection", "seen",
-         "A tool call id is nine letters and digits.",
+         "A tool call id consists of nine letters and digits.",
          "Tool call id was call_abc123 but must be a-z, A-Z, 0-9, with a length of 9.", instead_of="OAC-03, ALL-03"),
     Rule("MIS-02", "rendering", "seen",
-         "An assistant message with tool calls is followed at once by as many tool messages.",
+         "An assistant message with tool calls is directly followed by as many tool messages.",
          "«Not the same number of function calls and responses»", instead_of="OAC-01"),
     Rule("MIS-03", "rendering", "seen",
          "A tool call has one result.",
          "«Duplicate tool call id ⟦X⟧ in tool results»", instead_of="OAC-02 duplicate"),
     Rule("MIS-04", "projection", "seen",
-         "The tool calls of one message have different ids.",
+         "The tool calls of one message have distinct ids.",
          "«Duplicate tool call id ⟦X⟧ in assistant message»", instead_of="ALL-04"),
     Rule("MIS-05", "rendering", "seen",
-         "A tool message does not follow a user or system message, nor begin a transcript.",
+         "A tool message does not follow a user or system message, and does not begin a transcript.",
          "«Unexpected role 'tool' after role» 'user'", instead_of="OAC-02 after user"),
     Rule("MIS-06", "rendering", "seen",
          "A tool message does not follow an assistant message without tool calls.",
          "Unexpected tool call id X in tool results", instead_of="OAC-02 after assistant"),
     Rule("MIS-07", "rendering", "seen",
-         "A tool message names a call of the assistant message before it.",
+         "A tool message has the id of a call of the preceding assistant message.",
          "«Unexpected tool call id ⟦X⟧ in tool results»", instead_of="OAC-02"),
     Rule("MIS-10", "rendering", "seen",
          "The last message is a user or a tool message.",
@@ -129,10 +129,10 @@ RULES = (
          "A tool call has an id.",
          "«Tool call id has to be defined in serving mode».", instead_of="ALL-02 id"),
     Rule("MIS-17", "projection", "seen",
-         "An assistant message has content or tool calls. (The oldest tokenizers refuse both together.)",
+         "An assistant message has content or tool calls. (The oldest tokenizers reject messages with both.)",
          "Assistant message «must have either content or tool_calls, but not both».", instead_of="ALL-11 message"),
     Rule("MIS-18", "projection", "seen",
-         "A message has chunks of the types that its role permits; a tool result has text.",
+         "A message has only chunks of the types that its role permits. A tool result has only text.",
          "«Unexpected content chunk types in» tool message: ['ImageURLChunk']", instead_of="OAC-08"),
     Rule("MIS-19", "projection", "seen",
          "No message has `reasoning_content`.",
@@ -141,9 +141,9 @@ RULES = (
          "A user message does not follow a tool message.",
          "«Unexpected role 'user' after role 'tool'»", instead_of="CMP-01 after tool"),
     Rule("MIS-23", "projection", "documented",
-         "Thinking chunks lead the content of an assistant message.", instead_of="ALL-08 thinking"),
+         "Thinking chunks precede all other content of an assistant message.", instead_of="ALL-08 thinking"),
     Rule("MIS-32", "projection", "seen",
-         "No object has a key outside its allow-list, and `tools` is not empty.",
+         "No object has an unknown key, and `tools` is not empty.",
          '{"detail":[{"type":"extra_forbidden","loc":["body","messages",5,"assistant","reasoning_content"],'
          '"msg":"Extra inputs are not permitted"}]}', instead_of="OAC-12, ALL-02 tools, ALL-07, ANT-28"),
     Rule("MIS-33", "overflow", "seen",
@@ -152,14 +152,14 @@ RULES = (
          "length",
          TOKENS),
     Rule("KIM-01", "rendering", "seen",
-         "An assistant message with tool calls is followed at once by one tool message for each call.",
+         "An assistant message with tool calls is directly followed by one tool message for each call.",
          "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
          "'tool_call_id'. The following tool_call_ids did not have response messages: Agent:0", instead_of="OAC-01"),
     Rule("KIM-02", "rendering", "seen",
-         "A tool message answers a call that is still open directly before it.",
+         "A tool message answers an open call of the directly preceding group.",
          "Invalid request: «tool_call_id⟦  ⟧is not found»", instead_of="OAC-02"),
     Rule("KIM-03", "projection", "seen",
-         "An assistant message with tool calls has reasoning: its own, or a placeholder.",
+         "An assistant message with tool calls has reasoning, either its own or a placeholder.",
          "thinking is enabled but «reasoning_content is missing in assistant tool call message» at index 2",
          instead_of="ALL-02 reasoning"),
     Rule("KIM-04", "rendering", "seen",
@@ -170,13 +170,13 @@ RULES = (
          "No text part is empty.",
          "«text content is empty»", instead_of="ALL-11 part"),
     Rule("KIM-06", "projection", "seen",
-         "A tool name begins with a letter and has letters, digits, `_` and `-`, declared or in history.",
+         "A tool name begins with a letter and consists of letters, digits, `_` and `-`, declared or in history.",
          "Invalid request: «function name is invalid, must start with a letter» and can contain letters, "
          "numbers, underscores, and dashes", instead_of="OAC-10"),
     Rule("KIM-07", "projection", "seen",
-         "A tool's parameters conform to Moonshot's form of JSON Schema: every subschema is an object with a "
-         "type, but not both a type and a choice; a reference begins with `#/$defs/` and has no other keywords; "
-         "required properties are described.",
+         "A tool's parameters conform to Moonshot's subset of JSON Schema: every subschema is an object with either "
+         "a type or `anyOf`; a reference begins with `#/$defs/` and has no other keywords; and `properties` contains "
+         "all required properties.",
          "tools.function.parameters is «not a valid moonshot flavored json schema», details: <At path "
          "'properties.X': …>", instead_of="OAC-11"),
     Rule("KIM-08", "projection", "seen",
@@ -196,15 +196,15 @@ RULES = (
          "Invalid request: Your request exceeded model token limit: 8192",
          TOKENS),
     Rule("DSK-01", "rendering", "seen",
-         "A tool message answers an open call. An answer closes its call.",
+         "A tool message answers an open call. The answer closes the call.",
          "«Messages with role 'tool' must be a response to a preceding message» with 'tool_calls'",
          instead_of="OAC-02"),
     Rule("DSK-02", "rendering", "seen",
-         "No other message, and no end, comes while a call is open.",
+         "While a call is open, only tool messages follow, and the transcript does not end.",
          "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
          "'tool_call_id'. («insufficient tool messages following tool_calls message»)", instead_of="OAC-01"),
     Rule("DSK-03", "rendering", "seen",
-         "While calls are open, a tool message names one of them.",
+         "While calls are open, a tool message has the id of an open call.",
          "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
          "'tool_call_id'. The following tool_call_ids did not have response messages: <id>",
          instead_of="OAC-01 named, OAC-02 unknown"),
@@ -213,15 +213,15 @@ RULES = (
          "Failed to deserialize the JSON body into the target type: messages[i]: «missing field "
          "`tool_call_id`» …", instead_of="ALL-02 tool_call_id"),
     Rule("DSK-05", "projection", "seen",
-         "An assistant message with tool calls has reasoning: its own, or a placeholder.",
+         "An assistant message with tool calls has reasoning, either its own or a placeholder.",
          "The «`reasoning_content` in the thinking mode must be passed back» to the API.",
          instead_of="ALL-02 reasoning"),
     Rule("DSK-06", "projection", "seen",
-         "The same on its Anthropic route, where reasoning is a block.",
+         "The same requirement on DeepSeek's Anthropic route, where reasoning is a block.",
          "The «`content[].thinking` in the thinking mode must be passed back» to the API.",
          "on another route"),
     Rule("DSK-07", "projection", "seen",
-         "The same on its Responses route, where reasoning is an item.",
+         "The same requirement on DeepSeek's Responses route, where reasoning is an item.",
          "The «`reasoning_text` in the thinking mode must be passed back» to the API",
          "on another route"),
     Rule("DSK-08", "projection", "second hand",
@@ -231,12 +231,13 @@ RULES = (
          "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens…",
          TOKENS),
     Rule("CMP-01", "rendering", "seen",
-         "Where a chat template judges, user and assistant alternate, calls and results apart.",
+         "If a chat template checks the roles, user and assistant messages alternate, apart from calls and results.",
          "«Conversation roles must alternate user»/assistant/user/assistant/..."),
     Rule("CMP-02", "rendering", "seen",
-         "A message has one call if the chat template accepts only one.",
+         "A message has at most one call if the chat template accepts only one call.",
          "This model «only supports single tool-calls at once»!"),
     Rule("CMP-03", "projection", "seen",
-         "If the server compiles a tool's schema to a grammar, its patterns have no lookaround, named group or flag.",
+         "If the server compiles a tool's schema to a grammar, the schema's patterns have no lookaround, named group "
+         "or flag.",
          "Failed to initialize samplers: «failed to parse grammar»"),
 )  # fmt: skip

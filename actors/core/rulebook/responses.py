@@ -10,21 +10,21 @@ RULES = (
          "A function_call_output answers an earlier function_call that has no output yet.",
          "«No tool call found for ⟦function ⟧call output» with call_id call_1."),
     Rule("OAR-03", "rendering", "seen",
-         "A reasoning item is followed by the item that it produced. Either both have ids or neither.",
+         "A reasoning item is followed by the item that it produced. Either both items have ids, or neither.",
          "Item 'rs_…' «of type 'reasoning' was provided without its required following item»."),
     Rule("OAR-04", "projection", "seen",
-         "An item with an id follows its reasoning item, which has an id too.",
+         "An item with an id that was produced after reasoning follows that reasoning item, which also has an id.",
          "Item 'fc_…' of type 'function_call' «was provided without its required 'reasoning' item»: 'rs_…'."),
     Rule("OAR-05", "projection", "seen",
-         "If responses are not stored, the request has no references: no item_reference, no previous response, no "
-         "reasoning without its encrypted content.",
+         "If responses are not stored, the request refers to no stored item: it has no item_reference, no previous "
+         "response, and no reasoning without its encrypted content.",
          "Item with id 'rs_…' not found. «Items are not persisted when» `store` is set to false. Try again "
          "with `store` set to true, or remove this item from your input."),
     Rule("OAR-06", "projection", "seen",
          "An item id begins with the prefix of its type.",
          "Invalid 'input[4].id': 'call_…'. «Expected an ID that begins with» 'fc'."),
     Rule("OAR-07", "rendering", "seen",
-         "An item id occurs once in the whole input.",
+         "An item id occurs only once in the input.",
          "«Duplicate item found with id» …"),
     Rule("OAR-08", "projection", "seen",
          "A call_id is no longer than the limit.",
@@ -51,7 +51,7 @@ RULES = (
          "Your input exceeds the context window of this model …",
          TOKENS),
     Rule("OAR-14", "rendering", "seen",
-         "Outputs follow directly after the calls they answer. (OpenAI's own host accepts them anywhere, "
-         "copies do not.)",
+         "Outputs directly follow the calls that they answer. (OpenAI's own host accepts outputs anywhere after their "
+         "calls, but compatible hosts do not.)",
          "«No tool output found for tool call» call-a."),
 )  # fmt: skip

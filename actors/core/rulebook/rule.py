@@ -1,4 +1,4 @@
-"""Define one requirement of a provider, and the reasons why the judge cannot enforce some requirements."""
+"""Define the record of one requirement, and the reasons why we cannot check some requirements."""
 
 import re
 from typing import Literal, TypeAlias
@@ -8,7 +8,7 @@ from msgspec import Struct
 FaultClass: TypeAlias = Literal["rendering", "projection", "canonical", "overflow", "config"]
 
 MODEL = "depends on the model"
-SECRET = "needs the provider's key"  # noqa: S105  a reason, not a password
+SECRET = "needs the provider's key"  # noqa: S105  an explanation, not a password
 TOKENS = "needs the provider's token count"
 PROVIDER_MODELS = "only the provider knows its models"
 
@@ -17,7 +17,7 @@ _VARIABLE = re.compile("⟦.*?⟧")
 
 
 class Rule(Struct, frozen=True):
-    """One requirement.
+    """One requirement of a provider on a request.
 
     Args:
         id: Stable id, such as `ANT-07`.
@@ -25,10 +25,10 @@ class Rule(Struct, frozen=True):
         evidence: The source: `seen` in a real response, `documented`, `second hand` from other software, or `derived`
             from other rules.
         demand: The requirement, in one line.
-        told: The provider's error message, if it is known. The text in «» identifies this refusal; parts of it in ⟦⟧
-            vary with the request.
-        unseen: The reason why the judge cannot enforce the rule; empty for an enforced rule.
-        instead_of: Rules, separated by commas, that this rule replaces in citations of its dialects. A word after a
+        told: The provider's error message, if known. The text in «» identifies this refusal; its parts in ⟦⟧ vary with
+            the request.
+        unseen: The reason why we cannot check the rule in a request body; empty for a rule that we check.
+        instead_of: Rules, separated by commas, in whose place the dialects of this rule cite this rule. A word after a
             rule restricts the replacement to one case of that rule.
     """
 
@@ -41,17 +41,20 @@ class Rule(Struct, frozen=True):
     instead_of: str = ""
 
     @property
-    def is_judged(self) -> bool:
-        """True if a request body shows whether the rule is kept."""
+    def is_checked(self) -> bool:
+        """True if the rule can be checked in a request body."""
         return not self.unseen
 
     @property
     def refusal(self) -> str:
-        """The provider's error message without the marks."""
+        """The provider's error message, without the marks «» and ⟦⟧."""
         return _MARKS.sub("", self.told)
 
     @property
     def words(self) -> str:
-        """A pattern that identifies this refusal; empty if no text is specific to it."""
+        """A regular expression that identifies this refusal in an error text.
+
+        The result is empty if no text is specific to this rule.
+        """
         piece = self.told.partition("«")[2].partition("»")[0]
         return _VARIABLE.sub(".*?", re.escape(piece))

@@ -1,1 +1,1 @@
-"""JSON Schemas, and the validation and repair of tool arguments."""
+"""Handle JSON Schemas, and validate and repair tool arguments."""

@@ -1,12 +1,12 @@
-"""Check a tool call's arguments against the tool's JSON Schema, before anything runs.
+"""Check a tool call's arguments against the tool's JSON Schema, before the tool runs.
 
 In:  an untrusted schema, and arguments that a model wrote.
 Out: the missing and invalid arguments as a `tool_error` value, with descriptions for the model.
 
 A schema cannot reach the network or a file, because references outside it are rejected. It cannot cause backtracking,
-because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the tool. It cannot
-grow without bound by references: its size, its patterns, and its cost with expanded references are measured before it
-is compiled. The errors of a recursive schema are listed only within the limit of `schema_cost`.
+because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the tool.
+References cannot make it grow without bound: its size, its patterns, and its cost with expanded references are measured
+before it is compiled. The errors of a recursive schema are listed only if this stays within the limit of `schema_cost`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from actors.core.data.jsonio import JsonRefused, JsonValue, dump, parse, sanitise
-from actors.core.schemas.json_schema import entries, is_schema
-from actors.core.schemas.schema_cost import SchemaCost, nodes
+from actors.core.schemas.json_schema import is_schema, subschema_entries
+from actors.core.schemas.schema_cost import SchemaCost, schema_nodes
 from actors.core.schemas.unchecked_patterns import patterns_of, without_patterns
 from actors.errors import ToolDefinitionError, nearest
 
@@ -28,24 +28,28 @@ MAX_SCHEMA_BYTES = 256 * 1024
 MAX_SCHEMA_DEPTH = 48
 MAX_SUBSCHEMAS = 10_000
 MAX_PATTERNS = 256
-MAX_PATTERN = 4096  # characters of one pattern
+MAX_PATTERN = 4096  # maximum characters of one regular expression
 MAX_ERRORS = 16
 
-_EXCERPT = 80  # characters of an invalid value in a message to the model
-_NAMED = 200  # characters of a path, a name or an expectation
-_FIELDS, _FIELD = 200, 64  # number and size of the fields that are compared with an unknown one
+_EXCERPT = 80  # maximum characters of an invalid value in a message to the model
+_NAMED = 200  # maximum characters of a path, a name or a description of a valid value
+# maximum number and length of the field names that an unknown name is compared with
+_FIELDS, _FIELD = (
+    200,
+    64,
+)
 _PATTERN_BYTES = 256 * 1024
-_UNTOLD = "arguments that satisfy the schema (these are nested too deeply to say which do not)"
-_CHOICES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+_TOO_DEEP = "arguments that satisfy the schema (they are nested too deeply to list the errors)"
+_ALTERNATIVES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 
 class ArgumentError(Struct, frozen=True):
-    """A missing or invalid argument.
+    """A missing or invalid argument of a tool call.
 
     Args:
         path: The path of the value, such as `stops[2].city`; empty for the complete arguments.
         expected: A description of a valid value.
-        got: The beginning of the value's JSON; empty if it is missing.
+        got: The beginning of the value's JSON; empty if the value is missing.
         is_missing: True for a required field that is missing.
     """
 
@@ -56,7 +60,7 @@ class ArgumentError(Struct, frozen=True):
 
 
 class ArgumentCheck:
-    """A compiled schema. It may be used by several threads at the same time."""
+    """A compiled schema. Several threads may use it at the same time."""
 
     def __init__(self, validator: "Validator", cost: SchemaCost, schema: JsonValue) -> None:
         self._validator = validator
@@ -66,51 +70,56 @@ class ArgumentCheck:
     def errors(self, arguments: JsonValue) -> tuple[ArgumentError, ...]:
         """Return at most `MAX_ERRORS` errors, sorted by path. An empty result means that the arguments are valid.
 
-        If listing them would take too long, the result is one error that states this.
+        If listing the errors would take too long, the result is a single error that says so.
         """
         try:
             if self._validator.is_valid(arguments):
                 return ()
             if not self._cost.can_explain(arguments):
-                return (ArgumentError("", _UNTOLD, _excerpt(arguments)),)
+                return (ArgumentError("", _TOO_DEEP, _excerpt(arguments)),)
             faults = islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
-            found = [error for fault in faults for error in _describe(fault, self._schema)]
-        except ValueError as error:  # a value that is not JSON; the strict parser never returns one
-            found = [ArgumentError("", "arguments in JSON", _clip(str(error), _EXCERPT))]
+            found = [error for fault in faults for error in _describe_fault(fault, self._schema)]
+        except ValueError as error:  # the value has no JSON form, which is impossible for parsed arguments
+            found = [ArgumentError("", "arguments that are valid JSON", _clip(str(error), _EXCERPT))]
         found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
         return tuple(found[:MAX_ERRORS])
 
     def is_valid(self, value: JsonValue) -> bool:
-        """Return True if a value fits the schema."""
+        """Return True if a value conforms to the schema."""
         return self._validator.is_valid(value)
 
-    def faults(self, value: JsonValue) -> "Iterable[ValidationError]":
-        """Return the validator's errors of a value as an iterator; no errors if listing them would take too long."""
+    def validation_errors(self, value: JsonValue) -> "Iterable[ValidationError]":
+        """Return an iterator over the validator's own errors for a value.
+
+        The result is empty if listing the errors would take too long.
+        """
         return self._validator.iter_errors(value) if self._cost.can_explain(value) else ()
 
 
 def compile_schema(
     schema: Mapping[str, JsonValue], *, tool: str, every_pattern: bool = False
 ) -> ArgumentCheck:
-    """Return the check for one tool's schema.
+    """Compile a tool's schema for checking arguments.
 
     Args:
-        every_pattern: Reject patterns that need a backtracking engine (with a lookaround or a backreference). If it is
-            false, these patterns are not checked, and the tool has to check them.
+        schema: The JSON Schema. It is copied, so later changes have no effect.
+        tool: The tool's name, for error messages.
+        every_pattern: True to reject patterns that need a backtracking engine (with a lookaround or a backreference).
+            If False, these patterns are not checked, and the tool has to check them.
 
     Raises:
         ToolDefinitionError: The schema is not for an object, not self-contained, too large, deep or costly, or has a
             pattern that is too long or invalid.
     """
-    named = repr(tool)[:_EXCERPT]  # the name may be untrusted too
+    named = repr(tool)[:_EXCERPT]  # the name may be untrusted and long, as the schema may
     if not isinstance(schema, Mapping):
         raise ToolDefinitionError(
-            f"Tool {named} has an unusable schema: {type(schema).__name__} is not an object"
+            f"Tool {named} has an unusable schema: it must be an object, not {type(schema).__name__}"
         )
     try:  # a strict, bounded copy, so that later changes of the schema have no effect
         plain: Any = parse(dump(dict(schema)), max_bytes=MAX_SCHEMA_BYTES, max_depth=MAX_SCHEMA_DEPTH)
         cost = SchemaCost(plain)
-        if reason := _why_unusable(plain) or cost.why_too_much():
+        if reason := _unusable_reason(plain) or cost.why_too_costly():
             raise ValueError(reason)
         return ArgumentCheck(_make_validator(plain, every_pattern=every_pattern), cost, plain)
     except (ValueError, TypeError) as error:
@@ -119,11 +128,12 @@ def compile_schema(
 
 
 def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validator":  # Any: JSON
+    # imported here, because most processes need no validator at start
     from jsonschema_rs import (
         FancyRegexOptions,
         RegexOptions,
         validator_for,
-    )  # imported lazily
+    )
 
     linear = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
     backtracking = FancyRegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
@@ -138,7 +148,7 @@ def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validato
     try:
         return validator_for(schema, retriever=_deny_reference, pattern_options=linear)
     except ValueError:
-        patterns = {pattern for node in nodes(schema) for pattern in patterns_of(node)}
+        patterns = {pattern for node in schema_nodes(schema) for pattern in patterns_of(node)}
         unchecked = {
             pattern
             for pattern in patterns
@@ -151,14 +161,14 @@ def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validato
 
 
 def printable(text: str) -> str:
-    """Escape control characters, so that a text is safe for terminals and logs."""
+    """Return a text with its control characters escaped, so that it is safe for terminals and logs."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:
-    """Return the `tool_error` value for a call with invalid arguments.
+    """Return the `tool_error` value for a call with invalid arguments, which the model receives as the result.
 
-    Without `errors`, the arguments are not a JSON object, and the result quotes the beginning of `raw`, the text.
+    If `errors` is empty, the arguments are not a JSON object, and the value quotes the beginning of their text, `raw`.
     """
     name = _clip(tool, _NAMED)
     if not errors:
@@ -177,7 +187,10 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
 
 
 def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
-    """Return the `tool_error` value for a call of an unknown tool."""
+    """Return the `tool_error` value for a call of an unknown tool.
+
+    It suggests a similar name, or lists the known tools.
+    """
     name, names = _clip(tool, _NAMED), list(known)
     close = nearest(name, names)
     hint = f" Did you mean {close}?" if close else f" Tools: {', '.join(names[:MAX_ERRORS]) or 'none'}."
@@ -198,16 +211,16 @@ def _tool_error(
     return {"tool_error": value}
 
 
-def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may hold anything
-    untyped = (
-        "object" if not _CHOICES.isdisjoint(schema) else None
-    )  # the errors of the alternatives are more precise
+def _unusable_reason(schema: dict[str, Any]) -> str | None:  # Any: a keyword may have a value of any type
+    """Return the reason why a schema cannot be a tool's schema, or None."""
+    # with alternatives at the root, the providers' own errors are more precise
+    untyped = "object" if not _ALTERNATIVES.isdisjoint(schema) else None
     if (kind := schema.get("type", untyped)) != "object":
-        return f"its type is {kind!r}, providers take only 'object'"
+        return f"its type is {kind!r}, but providers accept only 'object'"
     if (found := _invalid_subschema(schema)) is not None:
         place, value = found
-        return f"'{place}' is {_excerpt(value)} where a schema must stand; write an object, such as {{}} for any value"
-    inside = list(nodes(schema))
+        return f"'{place}' is {_excerpt(value)}, but must be a schema; write an object, such as {{}} for any value"
+    inside = list(schema_nodes(schema))
     patterns = [pattern for node in inside for pattern in patterns_of(node)]
     for what, size, most in (
         ("{} subschemas", len(inside), MAX_SUBSCHEMAS),
@@ -215,14 +228,14 @@ def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may
         ("a pattern of {} characters", max(map(len, patterns), default=0), MAX_PATTERN),
     ):
         if size > most:
-            return f"it has {what.format(size)}, at most {most} are taken"
-    return _why_unmeasurable(inside)
+            return f"it has {what.format(size)}, but at most {most} are allowed"
+    return _unmeasurable_reason(inside)
 
 
-def _invalid_subschema(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: as above
-    """Return the path and value of the first invalid subschema; None if all are valid."""
+def _invalid_subschema(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: JSON
+    """Return the path and the value of the first invalid subschema; None if all subschemas are valid."""
     for keyword, value in schema.items():
-        for place, inner in entries(keyword, value):
+        for place, inner in subschema_entries(keyword, value):
             path = keyword + place
             if not is_schema(inner):
                 return path, inner
@@ -231,16 +244,17 @@ def _invalid_subschema(schema: dict[str, Any]) -> tuple[str, JsonValue] | None: 
     return None
 
 
-def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
-    """Describe a reference that the validator can follow and `SchemaCost` cannot; None if there is none."""
-    root, *inner = inside
+def _unmeasurable_reason(objects: list[dict[str, Any]]) -> str | None:  # Any: JSON
+    """Return a description of a reference that the validator can follow and `SchemaCost` cannot, or None."""
+    root, *inner = objects
     for key in ("$dynamicRef", "$recursiveRef"):  # they are resolved only during validation
-        if any(isinstance(node.get(key), str) for node in inside):
+        if any(isinstance(node.get(key), str) for node in objects):
             return f"it uses {key}; use $ref"
     for key in ("$id", "id") if "draft-04" in str(root.get("$schema")) else ("$id",):
-        if any(isinstance(node.get(key), str) for node in inner):  # it changes the meaning of '#'
-            return f"it holds another schema with an {key}; leave that out and refer to it by '#/...'"
-    for node in inside:
+        # the id changes the meaning of '#' below it
+        if any(isinstance(node.get(key), str) for node in inner):
+            return f"it contains another schema with an {key}; remove the {key} and refer to the schema as '#/...'"
+    for node in objects:
         if isinstance(reference := node.get("$ref"), str) and not reference.startswith("#"):
             return (
                 f"it refers to {_clip(reference, _EXCERPT)!r}; a schema must contain every definition that it refers "
@@ -253,8 +267,8 @@ def _deny_reference(uri: str) -> JsonValue:
     raise ValueError("a schema must contain every definition that it refers to")
 
 
-def _describe(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
-    """Describe an error. With the `schema`, suggest a known field for an unknown one."""
+def _describe_fault(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
+    """Convert a validation error for the model. If `schema` is passed, suggest a known field for an unknown field."""
     path = list(fault.instance_path)
     match fault.kind.as_dict():
         case {"property": str(name)} if fault.kind.name == "required":
@@ -265,7 +279,9 @@ def _describe(fault: "ValidationError", schema: JsonValue = None) -> list[Argume
             fields = _missing_fields(fault, schema)
             return [
                 ArgumentError(
-                    dotted_path([*path, name]), _unknown_field(name, fields), _excerpt(values.get(name))
+                    dotted_path([*path, name]),
+                    _unknown_field_message(name, fields),
+                    _excerpt(values.get(name)),
                 )
                 for name in sorted(map(str, names))[:MAX_ERRORS]
             ]
@@ -276,7 +292,12 @@ def _describe(fault: "ValidationError", schema: JsonValue = None) -> list[Argume
 
 
 def _likely_misspelling(name: str, fault: "ValidationError", schema: JsonValue) -> list[ArgumentError]:
-    """Return the unknown field that was probably meant as a missing one, if unknown fields are allowed."""
+    """Return an error for the unknown field that is probably a misspelling of the missing field `name`.
+
+    The result is empty if there is none.
+
+    If the schema rejects unknown fields, the result is empty, because the validator already reports them.
+    """
     node = _object_schema(fault, schema)
     if not isinstance(fault.instance, dict) or node.get("additionalProperties") is False:
         return []
@@ -286,11 +307,11 @@ def _likely_misspelling(name: str, fault: "ValidationError", schema: JsonValue) 
     if close is None or len(name) > _FIELD:
         return []
     place = dotted_path([*fault.instance_path, close])
-    return [ArgumentError(place, _unknown_field(close, [name]), _excerpt(fault.instance[close]))]
+    return [ArgumentError(place, _unknown_field_message(close, [name]), _excerpt(fault.instance[close]))]
 
 
 def _missing_fields(fault: "ValidationError", schema: JsonValue) -> list[str]:
-    """Return the known fields that an object lacks, at most a limited number."""
+    """Return fields that the schema defines and the object does not have, at most `_FIELDS`."""
     fields, given = _object_schema(fault, schema).get("properties"), fault.instance
     if not (isinstance(fields, dict) and isinstance(given, dict)):
         return []
@@ -299,7 +320,7 @@ def _missing_fields(fault: "ValidationError", schema: JsonValue) -> list[str]:
 
 
 def _object_schema(fault: "ValidationError", schema: JsonValue) -> dict[str, JsonValue]:
-    """Return the schema of the object of an error; empty if it is unknown."""
+    """Return the schema of the object that a validation error concerns; an empty schema if it is not found."""
     node = schema
     for part in list(fault.schema_path)[:-1]:
         if isinstance(node, dict):
@@ -309,12 +330,12 @@ def _object_schema(fault: "ValidationError", schema: JsonValue) -> dict[str, Jso
     return node if isinstance(node, dict) else {}
 
 
-def _unknown_field(name: str, fields: Sequence[str]) -> str:
+def _unknown_field_message(name: str, fields: Sequence[str]) -> str:
     close = nearest(name, fields) if len(name) <= _FIELD else None
     return "no such field" if close is None else f"no such field; did you mean {close!r}?"
 
 
-def _describe_expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above
+def _describe_expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: JSON
     words = f"a value that satisfies {fault.kind.name}"
     if told := _EXPECTED.get(fault.kind.name):
         words = told(*details.values())
@@ -324,16 +345,16 @@ def _describe_expected(fault: "ValidationError", details: Mapping[str, Any]) -> 
 
 
 def _describe_branch(branch: Sequence["ValidationError"], outer: "ValidationError") -> str:
-    """Describe an alternative of an `anyOf` or `oneOf` by its first error."""
+    """Return a description of an alternative of an `anyOf` or `oneOf`, taken from its first error."""
     fault = branch[0]
     inner = list(fault.instance_path)[len(list(outer.instance_path)) :]
-    first = _describe(fault)[0]
+    first = _describe_fault(fault)[0]
     words = f"{dotted_path([*inner, first.path.rpartition('.')[2]])}" if first.is_missing else first.expected
     return f"({words} required)" if first.is_missing else f"{dotted_path(inner)} {words}" if inner else words
 
 
 def dotted_path(parts: Sequence[str | int]) -> str:
-    """Return a clipped path such as `stops[2].city`."""
+    """Return a path such as `stops[2].city`, shortened to `_NAMED` characters."""
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -352,8 +373,8 @@ def _clip(text: str, size: int) -> str:
     return text if len(text) <= size else text[: size - 1] + "…"
 
 
-# Descriptions of keywords by the detail that the validator reports.
-_EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: differs by keyword
+# The description of a valid value for each violated keyword, from the details that the validator reports.
+_EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: each keyword has its own details
     "maximum": "at most {}".format,
     "minimum": "at least {}".format,
     "exclusiveMaximum": "less than {}".format,

@@ -1,7 +1,7 @@
-"""Walk a JSON Schema: the keywords with subschemas, and the rewriter that all dialects share.
+"""Traverse a JSON Schema: the keywords that contain subschemas, and the base class of the dialects' schema rewriters.
 
-A rewriter visits a schema and its subschemas, keyword by keyword. A subclass is the table of one dialect, with a policy
-for each keyword, and methods for the exceptions.
+A rewriter visits a schema and its subschemas, keyword by keyword. Each dialect has a subclass, with a table of policies
+for the keywords, and methods for the exceptions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,8 @@ from actors.core.data.jsonio import JsonValue
 
 Schema: TypeAlias = dict[str, JsonValue]
 Policy: TypeAlias = Literal["keep", "drop", "lose", "refuse"]
-"""Keep a keyword, drop it without a loss, drop it and report the loss, or reject the schema."""
+"""The treatment of a keyword: keep it, drop it silently because nothing is lost, drop it and report the loss
+(`lose`), or reject the schema."""
 
 MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 """Keywords whose value maps names to schemas."""
@@ -20,13 +21,16 @@ LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 """Keywords whose value is a list of schemas."""
 SCHEMAS = frozenset(
     """items additionalProperties not contains if then else propertyNames unevaluatedProperties unevaluatedItems
-    additionalItems contentSchema""".split()  # noqa: SIM905  as a list it is a page
+    additionalItems contentSchema""".split()  # noqa: SIM905  a list literal would fill a page
 )
 """Keywords whose value is a schema. In older drafts, `items` may be a list of schemas."""
 
 
-def entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield (path, value) for each place of a keyword's value that must be a schema. The path is relative to it."""
+def subschema_entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield (path, subschema) for each value inside `value`, the value of a keyword, that must be a schema.
+
+    The path is relative to `value`, such as `.name` or `[2]`.
+    """
     if keyword in MAPS and type(value) is dict:
         yield from ((f".{name}", inner) for name, inner in value.items())
     elif type(value) is list and (keyword in LISTS or keyword == "items"):
@@ -37,51 +41,51 @@ def entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
         yield "", value
 
 
-def map_subschemas(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Return a keyword's value with each direct subschema replaced by the result of `made`."""
+def map_subschemas(keyword: str, value: JsonValue, rewrite: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """Return a keyword's value with each direct subschema replaced by the result of `rewrite`, a function."""
     if keyword in MAPS and type(value) is dict:
-        return {name: made(inner) for name, inner in value.items()}
+        return {name: rewrite(inner) for name, inner in value.items()}
     if type(value) is list and (keyword in LISTS or keyword == "items"):
-        return [made(inner) for inner in value]
+        return [rewrite(inner) for inner in value]
     if keyword == "dependencies" and type(value) is dict:
-        return {name: inner if type(inner) is list else made(inner) for name, inner in value.items()}
-    return made(value) if keyword in SCHEMAS else value
+        return {name: inner if type(inner) is list else rewrite(inner) for name, inner in value.items()}
+    return rewrite(value) if keyword in SCHEMAS else value
 
 
 def is_schema(value: JsonValue) -> bool:
-    """Return True if a value can be a schema: an object or a boolean."""
+    """Return True if a value has the type of a schema: an object or a boolean."""
     return type(value) is dict or type(value) is bool
 
 
 class SchemaRefused(Exception):
-    """A schema that a dialect cannot express."""
+    """Raised for a schema that a dialect cannot express. The message is the keyword."""
 
 
 class SchemaRewriter:
-    """A rewriter of one schema, which records the lost keywords.
+    """Rewrites one schema for a dialect, and records the lost keywords.
 
-    A subclass gives the policies of its dialect as a table, and overrides the methods where a policy depends on more
-    than the keyword.
+    A subclass defines the policies of its dialect as a table, and overrides methods if a policy depends on more than
+    the keyword.
     """
 
     policies: ClassVar[Mapping[str, Policy]] = {}
     other: ClassVar[Policy] = "keep"
-    """The policy of keywords that are not in the table."""
+    """The policy for keywords that are not in the table."""
 
     def __init__(self) -> None:
         self.lost: list[str] = []
-        """The lost keywords in their order, some repeatedly."""
+        """The lost keywords in the order of their loss, possibly with repetitions."""
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The lost keywords, each once."""
+        """The lost keywords, without repetitions."""
         return tuple(dict.fromkeys(self.lost))
 
     def schema(self, given: Schema) -> Schema:
-        """Return a schema as the dialect accepts it.
+        """Return a schema in a form that the dialect accepts.
 
         Raises:
-            SchemaRefused: The dialect cannot express it.
+            SchemaRefused: The dialect cannot express the schema.
         """
         made: Schema = {}
         for keyword, value in given.items():
@@ -97,17 +101,17 @@ class SchemaRewriter:
         return self.finish(made, given)
 
     def policy(self, keyword: str, value: JsonValue) -> Policy:
-        """Return the policy of a keyword with a value."""
+        """Return the policy for a keyword with this value."""
         return self.policies.get(keyword, self.other)
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
-        """Return the value of a kept keyword with its subschemas rewritten."""
+        """Return the value of a kept keyword, with its subschemas rewritten."""
         return map_subschemas(keyword, value, partial(self.entry, keyword))
 
     def entry(self, keyword: str, value: JsonValue) -> JsonValue:
-        """Rewrite a subschema. A value that is not an object stays unchanged."""
+        """Return a rewritten subschema. A boolean schema is returned unchanged."""
         return self.schema(value) if type(value) is dict else value
 
     def finish(self, made: Schema, given: Schema) -> Schema:
-        """Apply the changes that depend on several keywords to a rewritten schema."""
+        """Return a rewritten schema after changes that depend on several keywords. `given` is the original schema."""
         return made

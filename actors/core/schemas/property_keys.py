@@ -1,8 +1,8 @@
-"""Translate property keys that a provider does not accept.
+"""Rename property keys that a provider does not accept, and restore them in calls.
 
-Some hosts reject a tool with property keys outside their pattern (ANT-57). These keys are replaced by generated ones in
-requests, and translated back in the model's calls. The tool, the ledger and every other provider see the original keys.
-All other bytes of the arguments stay as the model wrote them, so a call is sent back unchanged.
+Some hosts reject a tool whose property keys do not match their pattern (ANT-57). In requests, these keys are replaced
+by generated keys, which are translated back in the model's calls. The tool, the ledger and every other provider see the
+original keys. All other bytes of the arguments stay as the model wrote them, so a call is sent back unchanged.
 """
 
 import re
@@ -13,17 +13,17 @@ from actors.core.data.jsonio import Json, JsonRefused, quote, unquote
 from actors.core.values.identity import content_name
 
 PLAIN_KEYS = r"[a-zA-Z0-9_.-]{1,64}"
-"""The pattern of keys that every known host accepts (ANT-57)."""
+"""A regular expression for keys that every known host accepts (ANT-57)."""
 _STRINGS = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?', re.DOTALL)
-"""A string in a JSON text, with the colon after it if it is a key."""
+"""Matches a string in a JSON text, together with the colon after it if the string is a key."""
 
 
 @lru_cache(maxsize=4096)
 def property_key(key: str, pattern: str, probe: int = 0) -> str:
-    """Return `key` if it matches the pattern, or else a generated key that does.
+    """Return `key` if it matches the pattern, else a generated key that matches.
 
-    The generated key depends only on the arguments, so it is the same in every process, and distinct keys have distinct
-    ones. `probe` is the number of earlier attempts whose keys were already in use.
+    The generated key depends only on the arguments, so it is the same in every process, and distinct keys get distinct
+    generated keys. `probe` is the number of earlier attempts whose result was already in use.
     """
     if re.fullmatch(pattern, key):
         return key
@@ -31,8 +31,8 @@ def property_key(key: str, pattern: str, probe: int = 0) -> str:
     return f"{stem}_{content_name(f'{key}#{probe}' if probe else key)[:10]}"
 
 
-def with_keys(text: Json, names: Mapping[str, str]) -> Json:
-    """Return a JSON text with its keys renamed by `names`, and all other bytes unchanged."""
+def rename_keys(text: Json, names: Mapping[str, str]) -> Json:
+    """Return a JSON text with its keys renamed as in `names` (old key to new key), and all other bytes unchanged."""
 
     def rename_key(found: re.Match[bytes]) -> bytes:
         colon: bytes | None = found[2]
@@ -46,5 +46,5 @@ def with_keys(text: Json, names: Mapping[str, str]) -> Json:
 def _unquote(literal: bytes) -> str | None:
     try:
         return unquote(Json(literal))
-    except JsonRefused:  # a lone surrogate, which no schema contains
+    except JsonRefused:  # the key has a lone surrogate, so it is not a key of the schema
         return None

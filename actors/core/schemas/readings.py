@@ -1,11 +1,12 @@
-"""Find the unique repair of a value that does not fit its schema by parsing strings that contain JSON.
+"""Find the only way to parse strings inside a value as JSON so that the value conforms to its schema.
 
 In:  a value that a model wrote, and the check of its schema.
-Out: the value with some strings replaced by the JSON that they contain, if it then fits the schema and no other choice
-     of strings fits; otherwise None.
+Out: the value with some strings replaced by the JSON that they contain, if the result conforms to the schema and no
+     other choice of strings does; otherwise None.
 
-Only strings that the schema rejects are parsed. So a valid value never changes, and a string stays a string where the
-schema accepts one. The search is bounded; a value that would need a longer search is not repaired.
+For example, `{"count": "3"}` becomes `{"count": 3}` if the schema requires a number. Only strings that the schema
+rejects are parsed. So a valid value never changes, and a string stays a string where the schema accepts strings. The
+search is bounded; a value that would need a longer search is not repaired.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,30 +27,36 @@ MOST_TEXTS: Final = 1000
 MOST_NAMED: Final = 16
 """The maximum number of parsed strings that a report lists."""
 
-_MOST_CHOICES = 8  # choices of strings at one level
-_MOST_CHECKS = 32  # validations of candidate values
-_LEVELS = 3  # nested strings
+_MOST_CHOICES = 8  # maximum number of choices of strings at one level
+_MOST_CHECKS = 32  # maximum number of validations of candidate values
+_LEVELS = 3  # maximum depth of JSON strings inside JSON strings
 
-Place: TypeAlias = tuple[str | int, ...]
-_Choice: TypeAlias = frozenset[Place]
+ValuePath: TypeAlias = tuple[str | int, ...]
+_Choice: TypeAlias = frozenset[ValuePath]
 
 _OF_TYPES = frozenset({"type", "enum", "const"})  # keywords that may reject a value because it is a string
 _ANY_BRANCH = frozenset({"anyOf", "oneOf"})
 
 
 class FittingValue(Struct, frozen=True):
-    """A value that fits its schema, and the parsed strings (the first `MOST_NAMED`)."""
+    """A value that conforms to its schema after some strings were parsed.
+
+    `repairs` lists the first `MOST_NAMED` strings.
+    """
 
     value: JsonValue
     repairs: tuple[Repair, ...]
 
 
 class _SearchTooLarge(Exception):
-    """The search exceeds its limits, so no reading is known to be unique."""
+    """Raised if the search exceeds its limits, so that no repair is known to be the only one."""
 
 
-def only_reading(value: JsonValue, check: ArgumentCheck) -> FittingValue | None:
-    """Return the only reading of a value that fits; None if the value itself fits, or has no or several readings."""
+def only_repair(value: JsonValue, check: ArgumentCheck) -> FittingValue | None:
+    """Return the only repair of a value that conforms to the schema.
+
+    Return None if the value itself conforms, or if there is no such repair or more than one.
+    """
     found: dict[Json, FittingValue] = {}
     try:
         for reading in _Search(check).readings(value, frozenset(), _LEVELS):
@@ -62,40 +69,43 @@ def only_reading(value: JsonValue, check: ArgumentCheck) -> FittingValue | None:
 
 
 class _Search:
-    """A bounded search for readings. It counts its work."""
+    """A bounded search for repairs of one value. It counts the validations."""
 
     def __init__(self, check: ArgumentCheck) -> None:
         self._check = check
         self._left = _MOST_CHECKS
 
-    def readings(self, value: JsonValue, read: _Choice, levels: int) -> Iterator[FittingValue]:
-        """Yield the readings that fit. `read` contains the places of strings that were already parsed."""
-        for choice in self._choices(value):
+    def readings(self, value: JsonValue, parsed: _Choice, levels: int) -> Iterator[FittingValue]:
+        """Yield the repairs of a value that conform to the schema.
+
+        `parsed` contains the paths of the strings that were already parsed. At most `levels` nested levels are parsed.
+        """
+        for choice in self._string_choices(value):
             changed = _with_parsed_strings(value, choice)
             if not choice or changed is None:
                 continue
             self._left -= 1
             if self._left < 0:
                 raise _SearchTooLarge
-            places = read | choice
+            places = parsed | choice
             if self._check.is_valid(changed[0]):
                 named = sorted({dotted_path(place) for place in places})[:MOST_NAMED]
                 yield FittingValue(changed[0], tuple([Repair("text", path) for path in named]))
             elif levels > 1:
                 yield from self.readings(changed[0], places, levels - 1)
 
-    def _choices(self, value: JsonValue) -> Iterable[_Choice]:
-        faults = list(islice(self._check.faults(value), MOST_TEXTS + 1))
+    def _string_choices(self, value: JsonValue) -> Iterable[_Choice]:
+        faults = list(islice(self._check.validation_errors(value), MOST_TEXTS + 1))
         if len(faults) > MOST_TEXTS:
             raise _SearchTooLarge
-        return _choices(faults)
+        return _string_choices(faults)
 
 
-def _choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
-    """Return the choices of strings that may fix all of these errors; an empty list if there is none."""
+def _string_choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
+    """Return the sets of strings whose parsing may fix all of these errors; empty if there is none."""
     choices: list[_Choice] = [frozenset()]
     for fault in faults:
-        cures = _fixes(fault)
+        cures = _string_fixes(fault)
         if len(cures) == len(choices) == 1:
             choices = [choices[0] | cures[0]]
             continue
@@ -107,28 +117,31 @@ def _choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
     return choices
 
 
-def _fixes(fault: "ValidationError") -> list[_Choice]:
-    """Return the choices of strings that may fix one error."""
+def _string_fixes(fault: "ValidationError") -> list[_Choice]:
+    """Return the sets of strings whose parsing may fix one error; empty if there is none."""
     kind = fault.kind.name
     cures: list[_Choice] = []
     if kind in _ANY_BRANCH:
         branches: Iterable[Sequence[ValidationError]] = fault.kind.as_dict().get("context") or ()
-        cures = [choice for branch in branches if branch for choice in _choices(branch)]
+        cures = [choice for branch in branches if branch for choice in _string_choices(branch)]
     if kind in _OF_TYPES and isinstance(fault.instance, str):
         cures = [frozenset({tuple(fault.instance_path)})]
     return list(dict.fromkeys(cures))
 
 
 def _with_parsed_strings(value: JsonValue, places: _Choice) -> tuple[JsonValue] | None:
-    """Return a copy of a value with the strings at these places parsed; None if one of them is not JSON."""
+    """Return a copy of a value with the strings at `places` parsed, in a 1-tuple.
+
+    The result is None if a string does not contain JSON.
+    """
     root: list[JsonValue] = [parse(dump(value))]
     for place in sorted(places, key=len):
         inner: list[JsonValue] | dict[str, JsonValue] = root
         key: str | int = 0
         for part in place:
-            inner, key = inner[key], part  # type: ignore[assignment,index]  # the path of a fault
-        read = read_json(inner[key])  # type: ignore[arg-type,index]  # as above; it is a text
+            inner, key = inner[key], part  # type: ignore[assignment,index]  # the path exists in the value
+        read = read_json(inner[key])  # type: ignore[arg-type,index]  # the path leads to a string
         if read is None or isinstance(read[0], str):
             return None
-        inner[key] = read[0]  # type: ignore[index]  # as above
+        inner[key] = read[0]  # type: ignore[index]  # the path exists in the value
     return (root[0],)

@@ -1,11 +1,12 @@
-"""Measure the cost of validation with a JSON Schema, for any value and for a given one.
+"""Measure the cost of validation with a JSON Schema, for any value and for a specific value.
 
 In:  a schema as strict JSON, with references only into itself, and optionally a value.
-Out: the number of parts that the validator may visit.
+Out: the number of schema nodes that the validator may visit.
 
-References can multiply the size of a schema without bound, so it is measured before it is compiled. There a cycle
-counts once, because the value determines how often it is followed. When the validator lists errors, it caches nothing:
-a recursive schema that reaches a child in two ways doubles the work at each level. So that work is counted first.
+References can multiply the size of a schema without bound, so the size is measured before the schema is compiled. In
+this measure, a cycle counts once, because the value determines how often the validator follows it. When the validator
+lists errors, it does not cache results: a recursive schema that reaches a child in two ways doubles the work at each
+level. So this work is counted before the errors are listed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,9 +14,9 @@ from typing import Any
 
 from actors.core.data.jsonio import JsonValue, resolve_pointer
 
-MAX_EXPANDED = 100_000  # schema nodes, counted as often as references reach them
-MAX_EXPANDED_DEPTH = 160  # depth of nested nodes, with references followed
-MAX_EXPLAINED = 4_000  # pairs of a schema node and a part of the value, counted as often as they are reached
+MAX_EXPANDED = 100_000  # schema nodes; a node counts once for each path of references to it
+MAX_EXPANDED_DEPTH = 160  # depth of nested nodes, including nodes reached by references
+MAX_EXPLAINED = 4_000  # pairs of a schema node and an inner value, counted as often as they are visited
 
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _SAME = frozenset({"not", "if", "then", "else", "propertyNames"})
@@ -23,16 +24,16 @@ _SAME_EACH = frozenset({"allOf", "anyOf", "oneOf", "dependentSchemas", "dependen
 _EACH = frozenset({"additionalProperties", "additionalItems", "contains", *_UNEVALUATED})
 
 
-def nodes(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
-    """Yield a schema and every object inside it."""
+def schema_nodes(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
+    """Yield every object inside a schema, the schema itself first."""
     if isinstance(value, dict):
         yield value
-    for child in _children(value):
-        yield from nodes(child)
+    for child in _child_values(value):
+        yield from schema_nodes(child)
 
 
 class SchemaCost:
-    """The cost of one schema. Its references must be local ones."""
+    """The cost of validation with one schema. The schema may only contain references into itself."""
 
     def __init__(self, root: dict[str, Any]) -> None:  # Any: JSON
         self.root: JsonValue = root
@@ -41,38 +42,38 @@ class SchemaCost:
         self._is_recursive = False
         self._anchors = {
             name: node
-            for node in nodes(root)
+            for node in schema_nodes(root)
             for key in ("$anchor", "$dynamicAnchor")
             if isinstance(name := node.get(key), str)
         }
 
-    def why_too_much(self) -> str | None:
-        """Return why the schema is too costly to compile, or None."""
+    def why_too_costly(self) -> str | None:
+        """Return the reason why the schema is too costly to compile, or None."""
         try:
             size, depth = self._measure(self.root)
         except RecursionError:
             depth = size = MAX_EXPANDED_DEPTH + 1
         if depth > MAX_EXPANDED_DEPTH:
-            return f"its references lead deeper than {MAX_EXPANDED_DEPTH} parts inside each other"
+            return f"its references nest more than {MAX_EXPANDED_DEPTH} subschemas inside each other"
         if size > MAX_EXPANDED:
-            return f"its references and unevaluated keywords expand to more than {MAX_EXPANDED} parts"
+            return f"its references and unevaluated keywords expand to more than {MAX_EXPANDED} subschemas"
         return None
 
     def can_explain(self, value: JsonValue) -> bool:
         """Return True if the errors of a value can be listed within `MAX_EXPLAINED` visits.
 
-        The cost of a schema without recursion is already bounded by `why_too_much`.
+        A schema without recursion always can, because `why_too_costly` already limits its cost.
         """
         try:
-            return not self._is_recursive or self._visits(self.root, value, {}) <= MAX_EXPLAINED
+            return not self._is_recursive or self._count_visits(self.root, value, {}) <= MAX_EXPLAINED
         except RecursionError:
             return False
 
     def _measure(self, value: JsonValue, above: int = 0) -> tuple[int, int]:
-        """Return the number and the depth of the nodes.
+        """Return the number and the depth of the nodes in a schema. `above` is the number of enclosing nodes.
 
         Raises:
-            RecursionError: The depth exceeds `MAX_EXPANDED_DEPTH`, which protects our stack.
+            RecursionError: The depth exceeds `MAX_EXPANDED_DEPTH`. This limit protects our own stack.
         """
         if id(value) in self._known:
             self._is_recursive |= id(value) in self._open
@@ -81,31 +82,36 @@ class SchemaCost:
             return 1, 1
         if above >= MAX_EXPANDED_DEPTH:
             raise RecursionError
-        self._known[id(value)] = 1, 1  # the count of a cycle back to this node
+        self._known[id(value)] = 1, 1  # the size and depth of a cyclic reference back to this node
         self._open.add(id(value))
         below = [self._measure(child, above + 1) for child in self._subschemas(value)]
         self._open.discard(id(value))
         size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
         if isinstance(value, dict) and not _UNEVALUATED.isdisjoint(value):
-            size *= 2  # the validator visits the parts again to find the evaluated ones
+            size *= 2  # the validator visits the subschemas again to find out which properties they evaluated
         self._known[id(value)] = size, depth
         return size, depth
 
     def _subschemas(self, value: JsonValue) -> list[JsonValue]:
         reference = value.get("$ref") if isinstance(value, dict) else None
-        target = [self._target(reference)] if isinstance(reference, str) else []
-        return [*_children(value), *target]
+        target = [self._reference_target(reference)] if isinstance(reference, str) else []
+        return [*_child_values(value), *target]
 
-    def _target(self, reference: str) -> JsonValue:
-        from urllib.parse import unquote as percent_decoded  # as in `resolve_pointer`
+    def _reference_target(self, reference: str) -> JsonValue:
+        from urllib.parse import (
+            unquote as percent_decoded,  # imported here, because few schemas contain references
+        )
 
         name = percent_decoded(reference.removeprefix("#"))
         return resolve_pointer(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
 
-    def _visits(
+    def _count_visits(
         self, schema: JsonValue, value: JsonValue, known: dict[tuple[int, int], int], above: int = 0
     ) -> int:
-        """Return the number of pairs of a schema node and a part of the value that validation visits.
+        """Return the number of pairs of a schema node and an inner value that the validator visits.
+
+        `known` contains the counts of visited pairs, by the ids of both objects. `above` is the number of enclosing
+        nodes.
 
         Raises:
             RecursionError: The depth or the number of pairs exceeds its limit.
@@ -116,28 +122,33 @@ class SchemaCost:
         if above >= MAX_EXPANDED_DEPTH or len(known) > MAX_EXPLAINED:
             raise RecursionError
         known[pair] = 1
-        below = sum(self._visits(inner, part, known, above + 1) for inner, part in self._pairs(schema, value))
+        below = sum(
+            self._count_visits(inner, part, known, above + 1)
+            for inner, part in self._visited_pairs(schema, value)
+        )
         known[pair] = 1 + below * (1 if _UNEVALUATED.isdisjoint(schema) else 2)
         return known[pair]
 
-    def _pairs(self, schema: dict[str, JsonValue], value: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:
-        """Yield pairs of a direct subschema and a part of the value, at least all that the validator visits."""
+    def _visited_pairs(
+        self, schema: dict[str, JsonValue], value: JsonValue
+    ) -> Iterator[tuple[JsonValue, JsonValue]]:
+        """Yield (direct subschema, inner value) pairs, at least all pairs that the validator visits."""
         for key, inner in schema.items():
             if key == "$ref" and isinstance(inner, str):
-                yield self._target(inner), value
+                yield self._reference_target(inner), value
             elif key in _SAME:
                 yield inner, value
             elif key in _SAME_EACH:
-                yield from ((item, value) for item in _children(inner))
+                yield from ((item, value) for item in _child_values(inner))
             elif key == "properties" and isinstance(inner, dict) and isinstance(value, dict):
                 yield from ((inner[name], part) for name, part in value.items() if name in inner)
             elif key in ("patternProperties", "prefixItems") or (key == "items" and isinstance(inner, list)):
-                yield from ((item, part) for item in _children(inner) for part in _children(value))
+                yield from ((item, part) for item in _child_values(inner) for part in _child_values(value))
             elif key in _EACH or key == "items":
-                yield from ((inner, part) for part in _children(value))
+                yield from ((inner, part) for part in _child_values(value))
 
 
-def _children(value: JsonValue) -> Iterable[JsonValue]:
+def _child_values(value: JsonValue) -> Iterable[JsonValue]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()

@@ -1,29 +1,32 @@
-"""Remove patterns that need a backtracking engine from a schema, without rejecting more values.
+"""Remove patterns that need a backtracking engine from a schema, so that it accepts at least the same values.
 
-In:  a schema, and its patterns that the linear engine cannot run: those with lookarounds and backreferences.
-Out: a schema without them. It accepts every value that the original one accepts.
+In:  a schema, and the patterns in it that the linear engine cannot run: those with lookarounds and backreferences.
+Out: a schema without these patterns. It accepts every value that the original schema accepts.
 
-Without a pattern, a schema accepts more values. Below a `not` or an `if`, that would make the outer schema accept
-fewer, so the complete keyword is removed there, and a `oneOf` becomes an `anyOf`.
+Without a pattern, a schema accepts more values. Inside a `not` or an `if`, this would make the outer schema accept
+fewer values. So these keywords are removed completely, and a `oneOf` becomes an `anyOf`.
 """
 
 from typing import Any
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.schemas.json_schema import Policy, Schema, SchemaRewriter
-from actors.core.schemas.schema_cost import nodes
+from actors.core.schemas.schema_cost import schema_nodes
 
 _COUNTED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-"""Keywords that apply to the parts that other keywords did not match; without a pattern, the others match less."""
+"""Keywords that apply to the properties or items that no other keyword matched. They are removed, because without the
+patterns the other keywords match less."""
 _CHANGED = frozenset({"$ref", *_COUNTED})
 
 
 def without_patterns(schema: dict[str, Any], patterns: frozenset[str]) -> dict[str, Any]:  # Any: JSON
-    """Return a schema without the patterns that accepts every value that the given one accepts."""
+    """Return a schema without the given patterns, which accepts every value that the original schema accepts."""
     return _PatternRemover(patterns).schema(schema)
 
 
 class _PatternRemover(SchemaRewriter):
+    """Removes the given patterns, and the keywords that depend on them."""
+
     def __init__(self, patterns: frozenset[str]) -> None:
         super().__init__()
         self._patterns = patterns
@@ -48,7 +51,7 @@ class _PatternRemover(SchemaRewriter):
 
 
 def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozenset[str]:  # Any: JSON
-    """Return the keywords that could make a schema accept fewer values without the patterns."""
+    """Return the keywords that could make a schema accept fewer values after the patterns are removed."""
     by_key: JsonValue = schema.get("patternProperties")
     affected = {
         "not": _may_accept_more(schema.get("not"), patterns),
@@ -60,16 +63,19 @@ def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozen
 
 
 def _may_accept_more(value: JsonValue, patterns: frozenset[str]) -> bool:
-    """Return True if a keyword's schemas may accept more without the patterns. A reference may lead to a pattern."""
+    """Return True if a schema, or a schema in a list, may accept more values without the patterns.
+
+    A schema with a reference counts, because the reference may lead to a pattern.
+    """
     inner = value if isinstance(value, list) else [value]
     return any(
         not _CHANGED.isdisjoint(node) or patterns.intersection(patterns_of(node))
         for part in inner
-        for node in nodes(part)
+        for node in schema_nodes(part)
     )
 
 
 def patterns_of(schema: dict[str, Any]) -> list[str]:  # Any: JSON
-    """Return the patterns of one schema, without those of schemas in it."""
+    """Return the regular expressions of one schema, without those in its subschemas."""
     pattern, by_key = schema.get("pattern"), schema.get("patternProperties")
     return [*([pattern] if isinstance(pattern, str) else ()), *(by_key if isinstance(by_key, dict) else ())]

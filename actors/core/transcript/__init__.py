@@ -1,1 +1,1 @@
-"""Define the state of a lane's rendering, its ids and names, and the report of a render."""
+"""Define the render state of a lane, the mapping of call ids and tool names, and the report of a render."""

@@ -1,8 +1,8 @@
-"""Report the decisions of a render, and hold the evidence of a refused request.
+"""Report the decisions of a render, and keep the evidence of a refused request.
 
-The renderer fills `Notes`; `Report` is the public result. Every decision that changes the transcript adds an entry
-with canonical ids: a dropped duplicate, a synthetic result, a fault. The report of imported messages is
-`actors.core.values.intake`.
+The renderer collects its decisions in `Notes`; `Report` is the public result. Every decision that changes the
+transcript adds an entry with canonical ids: a dropped duplicate, a synthetic result, a fault. The report of imported
+messages is defined in `actors.core.values.intake`.
 """
 
 from collections import defaultdict
@@ -16,22 +16,24 @@ from actors.core.values.intake import Dedupe
 from actors.errors import Fault
 
 Filler: TypeAlias = Literal["first", "last", "between", "thinking"]
-"""A message at the start, after the last assistant message or between two user messages; or reasoning before a call."""
+"""The position of added content: a message at the start, after the last assistant message (`last`) or between two
+messages of one role, or placeholder reasoning before a tool call (`thinking`)."""
 
 
 class Report(Struct, frozen=True):
-    """The decisions of one render.
+    """The decisions of one render, for users who ask what a transcript shows and why.
 
     Args:
         dialect: The dialect's name.
         calls: Canonical ids of the rendered calls, in order.
-        emitted_calls, emitted_results: The ids as the provider sees them, in order.
-        dedupe: Results not emitted as results, as (canonical id, reason).
+        emitted_calls, emitted_results: The ids that the provider sees for the calls and for the results, in order.
+        dedupe: Results that were not emitted as results, as (canonical id, reason).
         synthetic: Synthetic results, as (canonical id, reason code).
         losses: Content that the transcript omits or replaces, as (kind, count): `thinking`, `media`, `code`, `native`,
             `empty`, `shortened`.
         fillers: Text and messages that the dialect requires and no participant wrote, as (kind, count).
-        faults: Faults found by the judge, or in a `Refusal` by the provider. Any fault is our bug.
+        faults: Faults found by the check before sending, or reported by the provider in a `Refusal`. Every fault is a
+            bug of this library.
     """
 
     dialect: str
@@ -46,15 +48,15 @@ class Report(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """A transcript refused for its structure, with its evidence: our bug.
+    """A transcript that was refused for its structure, with the evidence. Every refusal is a bug of this library.
 
     Args:
         session, binding: The session, and the binding of the request.
-        by: `judge` before sending, or `provider`.
-        why: The message of the judge or the provider.
+        by: `judge` if the check before sending refused the request, or `provider`.
+        why: The error message.
         body: The request body.
-        report: The render's report, with the refusal as its `faults`: fault class, rule and the canonical ids of the
-            calls that the message names. The class is `unclassified` if the message is unknown.
+        report: The report of the render. Its `faults` contain the refusal: the fault class, the rule, and the canonical
+            ids of the calls that the message names. The class is `unclassified` if no rule explains the message.
     """
 
     session: str
@@ -65,22 +67,23 @@ class Refusal(Struct, frozen=True):
     report: Report
 
 
-def _zeros() -> defaultdict[Any, int]:  # Any: a loss, or a kind of filler
+def _zero_counts() -> defaultdict[Any, int]:  # Any: the keys are kinds of losses or of fillers
     return defaultdict(int)
 
 
 class Notes(Struct):
-    """A report under construction."""
+    """A report under construction, which the renderer fills."""
 
     calls: list[CallId] = []
     emitted_calls: list[str] = []
     emitted_results: list[str] = []
     dedupe: list[tuple[CallId, Dedupe]] = []
     synthetic: list[tuple[CallId, Gap]] = []
-    losses: defaultdict[str, int] = field(default_factory=_zeros)
-    fillers: defaultdict[Filler, int] = field(default_factory=_zeros)
+    losses: defaultdict[str, int] = field(default_factory=_zero_counts)
+    fillers: defaultdict[Filler, int] = field(default_factory=_zero_counts)
 
-    def report(self, dialect: str, faults: tuple[Fault, ...] = ()) -> Report:
+    def to_report(self, dialect: str, faults: tuple[Fault, ...] = ()) -> Report:
+        """Return the collected decisions as a frozen report."""
         return Report(
             dialect,
             tuple(self.calls),

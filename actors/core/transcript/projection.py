@@ -1,11 +1,11 @@
-"""Map canonical call ids and tool names to the forms that a provider accepts.
+"""Map canonical call ids and tool names to ids and names that a provider accepts.
 
-Within a lane, the mapping is injective and stable: an id is never given to another call and never changes, in any
-epoch. It depends only on the canonical id and on earlier first appearances; in Kimi's format also on the tool name and
-on the number of calls in the lane, an index that is never reused.
+Within a lane, the mapping is injective and stable: two calls never share an id, and an id never changes, in any epoch.
+An id depends only on the canonical id and on the calls that appeared earlier in the lane. In Kimi's format, it also
+depends on the tool name and on the call's index in the lane, which is never reused.
 
-A native id returns to the binding that minted it, if the dialect allows it and the lane does not use it yet, because
-newer models bind their reasoning to the preceding bytes, ids included. REQ-915-018 and -019 govern minted ids.
+A native id returns to the binding that minted the id, if the dialect allows it and the lane does not use the id yet,
+because newer models bind their reasoning to the preceding bytes, ids included. REQ-915-018 and -019 govern minted ids.
 """
 
 import re
@@ -16,20 +16,20 @@ from typing import Literal, TypeAlias
 from actors.core.data.persistent_map import PersistentMap
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
-from actors.core.schemas.property_keys import with_keys
+from actors.core.schemas.property_keys import rename_keys
 from actors.core.transcript.transcript import RenderState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding, CallId, content_name
 
 Digested: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
-"""Styles whose ids depend only on a digest of the canonical id."""
-_FORMS: Mapping[Digested, tuple[str, int]] = {
+"""Id styles in which an id is a digest of the canonical id."""
+_FORMATS: Mapping[Digested, tuple[str, int]] = {
     "openai": ("call_", 24),
     "anthropic": ("toolu_", 24),
     "bedrock": ("tooluse_", 22),
     "mistral": ("", 9),
 }
-"""The prefix of an id, and the number of digest characters after it."""
+"""The prefix and the number of digest characters of an id, by style."""
 
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS = [low + high for high in _BASE62 for low in _BASE62]
@@ -37,7 +37,7 @@ _RANGE = 62**24
 
 
 class Projection:
-    """The id and name mapping of one lane during a render. Native ids of `target` stay."""
+    """The mapping of call ids and tool names of one lane during a render. Calls from `target` keep their native ids."""
 
     def __init__(self, state: RenderState, dialect: Dialect, target: Binding | None) -> None:
         self._calls = state.calls
@@ -45,19 +45,18 @@ class Projection:
         self._has_given = len(state.calls) > 0
         self._index = state.index
         self._dialect = dialect
-        self._models = (
-            dialect.reasoning.binding == "upstream"
-        )  # behind a gateway, each model has its own provider
-        self._home = None if target is None else self._provider(target)
+        # behind a gateway, each model has its own provider, so ids belong to a model
+        self._models = dialect.reasoning.binding == "upstream"
+        self._home = None if target is None else self._provider_key(target)
         self._is_id = re.compile(dialect.ids.pattern).fullmatch
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
         self._names: dict[str, str] = {}
-        self._origin: Binding | None = None  # the origin of the last seal,
-        self._is_own = False  # and whether the target minted its ids
+        self._origin: Binding | None = None  # the origin of the last seal
+        self._is_own = False  # True if the target provider minted the ids of that origin
 
-    def call(self, call: ToolCall) -> tuple[str, str]:
-        """Return the id of `call` in this lane, assigned on first appearance, and its tool name."""
+    def id_and_name(self, call: ToolCall) -> tuple[str, str]:
+        """Return the id of `call` in this lane and its tool name. The id is assigned when the call first appears."""
         name = self._names.get(call.name)
         if name is None:
             name = self._names[call.name] = tool_name(call.name, self._dialect.ids.tool_name_pattern)
@@ -67,7 +66,9 @@ class Projection:
         seal = call.native
         if seal is not None and seal.origin is not self._origin:  # successive calls mostly share their origin
             self._origin = seal.origin
-            self._is_own = self._dialect.ids.native_passthrough and self._provider(seal.origin) == self._home
+            self._is_own = (
+                self._dialect.ids.native_passthrough and self._provider_key(seal.origin) == self._home
+            )
         native = call.native_id if self._is_own and seal is not None else ""
         passes = native and self._is_id(native) and self._is_free(native)
         emitted = native if passes else self._mint_id(call.id, name)
@@ -79,29 +80,29 @@ class Projection:
         self._index += 1
         return emitted, name
 
-    def arguments(self, call: ToolCall) -> ToolCall:
-        """Return the call with its provider's own argument keys if it returns to that provider (ANT-57)."""
+    def with_native_keys(self, call: ToolCall) -> ToolCall:
+        """Return a call with the argument keys that its model wrote, if it returns to the same provider (ANT-57)."""
         if (
             call.native is None
             or call.native.kind != "call"
-            or self._provider(call.native.origin) != self._home
+            or self._provider_key(call.native.origin) != self._home
         ):
             return call
-        return replace(call, json=with_keys(call.json, call.native_keys))
+        return replace(call, json=rename_keys(call.json, call.native_keys))
 
     def with_names(self, before: frozenset[str]) -> frozenset[str]:
-        """Return `before` with the tool names of this render added; the same set if none is new."""
+        """Return the union of `before` and the tool names of this render; `before` itself if all names are in it."""
         return before if before.issuperset(self._names.values()) else before.union(self._names.values())
 
     def new_state(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
-        """Return the lane's updated id tables, and the index of the next call."""
+        """Return the lane's updated id tables (`RenderState.calls` and `used`), and the index of the next call."""
         return self._calls.update(self._new), self._used.update(self._taken), self._index
 
     def _is_free(self, emitted: str) -> bool:
         return emitted not in self._taken and not (self._has_given and emitted in self._used)
 
-    def _provider(self, binding: Binding) -> tuple[str, str, str]:
-        """Return the key of the provider that mints a binding's ids."""
+    def _provider_key(self, binding: Binding) -> tuple[str, str, str]:
+        """Return a key that is equal for bindings whose call ids come from the same provider."""
         return (binding.dialect, binding.endpoint, binding.model if self._models else "")
 
     def _mint_id(self, call_id: CallId, name: str) -> str:
@@ -117,17 +118,17 @@ class Projection:
 
 
 REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
-"""The id of a reasoning item that a request may repeat (OAR-06)."""
+"""Matches the id of a reasoning item that a request may send back (OAR-06)."""
 ITEM_ID = re.compile(rb'"(?:msg|fc|ctc)_[A-Za-z0-9_-]{1,60}"')
-"""The id of an item after reasoning, as a JSON literal."""
+"""Matches the id of an item that follows reasoning, as a JSON literal."""
 _ORDINAL = re.compile(r":(\d{1,9})\Z")
-"""The index at the end of an id in Kimi's format (REQ-915-020)."""
+"""Matches the index at the end of an id in Kimi's format (REQ-915-020)."""
 
 
-@lru_cache(maxsize=8192)  # sessions share canonical ids, and thereby these results
+@lru_cache(maxsize=8192)  # sessions number their calls alike, so they share canonical ids and cache entries
 def mint(style: Digested, call_id: CallId, probe: int = 0) -> str:
-    """Return the id of a foreign call in a provider's format; `probe` counts collisions so far."""
-    opening, length = _FORMS[style]
+    """Return an id in a provider's format for another provider's call; `probe` is the number of collisions so far."""
+    opening, length = _FORMATS[style]
     return opening + _digest(f"{call_id}#{probe}" if probe else call_id)[:length]
 
 
@@ -141,21 +142,22 @@ def _digest(text: str) -> str:
 
 
 def flat_name(namespace: str, name: str) -> str:
-    """Return a namespaced tool's name for dialects without namespaces."""
+    """Return a namespaced tool's full name, `namespace__name`, for dialects without namespaces."""
     return f"{namespace}__{name}" if namespace else name
 
 
 def local_name(name: str, namespace: str) -> str:
-    """Return a tool's name within its namespace: the inverse of `flat_name`."""
+    """Return a tool's name within its namespace. This is the inverse of `flat_name`."""
     return name.removeprefix(f"{namespace}__") if namespace else name
 
 
 @lru_cache(maxsize=4096)
 def tool_name(name: str, pattern: str) -> str:
-    """Return `name` if it matches the dialect's pattern, else a matching name derived from it.
+    """Return `name` if it matches the dialect's pattern, else a matching name derived from `name`.
 
-    A model may invent a name (`functions.read`, an empty one); it stays in the history, which providers validate like
-    the tool list. Distinct names stay distinct, because a derived name ends in a digest of the original.
+    A model may call a tool under an invalid name (`functions.read`, or an empty name). The call stays in the history,
+    and providers validate the history's names like the tool list. Distinct names stay distinct, because a derived name
+    ends in a digest of the original.
     """
     if re.fullmatch(pattern, name):
         return name

@@ -1,7 +1,7 @@
-"""Define the state of a lane's rendering and the interface of the wire writers.
+"""Define the render state of a lane and the interface of the wire writers.
 
-`RenderState` is the state between two requests: everything that `actors.core.render` must remember, without the bytes.
-A `Writer` writes wire fragments directly from the fields of a history and a ledger; adapters implement one for each
+`RenderState` is everything that `actors.core.render` must remember between two requests, without the sent bytes. A
+`Writer` writes wire fragments directly from the fields of a history and a ledger; adapters implement a writer for each
 wire family.
 """
 
@@ -17,12 +17,12 @@ from actors.core.values.identity import CallId
 
 
 class TranscriptFacts(NamedTuple):
-    """Properties of a transcript that the rest of the request depends on.
+    """Properties of a transcript that the other fields of the request depend on.
 
     Args:
         tools: Names of the tools called in the transcript, as the provider sees them (BED-03).
-        before: Bytes of the lane that the previous request sent.
-        lane: The lane's name, for servers that route by it (`actors.core.dialects.dialect.lane_key`).
+        before: Number of the lane's bytes that the previous request already sent.
+        lane: The lane's name, for servers that route requests by lane (`actors.core.dialects.dialect.lane_key`).
     """
 
     tools: frozenset[str] = frozenset()
@@ -34,25 +34,34 @@ NO_FACTS = TranscriptFacts()
 
 
 class Loop(NamedTuple):
-    """The current tool loop of a transcript, as manual thinking defines it (ANT-40).
+    """The current tool loop of a transcript, as manual thinking defines tool loops (ANT-40).
 
-    A tool loop is a series of assistant messages with calls and user messages that hold only their results. With
+    A tool loop is a series of assistant messages with calls and user messages that contain only their results. With
     manual thinking, the provider requires thinking at the start of the loop's first message; a message from another
     provider has none.
     """
 
-    thinks: bool | None = None  # the loop's first message begins with thinking; None before the first loop
-    answered: bool = False  # the last user message holds results
-    mixed: bool = False  # the last user message holds results and other content
+    thinks: bool | None = (
+        None  # whether the loop's first message begins with thinking; None before the first loop
+    )
+    answered: bool = False  # whether the last user message contains results
+    mixed: bool = False  # whether the last user message contains other content than results
 
-    def after(self, role: Role, last: Role | None, thinks: bool, results: bool) -> "Loop":
-        """Return the loop after a message of `role` that follows one of `last`."""
+    def after_message(self, role: Role, last: Role | None, thinks: bool, results: bool) -> "Loop":
+        """Return the loop after a message.
+
+        Args:
+            role: The role of the message.
+            last: The role of the previous message; None for the first message.
+            thinks: Whether the message begins with thinking.
+            results: Whether the message contains results.
+        """
         opened, answered, mixed = self
         if role == "user":
             if (answered or not results) and (mixed or results):
                 return self
             return Loop(opened, answered or results, mixed or not results)
-        if last == "assistant":  # neighbours merge, so this continues the same message
+        if last == "assistant":  # messages of one role are merged, so this continues the same message
             return self
         return _LOOPS[opened if answered and not mixed and opened is not None else thinks]
 
@@ -61,15 +70,15 @@ _LOOPS = {True: Loop(True), False: Loop(False)}
 
 
 class EpochUsage(NamedTuple):
-    """An epoch's use of limits that apply to a complete request.
+    """An epoch's use of the limits that apply to a complete request.
 
     Args:
-        media: Images and documents.
-        documents: Documents.
-        large: Images above the side limit of requests with many images (`ModelFacts.many_images_side`).
+        media: Number of images and documents.
+        documents: Number of documents.
+        large: Number of images that are too large for a request with many images (`ModelFacts.many_images_side`).
         titles: Number of documents with each name; a number is appended to repeated names.
-        items: Ids of parts that an epoch sends only once: reasoning items (`ReasoningRules.once`) and calls of server
-            tools.
+        items: Ids of the items that an epoch may send only once: reasoning items (`ReasoningRules.once`) and calls of
+            server tools.
     """
 
     media: int = 0
@@ -80,23 +89,25 @@ class EpochUsage(NamedTuple):
 
 
 class RenderState(NamedTuple):
-    """The state of a lane's rendering. A NamedTuple, because every request creates one and structs of this size cost
-    more.
+    """The state of a lane's rendering between two requests.
+
+    A NamedTuple, because every request creates a new state, and creating a struct of this size costs more.
 
     Args:
         epoch: Number of the epoch, from 0.
-        epoch_start: History length when the epoch began; older provider state is not replayed.
-        plain: True if this epoch renders conservatively: no thinking, tool groups as labelled text.
-        cursor: Number of rendered messages of the history.
-        calls, used: Emitted id by canonical id, and canonical id by emitted id, for every call. Both survive epochs, so
-            ids are stable.
-        index: Number of the next call, for ids that count calls. It never decreases, so no number is reused.
+        epoch_start: Length of the history when the epoch began. Provider state from before is not replayed.
+        plain: True if this epoch renders conservatively: no thinking, and tool calls with their results as labelled
+            text.
+        cursor: Number of messages of the history that have been rendered.
+        calls, used: The emitted id of every call by its canonical id, and the reverse. Both survive epochs, so ids are
+            stable.
+        index: Index of the next call, for id formats that contain an index. It never decreases, so no index is reused.
         tools: Names of the tools called in this epoch, as the provider sees them.
-        missing: Calls with a synthetic result in this epoch, each with True while a late result may still follow.
+        missing: Calls with a synthetic result in this epoch. The value is True while a late result may still follow.
         carried: Texts and media of late results that wait for the next user message.
-        without_ids: True if items are sent without ids, because reasoning was refused in this lane (OAR-05).
+        without_ids: True if items are sent without ids, because the provider refused reasoning in this lane (OAR-05).
         late_count: Number of the ledger's late results that this epoch has rendered.
-        upstream: Behind a gateway, the provider whose reasoning this epoch replays; None before the first.
+        upstream: Behind a gateway, the provider whose reasoning this epoch replays; None before the first replay.
         last_role: Role of the last message; None at the start.
         loop: The current tool loop; tracked only if the dialect has manual thinking.
         usage: The epoch's use of request limits.
@@ -126,55 +137,59 @@ class RenderState(NamedTuple):
 
 
 Titled: TypeAlias = tuple[Media, str]
-"""An attachment and its name; `""` unless the dialect names documents (`MediaRules.named_documents`)."""
+"""An attachment and its name. The name is `""` unless the dialect names documents (`MediaRules.named_documents`)."""
 
 
 class Writer(Protocol):
-    """Writes fragments of a request's `messages` array, one piece at a time.
+    """Writes fragments of a request's `messages` array, block by block.
 
     The renderer has already decided roles, content, ids, names and order. A writer makes no decisions; an invalid
     transcript is a bug in the renderer.
     """
 
     def begin(self, role: Role) -> None:
-        """Begin a message of this role, or continue the last one if the family merges neighbours."""
+        """Begin a message with this role. If the family merges messages of one role, continue the last message."""
 
     def write_text(self, json: Json) -> None:
-        """Write a text, passed as a JSON string literal."""
+        """Write a text block. `json` is the text as a JSON string literal."""
 
     def write_thinking(self, block: Thinking) -> None:
-        """Write reasoning: sealed for the target, or a placeholder without a seal."""
+        """Write reasoning: either a block sealed for the target, or a placeholder without a seal."""
 
     def write_native(self, part: bytes) -> None:
-        """Write a provider's own part verbatim, if the family has them (`Encoder.natives`)."""
+        """Write a provider-specific part verbatim. Called only if the family has such parts (`Encoder.natives`)."""
 
     def write_media(self, media: Media, title: str) -> None:
         """Write an attachment of a user message."""
 
     def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a tool call under its emitted id and name."""
+        """Write a tool call with the id and the tool name that the provider sees."""
 
     def write_result(
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
     ) -> None:
-        """Write the result of a call; `json` is its text as a literal, `""` for a result of media alone."""
+        """Write the result of a call.
+
+        `json` is the result's text as a JSON string literal; `""` if the result has only media.
+        """
 
     def take_pieces(self) -> list[bytes]:
-        """Return the pieces written since the last call of this method, long literals as the objects passed in.
+        """Return the bytes written since the last call of this method, in pieces.
 
-        The last message may be open, but only between two blocks.
+        Long literals are returned as the same objects that were passed in. The last message may be open, but only
+        between two blocks.
         """
         ...
 
 
 class Encoder(NamedTuple):
-    """A dialect's writer.
+    """The factory of a dialect's writers, and the facts that the renderer needs about them.
 
     Args:
-        writer: Creates a writer that continues after a message of the given role; None at the start.
-        closing: Bytes that close the last message. A lane does not store them, because the next piece may continue that
-            message.
-        natives: True if the writer accepts a provider's own parts.
+        writer: Creates a writer that continues after a message of the given role; None at the start of a transcript.
+        closing: Bytes that close the last message. A lane does not store them, because the next fragment may continue
+            that message.
+        natives: True if the writer accepts provider-specific parts.
     """
 
     writer: Callable[[Role | None], Writer]

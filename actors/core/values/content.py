@@ -12,7 +12,17 @@ from typing import Literal, Self, TypeAlias
 
 from actors.core.data.image_header import detect_media_type, find_damage
 from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import Json, JsonObject, JsonValue, Quoted, dump, nest, parse, quote, unquote
+from actors.core.data.jsonio import (
+    Json,
+    JsonObject,
+    JsonValue,
+    Quoted,
+    dump,
+    parse,
+    quote,
+    quote_json,
+    unquote,
+)
 from actors.core.data.record import ConstructorMeta, StoredRecord, from_fields
 from actors.core.values.identity import Binding, CallId
 from actors.errors import MediaError
@@ -326,7 +336,7 @@ def transcript_text(json: Json | None) -> Json:
     """Return a JSON value as text for a transcript: one JSON string literal, which is empty for None and null."""
     if json is None or json == b"null":
         return Json(b'""')
-    return json if json.startswith(b'"') else nest(json)
+    return json if json.startswith(b'"') else quote_json(json)
 
 
 class Code(StoredRecord, frozen=True, tag="s"):

@@ -1,10 +1,10 @@
-"""Validate raw request bodies by the rules of the strict servers, without a server.
+"""Validate raw request bodies by the rules of the strict servers, without running a server.
 
     refusal = validate(body, "anthropic")
     assert refusal is None, refusal.message
 
-The mode `strict` contains all known rules, including those of old versions and strict copies; `hosted` contains those
-of the official host today. `hosted` accepts every body that `strict` accepts.
+The mode `strict` contains all known rules, including those of old versions and of strict compatible hosts. The mode
+`hosted` contains the rules of the official host today, so it accepts every body that `strict` accepts.
 """
 
 from collections.abc import Callable, Mapping
@@ -80,50 +80,51 @@ ServerSettings: TypeAlias = (
     | BedrockSettings
     | CompatibleSettings
 )
-"""The settings of a host, by family."""
+"""The settings of a strict server. Each family has its own type."""
 
-_Walk: TypeAlias = Callable[[bytes, Mode, Any], None]  # Any: each has its own type of settings
+_Validator: TypeAlias = Callable[[bytes, Mode, Any], None]  # Any: each family has its own type of settings
 
 
-def _vendor(name: str) -> _Walk:
+def _vendor_validator(name: str) -> _Validator:
     return lambda body, mode, settings: compatible.validate(body, name, mode, settings)
 
 
-def _cloud(name: str) -> _Walk:
+def _cloud_validator(name: str) -> _Validator:
     return lambda body, mode, settings: anthropic_hosts.validate(body, name, mode, settings)
 
 
-_HOSTS: Mapping[str, tuple[ServerSettings, _Walk]] = {
+_HOSTS: Mapping[str, tuple[ServerSettings, _Validator]] = {
     "openai_chat": (OpenAISettings(), openai_chat.validate),
     "anthropic": (AnthropicSettings(), anthropic.validate),
-    **{name: (AnthropicSettings(), _cloud(name)) for name in CLAUDE_HOSTS},
+    **{name: (AnthropicSettings(), _cloud_validator(name)) for name in CLAUDE_HOSTS},
     "openai_responses": (ResponsesSettings(), responses.validate),
     "gemini": (GeminiSettings(), gemini.validate),
     "vertex": (GeminiSettings(vertex=True), gemini.validate),
     "gemini_2": (GeminiSettings(GeminiProfile(signatures=False, json_beside_tools=False)), gemini.validate),
     "bedrock": (BedrockSettings(), bedrock.validate),
-    **{name: (CompatibleSettings(), _vendor(name)) for name in HOSTS},
+    **{name: (CompatibleSettings(), _vendor_validator(name)) for name in HOSTS},
 }
 
 DIALECTS = tuple(_HOSTS)
-"""Names of the dialects that have rules."""
+"""Names of the dialects for which this package has rules."""
 
 
 def validate(
     body: bytes, dialect: str, *, mode: Mode = "strict", settings: ServerSettings | None = None
 ) -> ServerRefusal | None:
-    """Return the provider's refusal of a body, or None.
+    """Return the refusal that the provider would send for a body, or None if the provider would accept it.
 
     Args:
-        body: The request body as sent over the wire.
+        body: The request body, as sent over the wire.
         dialect: One of `DIALECTS`.
-        settings: Settings of the dialect's type; by default any model name with the default profile.
+        mode: `strict` for all known rules, `hosted` for those of the official host.
+        settings: Settings of the dialect's type. By default, any model name is accepted, with the default profile.
 
     Raises:
-        ValueError: The dialect is unknown, or the settings are of another dialect.
+        ValueError: The dialect is unknown, or the settings belong to another dialect.
     """
     if dialect not in _HOSTS:
-        raise ValueError(f"No rules for dialect {dialect!r}; there are {', '.join(DIALECTS)}.")
+        raise ValueError(f"There are no rules for dialect {dialect!r}; use one of {', '.join(DIALECTS)}.")
     usual, walk = _HOSTS[dialect]
     if settings is not None and type(settings) is not type(usual):
         raise ValueError(
@@ -136,5 +137,5 @@ def validate(
 def validate_count(
     body: bytes, *, mode: Mode = "strict", settings: AnthropicSettings | None = None
 ) -> ServerRefusal | None:
-    """Return the refusal of a body by Anthropic's token count, or None."""
+    """Return the refusal of a body by Anthropic's token count endpoint, or None if it accepts the body."""
     return refusal_of(lambda: anthropic.validate(body, mode, settings or AnthropicSettings(), count=True))

@@ -1,7 +1,7 @@
-"""Check requests to Anthropic's `POST /v1/messages`: everything outside the messages, and the order of the checks.
+"""Check requests to Anthropic's `POST /v1/messages`: everything outside the messages, and the order of all checks.
 
-The order is: body, model, required parameters, unknown keys, values, tools, system; then the messages (their shape,
-ids, content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
+The order is: body, model, required parameters, unknown keys, values, tools, system. Then follow the messages (their
+shape, ids, content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from actors.strict.rules.anthropic_shapes import (
     WALK,
     check_cache_mark,
     is_provider_tool,
-    keys,
+    optional_fields,
 )
 from actors.strict.rules.anthropic_threads import ThreadStore, assume_thread
 from actors.strict.rules.base import (
@@ -37,7 +37,7 @@ from actors.strict.rules.base import (
     is_object,
     object_at,
 )
-from actors.strict.rules.model_checks import profile_of_model
+from actors.strict.rules.model_checks import restrict_to_model
 from actors.strict.rules.reading import cached_result, parse, standard_of, unchecked_items
 from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, Tagged, Word
 
@@ -52,7 +52,7 @@ _UNSUPPORTED: Mapping[str, str] = {
 }
 _TOOL = standard_of("ANT tool")
 _MIN_BUDGET = 1024
-_LEAST_TOP = 0.95  # with thinking
+_LEAST_TOP = 0.95  # the minimum `top_p` with thinking
 
 
 def validate(
@@ -66,16 +66,19 @@ def validate(
     """Check one request body.
 
     Args:
-        count: Whether it is a request for a token count, which has no output parameters.
-        threads: The threads that the host stores. Without a host, a body continues none.
+        body: The request body.
+        mode: The mode of the server.
+        settings: The settings of the server.
+        count: True for a request for a token count, which has no output parameters.
+        threads: The threads that the host stores; None if there is no host, so that no thread can be continued.
 
     Raises:
         RuleBroken: At the first broken rule.
     """
-    judge(parse_request(body), mode, settings, count=count, size=len(body), threads=threads)
+    check_request(parse_request(body), mode, settings, count=count, size=len(body), threads=threads)
 
 
-def judge(
+def check_request(
     request: dict[str, Json],
     mode: Mode,
     settings: AnthropicSettings,
@@ -84,12 +87,15 @@ def judge(
     size: int | None = None,
     threads: ThreadStore | None = None,
 ) -> None:
-    """Check a parsed request of `size` bytes; see `validate`."""
+    """Check a parsed request.
+
+    `size` is the size of its body in bytes, if known; for the other arguments, see `validate`.
+    """
     profile = profile_of(request, settings)
     for key in ("messages",) if count else ("messages", "max_tokens"):
         if request.get(key) is None:
             raise RULES["ANT-S01"].refuse(path=key)
-    WALK.only(request, COUNTED_KEYS if count else _KEYS, "")
+    WALK.allow_only(request, COUNTED_KEYS if count else _KEYS, "")
     if request.get("thread") is not None:
         request = _with_thread(request, settings, threads or ThreadStore())
     _check_values(request, profile)
@@ -108,10 +114,10 @@ def judge(
 
 
 def _with_thread(request: Json, settings: AnthropicSettings, threads: ThreadStore) -> Json:
-    """Return a request with the messages of the thread that it continues, if any."""
+    """Return a request that continues a thread with the thread's messages added. Other requests stay unchanged."""
     WALK.check(request["thread"], _THREAD, "thread")
     if request["thread"]["type"] == "continue":
-        WALK.member(request, "messages", list)
+        WALK.required_member(request, "messages", list)
     try:
         return threads.expand(request)
     except RuleBroken as unknown:
@@ -128,27 +134,27 @@ def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile, limit
 
 
 def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
-    counted = [cached_result(_media_of, message) for message in messages]
+    counted = [cached_result(_count_media, message) for message in messages]
     images, documents = (sum(counts) for counts in zip(*counted, strict=True))
     if profile.media is not None and images + documents > profile.media:
         raise RULES["ANT-54"].refuse(images=images, documents=documents, most=profile.media)
 
 
-def _media_of(message: Json) -> tuple[int, int]:
-    kinds = [block.get("type") for block in _blocks(message.get("content"))]
+def _count_media(message: Json) -> tuple[int, int]:
+    kinds = [block.get("type") for block in _nested_blocks(message.get("content"))]
     return kinds.count("image"), kinds.count("document")
 
 
-def _blocks(content: Json) -> Iterable[Json]:
-    """Yield the blocks of a message, and those inside its results."""
+def _nested_blocks(content: Json) -> Iterable[Json]:
+    """Yield the blocks of a message, and the blocks inside its results."""
     for block in content if is_array(content) else ():
         if is_object(block):
             yield block
-            yield from _blocks(block.get("content"))
+            yield from _nested_blocks(block.get("content"))
 
 
 def parse_request(body: bytes) -> dict[str, Json]:
-    """Return the request object of a body.
+    """Return the JSON object of a request body.
 
     Raises:
         RuleBroken: The body is not strict JSON, or not an object.
@@ -165,7 +171,7 @@ def parse_request(body: bytes) -> dict[str, Json]:
 
 
 def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> AnthropicProfile:
-    """Return the profile of a request's model.
+    """Return the profile of the model that a request names.
 
     Raises:
         RuleBroken: The model is missing or does not exist.
@@ -175,30 +181,30 @@ def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> Anthrop
         raise RULES["ANT-S01"].refuse(path="model")
     WALK.require_type(model, str, "model")
     if settings.models is None:
-        return profile_of_model(settings.profile, model)
+        return restrict_to_model(settings.profile, model)
     if model not in settings.models:
         raise RULES["ANT-38"].refuse(model=model)
     return settings.models[model]
 
 
 def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
-    asked = WALK.optional(request, "max_tokens", int)
+    asked = WALK.optional_member(request, "max_tokens", int)
     if asked is not None and asked < 1:
         raise RULES["ANT-S08"].refuse(path="max_tokens", limit=1)
     if asked is not None and asked > profile.max_output_tokens:
         raise RULES["ANT-35"].refuse(asked=asked, limit=profile.max_output_tokens, model=request["model"])
     _check_sampling(request, profile)
-    WALK.optional(request, "stream", bool)
-    for at, text in enumerate(WALK.optional(request, "stop_sequences", list) or ()):
+    WALK.optional_member(request, "stream", bool)
+    for at, text in enumerate(WALK.optional_member(request, "stop_sequences", list) or ()):
         if not WALK.require_type(text, str, f"stop_sequences.{at}").strip():
             raise RULES["ANT-S17"].refuse()
-    config: dict[str, Json] = WALK.optional(request, "output_config", dict) or {}
-    WALK.only(config, frozenset({"effort", "format", "task_budget"}), "output_config")
-    effort = WALK.optional(config, "effort", str, "output_config")
+    config: dict[str, Json] = WALK.optional_member(request, "output_config", dict) or {}
+    WALK.allow_only(config, frozenset({"effort", "format", "task_budget"}), "output_config")
+    effort = WALK.optional_member(config, "effort", str, "output_config")
     if effort is not None and effort not in profile.efforts:
         levels = ", ".join(sorted(profile.efforts))
         raise RULES["ANT-49" if levels else "ANT-49-none"].refuse(effort=effort, levels=levels)
-    thinking: dict[str, Json] = WALK.optional(request, "thinking", dict) or {}
+    thinking: dict[str, Json] = WALK.optional_member(request, "thinking", dict) or {}
     if thinking.get("type") == "between_tools" and effort in ("xhigh", "max"):
         raise RULES["ANT-49-between"].refuse(effort=effort)
     # Before `output_config`, the beta of structured outputs used a separate parameter for the format.
@@ -227,14 +233,14 @@ def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None
         raise RULES["ANT-S15"].refuse()
     thinks = is_object(thinking) and thinking.get("type") in ("enabled", "adaptive")
     heat = request.get("temperature")
-    if profile.is_exact and heat not in (None, 1) and _thinks(request, profile):
+    if profile.is_exact and heat not in (None, 1) and _model_thinks(request, profile):
         raise RULES["ANT-S10"].refuse()
     if top is not None and top < _LEAST_TOP and thinks:
         raise RULES["ANT-S16"].refuse()
 
 
-def _thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
-    """Return True if the model thinks before its answer."""
+def _model_thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
+    """Return True if the model thinks before its answer to this request."""
     kind = object_at(request, "thinking").get("type")
     return profile.thinks if kind is None else kind != "disabled"
 
@@ -248,7 +254,9 @@ def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, setting
         _check_budget(request, config, spread=_INTERLEAVED_BETA in settings.betas)
 
 
-def _check_thinks(config: Json, path: str, context: tuple[AnthropicProfile, AnthropicSettings]) -> None:
+def _check_thinking_type(
+    config: Json, path: str, context: tuple[AnthropicProfile, AnthropicSettings]
+) -> None:
     profile, settings = context
     if config["type"] not in profile.thinking:
         raise RULES[_UNSUPPORTED[config["type"]]].refuse()
@@ -257,8 +265,12 @@ def _check_thinks(config: Json, path: str, context: tuple[AnthropicProfile, Anth
 
 
 def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: bool) -> None:
-    """Check the token budget of thinking. If it is `spread` over a tool loop, it may exceed `max_tokens`."""
-    budget = WALK.member(config, "budget_tokens", int, "thinking.enabled")
+    """Check the token budget of thinking.
+
+    `spread` is True if thinking may continue between tool calls (interleaved thinking); then the budget may exceed
+    `max_tokens`.
+    """
+    budget = WALK.required_member(config, "budget_tokens", int, "thinking.enabled")
     if budget < _MIN_BUDGET:
         raise RULES["ANT-S08"].refuse(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
     if "max_tokens" in request and request["max_tokens"] <= budget and not spread:
@@ -278,33 +290,33 @@ def _check_tools(tools: Json) -> None:
 
 
 def _check_tool(tool: dict[str, Json], path: str) -> None:
-    which = WALK.optional(tool, "type", str, path) or "custom"
+    which = WALK.optional_member(tool, "type", str, path) or "custom"
     if which != "custom":
         _check_provider_tool(tool, which, path)
         return
     path = f"{path}.custom"
-    check_name(WALK.member(tool, "name", str, path), f"{path}.name")
-    WALK.only(tool, CUSTOM_TOOL_KEYS, path)
-    WALK.optional(tool, "description", str, path)
-    schema = WALK.member(tool, "input_schema", dict, path)
+    check_name(WALK.required_member(tool, "name", str, path), f"{path}.name")
+    WALK.allow_only(tool, CUSTOM_TOOL_KEYS, path)
+    WALK.optional_member(tool, "description", str, path)
+    schema = WALK.required_member(tool, "input_schema", dict, path)
     WALK.check(schema, _SCHEMA, f"{path}.input_schema")
     if schema.keys() & {"oneOf", "allOf", "anyOf"}:
         raise RULES["ANT-S13"].refuse(path=f"{path}.input_schema")
     if tool_schemas.has_odd_key(schema):
         raise RULES["ANT-57"].refuse(path=f"{path}.input_schema")
-    if tool_schemas.stray_value(schema) is not None:
+    if tool_schemas.first_invalid_subschema(schema) is not None:
         raise RULES["ANT-S30"].refuse(path=f"{path}.input_schema")
     check_cache_mark(tool, path)
 
 
-def _check_provider_tool(tool: dict[str, Json], which: str, path: str) -> None:
-    if not is_provider_tool(which):
+def _check_provider_tool(tool: dict[str, Json], tool_type: str, path: str) -> None:
+    if not is_provider_tool(tool_type):
         tags = "'custom' and the tools of the provider, such as 'web_search_20260318'"
-        raise RULES["ANT-S04"].refuse(path=path, tag=which, tags=tags)
-    named = TOOLSETS.get(which, "name")
+        raise RULES["ANT-S04"].refuse(path=path, tag=tool_type, tags=tags)
+    named = TOOLSETS.get(tool_type, "name")
     if named is not None:
-        WALK.member(tool, named, str, f"{path}.{which}")
-    check_cache_mark(tool, f"{path}.{which}")
+        WALK.required_member(tool, named, str, f"{path}.{tool_type}")
+    check_cache_mark(tool, f"{path}.{tool_type}")
 
 
 def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
@@ -320,11 +332,11 @@ def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
     if not profile.forced_tool_choice:
         raise RULES["ANT-48"].refuse()
     if object_at(request, "thinking").get("type") == "enabled" or (
-        profile.is_exact and _thinks(request, profile)
+        profile.is_exact and _model_thinks(request, profile)
     ):
         raise RULES["ANT-48-thinking"].refuse()
     if which == "tool":
-        name = WALK.member(choice, "name", str, "tool_choice.tool")
+        name = WALK.required_member(choice, "name", str, "tool_choice.tool")
         if all(tool.get("name") != name for tool in request.get("tools") or ()):
             raise RULES["ANT-S12"].refuse(name=name)
 
@@ -340,8 +352,8 @@ def _check_system_block(block: Json, path: str, context: object) -> None:
 
 
 def check_marked_texts(message: dict[str, Json]) -> None:
-    """Refuse a breakpoint on an empty text anywhere in a message."""
-    for block in _blocks(message.get("content")):
+    """Refuse a cache breakpoint on an empty text anywhere in a message."""
+    for block in _nested_blocks(message.get("content")):
         if (
             block.get("type") == "text"
             and block.get("cache_control") is not None
@@ -351,12 +363,12 @@ def check_marked_texts(message: dict[str, Json]) -> None:
 
 
 def check_breakpoints(request: dict[str, Json]) -> None:
-    """Refuse more than four breakpoints, and an hour breakpoint after a five-minute one."""
+    """Refuse more than four cache breakpoints, and a one-hour breakpoint after a five-minute breakpoint."""
     short_at, count = False, 0
     if request.get("cache_control") is not None:
         check_cache_mark(request, "")
         count = 1
-    for path, mark in _marks(request):
+    for path, mark in _cache_marks(request):
         count += 1
         if mark.get("ttl", "5m") == "5m":
             short_at = True
@@ -366,29 +378,29 @@ def check_breakpoints(request: dict[str, Json]) -> None:
         raise RULES["ANT-32"].refuse(count=count)
 
 
-def _marks(request: dict[str, Json]) -> Iterable[tuple[str, Json]]:
-    yield from _placed_marks(_ahead(request))
+def _cache_marks(request: dict[str, Json]) -> Iterable[tuple[str, Json]]:
+    yield from _marks_with_paths(_cacheable_prefix(request))
     for at, message in enumerate(request["messages"]):
-        for path, mark in cached_result(_marks_of, message):
+        for path, mark in cached_result(_message_marks, message):
             yield f"messages.{at}.{path}", mark
 
 
-def _marks_of(message: Json) -> tuple[tuple[str, Json], ...]:
-    return tuple(_placed_marks(_parts(message)))
+def _message_marks(message: Json) -> tuple[tuple[str, Json], ...]:
+    return tuple(_marks_with_paths(_cacheable_parts(message)))
 
 
-def _placed_marks(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
+def _marks_with_paths(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
     return ((path, mark) for path, block in placed if (mark := block.get("cache_control")) is not None)
 
 
-def cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
-    """Yield (path, block) for every block that may have a cache breakpoint, in the provider's order."""
-    yield from _ahead(request)
+def cacheable_blocks(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
+    """Yield (path, block) for every tool and block that may have a cache breakpoint, in the provider's order."""
+    yield from _cacheable_prefix(request)
     for at, message in enumerate(request["messages"]):
-        yield from ((f"messages.{at}.{path}", part) for path, part in _parts(message))
+        yield from ((f"messages.{at}.{path}", part) for path, part in _cacheable_parts(message))
 
 
-def _ahead(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
+def _cacheable_prefix(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
     for at, tool in enumerate(request.get("tools") or ()):
         yield f"tools.{at}", tool
     system = request.get("system")
@@ -396,7 +408,7 @@ def _ahead(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
         yield f"system.{at}", block
 
 
-def _parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
+def _cacheable_parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
     content = message.get("content")
     for number, block in enumerate(content if is_array(content) else ()):
         yield f"content.{number}", block
@@ -408,25 +420,28 @@ def _parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
 
 _BINDING = Maybe(dict, null=True)
 _THINKING_SHAPES = {
-    "adaptive": Fields(keys("type display", block_binding=_BINDING)),
-    "between_tools": Fields(keys("type")),
-    "disabled": Fields(keys("type", block_binding=_BINDING)),
-    "enabled": Fields(keys("type budget_tokens display", block_binding=_BINDING)),
+    "adaptive": Fields(optional_fields("type display", block_binding=_BINDING)),
+    "between_tools": Fields(optional_fields("type")),
+    "disabled": Fields(optional_fields("type", block_binding=_BINDING)),
+    "enabled": Fields(optional_fields("type budget_tokens display", block_binding=_BINDING)),
 }
-_THINKING = Tagged("type", _THINKING_SHAPES, tuple(_THINKING_SHAPES), _check_thinks)
+_THINKING = Tagged("type", _THINKING_SHAPES, tuple(_THINKING_SHAPES), _check_thinking_type)
 _CHOICES = {
-    "any": Fields(keys("type disable_parallel_tool_use")),
-    "auto": Fields(keys("type disable_parallel_tool_use")),
-    "none": Fields(keys("type")),
-    "tool": Fields(keys("type name disable_parallel_tool_use")),
+    "any": Fields(optional_fields("type disable_parallel_tool_use")),
+    "auto": Fields(optional_fields("type disable_parallel_tool_use")),
+    "none": Fields(optional_fields("type")),
+    "tool": Fields(optional_fields("type name disable_parallel_tool_use")),
 }
 _CHOICE = Tagged("type", _CHOICES, tuple(_CHOICES))
-_THREADS = {"create": Fields(keys("type")), "continue": Fields(keys("type", previous_message_id=str))}
+_THREADS = {
+    "create": Fields(optional_fields("type")),
+    "continue": Fields(optional_fields("type", previous_message_id=str)),
+}
 _THREAD = Tagged("type", _THREADS, tuple(_THREADS))
 _SCHEMA = Fields({"type": Word("object", typed=True)}, closed="open")
 _SYSTEM = ArrayOf(
     Fields(
-        keys("cache_control citations", type=Word("text", typed=True), text=str),
+        optional_fields("cache_control citations", type=Word("text", typed=True), text=str),
         closed="last",
         check=_check_system_block,
     )

@@ -1,7 +1,7 @@
 """Check requests to Claude on Vertex AI and on Bedrock's InvokeModel.
 
-The path contains the model, and the streaming flag if the body does not. The body contains the version. All
-other rules are those of `anthropic`.
+The path contains the model, and also the streaming flag if the body has no `stream`. The body contains the API version.
+All other rules are those of `anthropic`.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.base import AnthropicSettings, Json, Mode
 
 NEWEST = "2026-10-21"
-"""The version in requests of Anthropic's clients for both clouds since version 2."""
+"""The API version that Anthropic's own clients for both clouds send since version 2 of the clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHost:
-    """A cloud that hosts Claude.
+    """The request rules of a cloud that hosts Claude.
 
     Args:
         version: The cloud's own `anthropic_version`. Requests may also use Anthropic's newest version.
@@ -38,7 +38,7 @@ CLAUDE_HOSTS: Mapping[str, ClaudeHost] = {
 def validate(
     body: bytes, dialect: str, mode: Mode, settings: AnthropicSettings, model: str = "claude"
 ) -> None:
-    """Check one request body to a model in the path.
+    """Check one request body for a model whose name was in the path.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -52,11 +52,11 @@ def validate(
     for key in request:
         if key in host.refused:
             raise RULES["ANT-28"].refuse(path=key)
-    anthropic.judge(own_form(request, model), mode, settings, size=len(body))
+    anthropic.check_request(to_anthropic_request(request, model), mode, settings, size=len(body))
 
 
-def own_form(request: Json, model: str) -> Json:
-    """Return a request in the form of Anthropic's own host."""
+def to_anthropic_request(request: Json, model: str) -> Json:
+    """Return a cloud's request converted to a request to Anthropic's own host, with the model in the body."""
     kept = {
         key: value for key, value in request.items() if key not in ("anthropic_version", "anthropic_beta")
     }

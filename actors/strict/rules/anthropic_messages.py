@@ -1,9 +1,10 @@
-"""Check the messages of an Anthropic request: shapes, ids and names, content, sequence.
+"""Check the messages of an Anthropic request: their shapes, ids and names, content and sequence.
 
-Theory of operation. Pairing is local: the next turn must begin with the results of all calls of an assistant turn, and
-no other results. So the sequence is checked turn by turn with one turn of lookahead. The official host first merges
-adjacent messages of one role into one turn; strict copies treat each message as a separate turn and refuse two of one
-role in succession. `_turns` implements this difference, which is the only one.
+Theory of operation. Pairing is local: the turn after an assistant turn with calls must begin with the results of all
+these calls, and contain no other results. So the sequence is checked turn by turn, with one turn of lookahead. The
+official host first merges adjacent messages of one role into one turn. Strict compatible hosts treat each message as a
+separate turn and refuse two successive turns of one role. `_merge_turns` implements this difference, which is the only
+one.
 
 The provider may pause a turn that uses its own tools (`pause_turn`): the conversation may end there, and another
 assistant message continues the turn. A call of a provider tool also stays open while the client answers other calls.
@@ -64,14 +65,14 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
 
 
 def _check_shape(message: Json, path: str, profile: AnthropicProfile) -> None:
-    role = WALK.member(WALK.require_type(message, dict, path), "role", str, path)
+    role = WALK.required_member(WALK.require_type(message, dict, path), "role", str, path)
     if role == "system" and not profile.mid_system:
         raise RULES["ANT-S06"].refuse()
     if role not in ("user", "assistant", "system"):
         raise RULES["ANT-S03"].refuse(path=f"{path}.role", values="'user' or 'assistant'")
     if role != "system":
         WALK.require(message, "content", path)
-    WALK.only(message, MESSAGE_KEYS[role], path)
+    WALK.allow_only(message, MESSAGE_KEYS[role], path)
     if not isinstance(message.get("content", ""), str):
         WALK.check(message["content"], _CONTENT_OF_MESSAGE, f"{path}.content", role)
 
@@ -88,7 +89,7 @@ def _refuse_mark(mark: Json, path: str, context: object) -> None:
 
 
 def _check_result(block: dict[str, Json], path: str) -> None:
-    WALK.optional(block, "is_error", bool, path)
+    WALK.optional_member(block, "is_error", bool, path)
     content = block.get("content")
     if block.get("is_error") and (content is None or (isinstance(content, str) and not content.strip())):
         raise RULES["ANT-53"].refuse(path=path)
@@ -99,24 +100,24 @@ def _check_result(block: dict[str, Json], path: str) -> None:
         raise RULES["ANT-51"].refuse(path=path)
 
 
-def _check_some(content: list[Json], path: str, context: object) -> None:
+def _check_not_empty(content: list[Json], path: str, context: object) -> None:
     if not content:
         raise RULES["ANT-29"].refuse(path=path)
 
 
 def _check_image(block: dict[str, Json], path: str) -> None:
     source = block["source"]
-    if WALK.member(source, "type", str, f"{path}.source") != "base64":
+    if WALK.required_member(source, "type", str, f"{path}.source") != "base64":
         return
     path = f"{path}.source.base64"
-    WALK.member(source, "media_type", str, path)
-    size = len(WALK.member(source, "data", str, path))
+    WALK.required_member(source, "media_type", str, path)
+    size = len(WALK.required_member(source, "data", str, path))
     if size > _MAX_IMAGE:
         raise RULES["ANT-30"].refuse(path=path, size=size)
 
 
-def _inside(kind: str) -> Check:
-    """Return the check of a block whose keys are valid."""
+def _content_check(kind: str) -> Check:
+    """Return the function that checks the content of a block of this kind, after its keys were found valid."""
 
     def check(block: Json, path: str, context: object) -> None:
         check_cache_mark(block, path)
@@ -128,19 +129,19 @@ def _inside(kind: str) -> Check:
     return check
 
 
-def _fields(kind: str, shape: BlockShape) -> Fields:
+def _block_fields(kind: str, shape: BlockShape) -> Fields:
     others = dict.fromkeys(("type", *sorted(shape.optional)), Maybe(object))
     mark = {} if "cache_control" in shape.optional else {"cache_control": Maybe(Then(object, _refuse_mark))}
     marked = mark if kind in ("thinking", "redacted_thinking") else {}
     fields: dict[str, Shape | Maybe] = {**shape.required, **marked, **others}
-    return Fields(fields, closed="last", check=_inside(kind))
+    return Fields(fields, closed="last", check=_content_check(kind))
 
 
 _BLOCK = Tagged(
-    "type", {kind: _fields(kind, shape) for kind, shape in BLOCKS.items()}, tuple(BLOCKS), _check_role
+    "type", {kind: _block_fields(kind, shape) for kind, shape in BLOCKS.items()}, tuple(BLOCKS), _check_role
 )
 _PART = Tagged("type", {kind: _BLOCK.shapes[kind] for kind in IN_RESULT}, tuple(sorted(IN_RESULT)))
-_CONTENT_OF_MESSAGE, _CONTENT_OF_RESULT = ArrayOf(_BLOCK), ArrayOf(_PART, _check_some)
+_CONTENT_OF_MESSAGE, _CONTENT_OF_RESULT = ArrayOf(_BLOCK), ArrayOf(_PART, _check_not_empty)
 
 
 def _check_ids(message: dict[str, Json], at: int) -> None:
@@ -163,7 +164,7 @@ def _check_id(call_id: str, path: str) -> None:
 
 
 def check_name(name: str, path: str) -> None:
-    """Refuse a tool name that the API does not accept, in `tools` and in messages."""
+    """Refuse a tool name that the API does not accept. The rule is the same in `tools` and in messages."""
     if len(name) > _MAX_NAME:
         raise RULES["ANT-08-length"].refuse(path=path)
     if not _NAME.fullmatch(name):
@@ -176,7 +177,7 @@ def _check_content(message: dict[str, Json], at: int, *, final: bool) -> None:
         if not prefill and message["role"] != "system":
             raise RULES["ANT-22"].refuse(at=at)
         return
-    texts = [{"text": content}] if isinstance(content, str) else _texts(content)
+    texts = [{"text": content}] if isinstance(content, str) else _text_blocks(content)
     for text in texts:
         check_text(text, "messages", f"messages.{at}")
     if prefill and not any(block["type"] in _OWN for block in _blocks(message)):
@@ -185,7 +186,7 @@ def _check_content(message: dict[str, Json], at: int, *, final: bool) -> None:
             raise RULES["ANT-23"].refuse()
 
 
-def _texts(content: list[Json]) -> Iterable[dict[str, Json]]:
+def _text_blocks(content: list[Json]) -> Iterable[dict[str, Json]]:
     for block in content:
         if block["type"] == "text":
             yield block
@@ -205,25 +206,34 @@ def check_text(block: Mapping[str, Json], where: str, path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _WireTurn:
+    """One or more adjacent messages that the host treats as one turn.
+
+    Attributes:
+        role: The role of the messages.
+        at: The index of the first message.
+        blocks: The blocks, each with the index of its message and its index in the message.
+    """
+
     role: str
     at: int
     blocks: Sequence[tuple[int, int, dict[str, Json]]]
 
     @property
     def uses_server_tools(self) -> bool:
-        """Whether provider tools were called, so that the provider may have paused the turn."""
+        """True if the turn uses provider tools, so that the provider may have paused it."""
         return any(block["type"] in _OWN for _, _, block in self.blocks)
 
-    def of(self, kind: str) -> list[tuple[int, int, dict[str, Json]]]:
+    def blocks_of(self, kind: str) -> list[tuple[int, int, dict[str, Json]]]:
+        """Return the blocks of one type, with their positions."""
         return [placed for placed in self.blocks if placed[2]["type"] == kind]
 
     @property
     def calls(self) -> list[str]:
-        return [block["id"] for _, _, block in self.of("tool_use")]
+        return [block["id"] for _, _, block in self.blocks_of("tool_use")]
 
     @property
     def first_answers(self) -> set[str]:
-        """The ids of the results at the beginning of the turn."""
+        """The call ids of the results at the beginning of the turn."""
         ids: set[str] = set()
         for _, _, block in self.blocks:
             if block["type"] != "tool_result":
@@ -232,30 +242,30 @@ class _WireTurn:
         return ids
 
 
-def _turns(messages: list[Json], mode: Mode) -> list[_WireTurn]:
+def _merge_turns(messages: list[Json], mode: Mode) -> list[_WireTurn]:
     turns: list[_WireTurn] = []
     for at, message in enumerate(messages):
         blocks = [(at, number, block) for number, block in enumerate(_blocks(message))]
-        if turns and _continues(turns[-1], message, mode):
+        if turns and _continues_turn(turns[-1], message, mode):
             turns[-1] = _WireTurn(turns[-1].role, turns[-1].at, [*turns[-1].blocks, *blocks])
         else:
             turns.append(_WireTurn(message["role"], at, blocks))
     return turns
 
 
-def _continues(turn: _WireTurn, message: Json, mode: Mode) -> bool:
+def _continues_turn(turn: _WireTurn, message: Json, mode: Mode) -> bool:
     if turn.role != message["role"] or turn.role == "system":
         return False
     return mode == "hosted" or (turn.role == "assistant" and turn.uses_server_tools)
 
 
 def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile) -> None:
-    turns = _turns(messages, mode)
-    if turns[0].role != "user" and not turns[0].of("compaction"):
+    turns = _merge_turns(messages, mode)
+    if turns[0].role != "user" and not turns[0].blocks_of("compaction"):
         raise RULES["ANT-24"].refuse()
     _check_unique(turns)
     _check_server_calls(turns)
-    # Pairing is checked before alternation, because its refusal is the more useful one.
+    # Pairing is checked before alternation, because a refusal for pairing names the calls and is more useful.
     before: _WireTurn | None = None
     for at, turn in enumerate(turns):
         following = turns[at + 1 : at + 3]
@@ -271,7 +281,7 @@ def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile)
 def _check_unique(turns: list[_WireTurn]) -> None:
     seen: set[str] = set()
     for turn in turns:
-        for at, number, block in turn.of("tool_use"):
+        for at, number, block in turn.blocks_of("tool_use"):
             if block["id"] in seen:
                 raise RULES["ANT-05"].refuse(at=at, block=number)
             seen.add(block["id"])
@@ -283,7 +293,7 @@ def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode)
     if following and following[0].role != "user":
         raise RULES["ANT-04"].refuse()
     answers = following[0] if following else _WireTurn("user", turn.at, ())
-    given = {block["tool_use_id"] for _, _, block in answers.of("tool_result")}
+    given = {block["tool_use_id"] for _, _, block in answers.blocks_of("tool_result")}
     if missing := [call for call in calls if call not in given]:
         later = following[1] if len(following) > 1 and following[1].role == "user" else None
         split = later is not None and set(missing) <= later.first_answers
@@ -295,10 +305,10 @@ def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode)
         raise RULES["ANT-01"].refuse(at=turn.at, ids=", ".join(displaced))
 
 
-def _check_results(turn: _WireTurn, before: _WireTurn | None) -> None:
-    calls = set[str]() if before is None else set(before.calls)
+def _check_results(turn: _WireTurn, previous: _WireTurn | None) -> None:
+    calls = set[str]() if previous is None else set(previous.calls)
     seen: set[str] = set()
-    for at, number, block in turn.of("tool_result"):
+    for at, number, block in turn.blocks_of("tool_result"):
         call_id = block["tool_use_id"]
         if call_id not in calls:
             raise RULES["ANT-02"].refuse(at=at, block=number, id=call_id)
@@ -308,12 +318,12 @@ def _check_results(turn: _WireTurn, before: _WireTurn | None) -> None:
 
 
 def _check_server_calls(turns: list[_WireTurn]) -> None:
-    """Check the results of provider tools. Their calls stay open across results of the client."""
+    """Check the results of provider tools. Their calls stay open while the client answers its own calls."""
     pending: dict[str, str] = {}
     for turn in turns:
         if turn.role == "assistant":
             _check_server_results(turn, pending)
-        elif turn.role == "user" and pending and len(turn.of("tool_result")) < len(turn.blocks):
+        elif turn.role == "user" and pending and len(turn.blocks_of("tool_result")) < len(turn.blocks):
             raise RULES["ANT-10"].refuse(at=turn.at)
 
 

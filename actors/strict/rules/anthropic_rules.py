@@ -1,10 +1,10 @@
-"""The rules of Anthropic Messages, as a table.
+"""List the rules of Anthropic Messages, with the error messages of the provider.
 
 Paths have the provider's form: `messages.3.content.0.tool_use.id` contains a message, a block and, where the API
-distinguishes kinds of blocks, the kind. Refusals have no `param`, and few have an error code (`details`).
+distinguishes types of blocks, the type. Refusals have no `param`, and few have an error code (`details`).
 """
 
-from actors.strict.rules.base import COPIES, DOC, RECALLED, ServerRule, table
+from actors.strict.rules.base import COPIES, DOC, RECALLED, ServerRule, rules_by_id
 
 ID = r"^[a-zA-Z0-9_-]+$"
 SERVER_ID = r"^srvtoolu_[a-zA-Z0-9_]+$"
@@ -262,4 +262,4 @@ _SHAPE = (
     ServerRule("ANT-S13", "{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"),
 )
 
-RULES = table(*_PAIRING, *_CONTENT, *_THINKING, *_SHAPE)
+RULES = rules_by_id(*_PAIRING, *_CONTENT, *_THINKING, *_SHAPE)

@@ -1,14 +1,15 @@
 """Create and check stand-in signatures of Anthropic's thinking blocks.
 
-Theory of operation. A signature contains everything that the block was bound to when it was created: model, account,
-system prompt, tools, all content before it, the thinking block before it, its position in its message and its own text,
-each as a digest, under an HMAC. So the server stores nothing: it opens a returned signature and compares.
+Theory of operation. A signature contains everything that the block was bound to when it was created: the model, the
+account, the system prompt, the tools, all content before the block, the previous thinking block, the block's position
+in its message and its own text. Each is stored as a digest, under an HMAC. So the server stores nothing: it opens a
+returned signature and compares.
 
-The digest of the content before a block excludes thinking and cache breakpoints, because breakpoints may
-move and thinking may be dropped from the start of a conversation. Thinking is chained instead: a block
-contains the digest of its predecessor. If any thinking precedes a block, it must end with that predecessor. So removal
-from the start, from the end or of all thinking is accepted; removal from the middle and reinsertion are not.
-Successive messages of one role count as one, because the API merges them.
+The digest of the content before a block excludes thinking and cache breakpoints, because breakpoints may move and
+thinking may be dropped from the start of a conversation. Thinking is chained instead: a block contains the digest of
+the previous thinking block. If any thinking precedes the block in a request, the last of it must be that previous
+block. So a client may remove thinking from the start, from the end or completely, but may not remove it from the middle
+or insert it again. Successive messages of one role count as one, because the API merges them.
 """
 
 import base64
@@ -41,7 +42,7 @@ _LEADING, _ENDING = standard_of("ANT thinking leads"), standard_of("ANT thinking
 
 @dataclass(frozen=True, slots=True)
 class _SealedThinking:
-    """The state that a signature binds a thinking block to. All fields except the first two are digests."""
+    """Everything that a signature binds a thinking block to. All fields except the first two are digests."""
 
     model: str
     account: str
@@ -56,66 +57,68 @@ class _SealedThinking:
 def sign(
     request: Json, produced: Sequence[Json], text: str, settings: AnthropicSettings, mode: Mode = "strict"
 ) -> str:
-    """Return the signature of a thinking block of `text`.
+    """Return the signature of a thinking block.
 
     Args:
-        request: The request the response answers.
-        produced: The blocks of the response before this one.
-        mode: The mode of the host; in `hosted` mode it ignores thinking of other models.
+        request: The request that the response answers.
+        produced: The blocks of the response before the thinking block.
+        text: The text of the thinking block.
+        settings: The settings of the host, with its account and secret.
+        mode: The mode of the host. In `hosted` mode, the host ignores thinking of other models.
     """
     walk = _PrefixWalk(request, settings, mode)
     for message in request["messages"]:
-        for block, written in cached_result(_written_blocks, message):
-            walk.pass_block(block, written)
+        for block, written in cached_result(_encoded_blocks, message):
+            walk.add_block(block, written)
     for made in produced:
-        walk.pass_block(made, _written_block("assistant", made))
-    return _encode_signature(walk.seal(produced, text), settings)
+        walk.add_block(made, _encode_block("assistant", made))
+    return _encode_signature(walk.seal_thinking(produced, text), settings)
 
 
 def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings) -> None:
-    """Check the thinking blocks of a request with valid shape and sequence.
+    """Check the thinking blocks of a request whose shape and sequence are valid.
 
     Raises:
         RuleBroken: At the first broken rule.
     """
     messages = request["messages"]
-    if any(cached_result(_thinks, message) for message in messages):
+    if any(cached_result(_has_thinking, message) for message in messages):
         if mode == "strict" and not profile.interleaved:
-            _check_leading(messages)
-        _Check(request, mode, profile, settings).run()
+            _check_first_blocks(messages)
+        _ThinkingCheck(request, mode, profile, settings).check_blocks()
     for at, message in unchecked_items(messages, _ENDING):
-        kinds = _kinds(message)
+        kinds = _block_types(message)
         if kinds and kinds[-1] in THINKING:
             raise RULES["ANT-52"].refuse(at=at)
     thinking = object_at(request, "thinking").get("type")
     if thinking == "enabled":
         _check_open_loop(messages)
-    if profile.reasoning and thinking != "disabled" and any(map(_calls_unthinking, messages)):
+    if profile.reasoning and thinking != "disabled" and any(map(_has_calls_without_thinking, messages)):
         raise RULES["DSK-06"].refuse()
 
 
-def _calls_unthinking(message: Json) -> bool:
-    kinds = _said_kinds(message)
+def _has_calls_without_thinking(message: Json) -> bool:
+    kinds = _answer_block_types(message)
     return "tool_use" in kinds and kinds[0] not in THINKING
 
 
-def _check_leading(messages: list[Json]) -> None:
+def _check_first_blocks(messages: list[Json]) -> None:
     for at, message in unchecked_items(messages, _LEADING):
-        kinds = _said_kinds(message)
+        kinds = _answer_block_types(message)
         if kinds and kinds[0] not in THINKING and THINKING.intersection(kinds):
             raise RULES["ANT-39"].refuse(at=at, found=kinds[0])
 
 
 def _check_open_loop(messages: list[Json]) -> None:
-    """ANT-40: with manual thinking, the message that opened the current tool loop starts with thinking."""
+    """Check that the message that opened the current tool loop starts with thinking, for manual thinking (ANT-40)."""
     turns: list[tuple[str, int, list[str]]] = []
     for at, message in enumerate(messages):
         if message["role"] == "system":
             continue
         if turns and turns[-1][0] == message["role"]:
-            turns[-1][2].extend(_said_kinds(message))
+            turns[-1][2].extend(_answer_block_types(message))
         else:
-            turns.append((message["role"], at, _said_kinds(message)))
+            turns.append((message["role"], at, _answer_block_types(message)))
     opener = len(turns) - 2
     if opener < 0 or "tool_result" not in turns[-1][2]:
         return
@@ -126,8 +129,8 @@ def _check_open_loop(messages: list[Json]) -> None:
         raise RULES["ANT-40"].refuse(at=at, found=kinds[0])
 
 
-class _Check:
-    """A check of the thinking blocks of one request."""
+class _ThinkingCheck:
+    """The check of the thinking blocks of one request."""
 
     def __init__(
         self, request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings
@@ -140,16 +143,16 @@ class _Check:
         roles = [message["role"] for message in self._messages]
         self._latest = len(roles) - 1 - roles[::-1].index("assistant")
 
-    def run(self) -> None:
+    def check_blocks(self) -> None:
         for at, message in enumerate(self._messages):
-            for number, (block, text) in enumerate(cached_result(_written_blocks, message)):
+            for number, (block, text) in enumerate(cached_result(_encoded_blocks, message)):
                 if text is None:
                     self._check_block(at, number, _blocks(message))
-                self._walk.pass_block(block, text)
+                self._walk.add_block(block, text)
 
     def _check_block(self, at: int, number: int, blocks: list[Json]) -> None:
         block = blocks[number]
-        signature, text = _signature(block), block.get("thinking", "")
+        signature, text = _signature_of(block), block.get("thinking", "")
         if not signature and not text and block["type"] == "thinking":
             raise RULES["ANT-43"].refuse(at=at, block=number)
         if self._settings.signatures == "trust" and signature:
@@ -163,7 +166,7 @@ class _Check:
             if self._walk.drops_foreign:
                 return
             raise RULES["ANT-42"].refuse(at=at, block=number)
-        now = self._walk.seal(blocks[:number], text)
+        now = self._walk.seal_thinking(blocks[:number], text)
         edited = seal.text != now.text
         if at == self._latest and (edited or seal.place != now.place):
             raise RULES["ANT-41"].refuse(at=at, block=number)
@@ -172,26 +175,26 @@ class _Check:
         if self._bound:
             self._check_prefix(at, number, seal, now)
 
-    def _check_prefix(self, at: int, number: int, then: _SealedThinking, now: _SealedThinking) -> None:
-        what = next((name for name, changed in _differences(then, now) if changed), None)
+    def _check_prefix(self, at: int, number: int, sealed: _SealedThinking, current: _SealedThinking) -> None:
+        what = next((name for name, changed in _prefix_differences(sealed, current) if changed), None)
         if what is not None:
             raise RULES["ANT-44"].refuse(at=at, block=number, what=f"What changed: {what}.")
 
 
-def _differences(then: _SealedThinking, now: _SealedThinking) -> Iterable[tuple[str, bool]]:
-    yield "`system`", then.system != now.system
-    yield "`tools`", then.tools != now.tools
-    yield "an earlier message", then.before != now.before
-    yield "an earlier thinking block", bool(now.previous) and then.previous != now.previous
+def _prefix_differences(sealed: _SealedThinking, current: _SealedThinking) -> Iterable[tuple[str, bool]]:
+    yield "`system`", sealed.system != current.system
+    yield "`tools`", sealed.tools != current.tools
+    yield "an earlier message", sealed.before != current.before
+    yield "an earlier thinking block", bool(current.previous) and sealed.previous != current.previous
 
 
 class _PrefixWalk:
-    """The digests of the content before the current position."""
+    """The digests of the content before the current position, while the blocks of a request are read in order."""
 
     def __init__(self, request: Json, settings: AnthropicSettings, mode: Mode) -> None:
         system: Json = request.get("system") or list[Json]()
         system = [{"type": "text", "text": system}] if isinstance(system, str) else system
-        self._system = _digest(dump([_plain(block) for block in system]))
+        self._system = _digest(dump([_without_unsigned_keys(block) for block in system]))
         self._tools = _digest(
             b"[%b]" % b",".join([cached_result(_encode_plain, tool) for tool in request.get("tools") or ()])
         )
@@ -201,20 +204,25 @@ class _PrefixWalk:
         self._settings = settings
         self.drops_foreign = mode == "hosted"
 
-    def pass_block(self, block: Json, text: bytes | None) -> None:
-        """Advance past a block; `text` is the form for its digest, None for thinking."""
+    def add_block(self, block: Json, text: bytes | None) -> None:
+        """Add a block to the digests. `text` is its encoding for the digest, or None for a thinking block."""
         if text is not None:
             self._content.update(text)
             return
-        signature = _signature(block)
+        signature = _signature_of(block)
         seal = _open_signature(signature, self._settings)
         if not (self.drops_foreign and seal is not None and not self.is_bound(seal)):
             self._previous = _digest(signature.encode())
 
     def is_bound(self, seal: _SealedThinking) -> bool:
+        """Return True if a signature was created for the model and the account of this request."""
         return (seal.model, seal.account) == (self._model, self._settings.account)
 
-    def seal(self, earlier: Sequence[Json], text: str) -> _SealedThinking:
+    def seal_thinking(self, earlier: Sequence[Json], text: str) -> _SealedThinking:
+        """Return the state of a thinking block at the current position.
+
+        `earlier` are the preceding blocks of its message.
+        """
         place = [
             _digest(block.get("thinking", "").encode()) if block["type"] in THINKING else block["type"]
             for block in earlier
@@ -260,27 +268,27 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:_DIGEST]
 
 
-def _signature(block: Json) -> str:
+def _signature_of(block: Json) -> str:
     signature: str = block["signature"] if block["type"] == "thinking" else block["data"]
     return signature
 
 
-def _written_blocks(message: Json) -> tuple[tuple[Json, bytes | None], ...]:
-    """Return the blocks of a message, each with the form for its digest."""
+def _encoded_blocks(message: Json) -> tuple[tuple[Json, bytes | None], ...]:
+    """Return the blocks of a message, each with its encoding for the digest; None for thinking blocks."""
     role = message["role"]
-    return tuple((block, _written_block(role, block)) for block in _blocks(message))
+    return tuple((block, _encode_block(role, block)) for block in _blocks(message))
 
 
-def _written_block(role: str, block: Json) -> bytes | None:
-    return None if block["type"] in THINKING else dump([role, _plain(block)])
+def _encode_block(role: str, block: Json) -> bytes | None:
+    return None if block["type"] in THINKING else dump([role, _without_unsigned_keys(block)])
 
 
 def _encode_plain(value: Json) -> bytes:
-    return dump(_plain(value))
+    return dump(_without_unsigned_keys(value))
 
 
-def _plain(value: Json) -> Json:
-    """Return a block or tool for its digest: no breakpoints, citations or nulls, and sorted outer keys.
+def _without_unsigned_keys(value: Json) -> Json:
+    """Return a block or tool prepared for its digest: without breakpoints, citations and nulls, with sorted outer keys.
 
     The keys of a call's input keep their order, because the model wrote them in that order, and another order is a
     different prefix.
@@ -291,7 +299,7 @@ def _plain(value: Json) -> Json:
     if is_array(plain.get("citations")):
         del plain["citations"]
     if is_array(plain.get("content")):
-        plain["content"] = [_plain(part) for part in plain["content"]]
+        plain["content"] = [_without_unsigned_keys(part) for part in plain["content"]]
     return plain
 
 
@@ -308,16 +316,16 @@ def _blocks(message: Json) -> list[Json]:
     return blocks
 
 
-def _thinks(message: Json) -> bool:
+def _has_thinking(message: Json) -> bool:
     return any(block["type"] in THINKING for block in _blocks(message))
 
 
-def _kinds(message: Json) -> list[str]:
+def _block_types(message: Json) -> list[str]:
     return [block["type"] for block in _blocks(message)]
 
 
-def _said_kinds(message: Json) -> list[str]:
-    """Return the types of the blocks after those that the provider put at the beginning of an answer."""
-    kinds = _kinds(message)
+def _answer_block_types(message: Json) -> list[str]:
+    """Return the types of a message's blocks, without the blocks that the provider put before its answer (`AHEAD`)."""
+    kinds = _block_types(message)
     ahead = next((at for at, kind in enumerate(kinds) if kind not in AHEAD), len(kinds))
     return kinds[ahead:]

@@ -1,8 +1,8 @@
-"""Store the threads of Anthropic Messages, and expand requests that continue a thread.
+"""Store the threads of Anthropic Messages, and complete requests that continue a thread.
 
-A request may create a thread, and a later one continues it by the id of the last answer (`thread`, a beta). The later
-request sends only new messages. `expand` puts the stored messages, system prompt and tools in front of them.
-So rules, script and stand-in signatures see the complete conversation.
+A request may create a thread, and a later request may continue it by naming the id of the last answer (`thread`, a
+beta). The later request contains only new messages. `expand` adds the stored messages, system prompt and tools, so
+rules, scripts and stand-in signatures see the complete conversation.
 """
 
 from collections import OrderedDict
@@ -17,20 +17,22 @@ _CREATE_ONLY = ("system", "tools")
 
 @dataclass(slots=True)
 class _StoredAnswer:
+    """An answer in a thread, with its complete request."""
+
     request: Json
     content: Json
     is_continued: bool = False
 
 
 class ThreadStore:
-    """The stored answers of threads, by id. Beyond `limit`, the oldest answer is removed."""
+    """The stored answers of threads, by id. If there are more than `limit`, the oldest answer is removed."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
         self._answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
 
     def keep(self, request: Json, answer_id: str, content: Json) -> None:
-        """Store the answer to a request that was expanded by its thread."""
+        """Store the answer to a request that `expand` has completed. `content` are the blocks of the answer."""
         thread = request["thread"]
         if thread["type"] == "continue" and (previous := self._answers.get(thread["previous_message_id"])):
             previous.is_continued = True
@@ -39,7 +41,7 @@ class ThreadStore:
             self._answers.popitem(last=False)
 
     def expand(self, request: Json) -> Json:
-        """Return a request after the messages of the thread that it continues, or the request itself.
+        """Return a request with the stored messages of the thread that it continues, if it continues one.
 
         Raises:
             RuleBroken: The thread is not stored, was continued before, or was created with other fields.
@@ -61,10 +63,10 @@ class ThreadStore:
 
 
 def assume_thread(request: Json) -> Json:
-    """Prepend a plausible thread to a request that continues an unknown one.
+    """Return a request that continues an unknown thread, with a plausible thread added before its messages.
 
-    Without a host, the thread of a body is not stored. The results at the beginning of the body show the calls at the
-    end of the thread.
+    Without a server, threads are not stored. The results at the beginning of the request show which calls ended the
+    thread.
     """
     messages: Sequence[Json] = request["messages"]
     content = messages[0].get("content") if messages and is_object(messages[0]) else None

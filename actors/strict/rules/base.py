@@ -1,11 +1,11 @@
-"""Common parts of the strict servers' rules: rules as data, refusals, profiles and settings.
+"""Define what the rules of all strict servers share: rules as data, refusals, profiles and settings.
 
-A rule contains the fault, the provider's response and the source of that response. A validator checks a request body in
-the provider's order and raises `RuleBroken` at the first broken rule. A refusal contains the parts of the provider's
-error body.
+A rule contains the provider's response to a violation and the source of that response. A validator checks a request
+body in the provider's order and raises `RuleBroken` at the first broken rule. A refusal contains the fields of the
+provider's error body.
 
-This package shares no code with the renderer, the judge or the adapters, so that a rule which they misread is detected
-here.
+This package shares no code with the renderer, the independent check or the adapters. So if they misread a rule, the
+tests against the strict servers detect it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,30 +15,30 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 import msgspec
 
 Mode: TypeAlias = Literal["strict", "hosted"]
-Json: TypeAlias = Any  # Any: a parsed request body, which the validators check
+Json: TypeAlias = Any  # Any: a value of a parsed request body, whose type the validators check
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:
-    """Return True for a dict. After `isinstance`, type checkers would not know of what."""
+    """Return True for a dict. Unlike `isinstance`, this tells type checkers the types of its keys and values."""
     return isinstance(value, dict)
 
 
 def is_array(value: object) -> TypeGuard[list[Json]]:
-    """Return True for a list, as `is_object`."""
+    """Return True for a list. Unlike `isinstance`, this tells type checkers the type of its items."""
     return isinstance(value, list)
 
 
 def object_at(body: Json, key: str) -> dict[str, Json]:
-    """Return the object under a key; an empty one if the key is absent or empty."""
+    """Return the object under a key; an empty object if the key is absent or its value is empty."""
     return body.get(key) or {}
 
 
 def array_at(body: Json, key: str) -> list[Json]:
-    """Return the list under a key; an empty one if the key is absent or empty."""
+    """Return the list under a key; an empty list if the key is absent or its value is empty."""
     return body.get(key) or []
 
 
-# bool comes before int, because bool is a subclass of int.
+# `bool` must come before `int`, because `bool` is a subclass of `int`.
 _KINDS = (
     (type(None), "null"),
     (bool, "boolean"),
@@ -59,11 +59,14 @@ class ServerRule:
     """A requirement of a provider, and its response to a violation.
 
     Args:
-        id: The rulebook id, such as `ANT-05`. Ids with an `S` after the dash are shape rules of the same API
-            without a number in the rulebook.
-        text: The provider's message as a `str.format` template.
+        id: The rulebook id, such as `ANT-05`. Ids with an `S` after the dash are shape rules of the same API that have
+            no number in the rulebook.
+        text: The provider's error message, as a `str.format` template.
         source: The source of the message.
-        strict_only: The official host accepts this today; only the strict mode refuses it.
+        status: The HTTP status of the response.
+        type: The error type in the response.
+        code: The error code in the response, if any.
+        strict_only: True if the official host accepts the request today, so that only the mode `strict` refuses it.
     """
 
     id: str
@@ -75,7 +78,10 @@ class ServerRule:
     strict_only: bool = False
 
     def refuse(self, param: str | None = None, **values: object) -> "RuleBroken":
-        """Return the exception with this rule's refusal, formatted with `values`."""
+        """Return the exception for a violation.
+
+        `values` are inserted into the message; `param` is the refused parameter, if any.
+        """
         message = self.text.format(**values)
         refusal = ServerRefusal(self.id, self.status, self.type, self.code, param, message)
         return RuleBroken(refusal, {**values, "param": param})
@@ -83,10 +89,16 @@ class ServerRule:
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusal:
-    """A provider's refusal of a request. `param` is None if the dialect has none.
+    """A provider's refusal of a request.
 
     Args:
-        detail: The part of the request that the provider's error body repeats, as JSON; ignored in comparisons.
+        rule: The id of the broken rule.
+        status: The HTTP status of the response.
+        type: The error type in the response.
+        code: The error code in the response, if any.
+        param: The refused parameter; None if the provider does not name it.
+        message: The error message in the response.
+        detail: The value of the request that the provider's error body repeats, as JSON; ignored in comparisons.
     """
 
     rule: str
@@ -99,9 +111,9 @@ class ServerRefusal:
 
 
 class RuleBroken(Exception):
-    """Raised by a validator at the first fault; it never leaves this package.
+    """Raised by a validator at the first broken rule. It is never raised to users of this package.
 
-    `values` are the values in the rule's message, which a vendor with its own message needs.
+    `values` are the values in the rule's message. A vendor with its own message for the rule needs them.
     """
 
     def __init__(self, refusal: ServerRefusal, values: Mapping[str, object] | None = None) -> None:
@@ -110,10 +122,10 @@ class RuleBroken(Exception):
         self.values: Mapping[str, object] = values or {}
 
 
-def refusal_of(walk: Callable[[], None]) -> ServerRefusal | None:
-    """Return the refusal of the first rule that a walk reports as broken, or None."""
+def refusal_of(validator: Callable[[], None]) -> ServerRefusal | None:
+    """Run `validator`, a validator, and return the refusal of the first broken rule, or None if no rule is broken."""
     try:
-        walk()
+        validator()
     except RuleBroken as broken:
         return broken.refusal
     return None
@@ -127,7 +139,8 @@ class OpenAIProfile:
         id_length: The maximum length of a tool call id, in characters; None means unlimited.
         system_role: False for models that accept neither system nor developer messages.
         sampling: False for reasoning models, which refuse `temperature` and similar settings.
-        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
+        context_tokens: The size of the context window in tokens; None means unlimited. Four bytes of the body count as
+            one token.
     """
 
     id_length: int | None = 40
@@ -138,17 +151,18 @@ class OpenAIProfile:
 
 @dataclass(frozen=True, slots=True)
 class CompatibleProfile(OpenAIProfile):
-    """The features of a model of a Chat Completions vendor.
+    """The features of a model on a host that is compatible with Chat Completions.
 
     Args:
-        thinking: `on` and `off` are defaults of the request; `always` cannot be switched off.
+        thinking: `on` and `off` are defaults that a request may change; `always` cannot be switched off.
         generation: The tokenizer generation (Mistral): 3, 7, 11, 13 or 15.
         template: The role order that the chat template of a self-hosted model requires (vLLM): `free`, `alternate`, or
             `alternate_around_tools` (alternating except for calls and results).
-        tools: False for models without tools (OpenRouter), or servers started without them (llama.cpp).
-        parallel: False for chat templates with one call per message (llama.cpp).
+        tools: False for models without tools (OpenRouter), or servers started without tools (llama.cpp).
+        parallel: False for chat templates that accept only one call per message (llama.cpp).
         images: False for models without image input (llama.cpp).
-        signed_calls: Whether the first call of an answer needs its signature in `extra_content` (Google's copy).
+        signed_calls: Whether the first call of an answer needs its signature in `extra_content` (Google's version of
+            the API).
     """
 
     thinking: Literal["on", "off", "always"] = "off"
@@ -168,23 +182,25 @@ class AnthropicProfile:
     """The features of an Anthropic model.
 
     Args:
-        prefill: Whether the last message may be the assistant's.
+        prefill: Whether the last message may be an assistant message.
         thinking: The accepted values of `thinking.type`; `enabled` is manual thinking.
         interleaved: Whether thinking may occur anywhere in an assistant message, not only first.
         prefix_bound: Whether a thinking block is valid only after the exact prefix that produced it.
         mid_system: Whether `messages` may contain `system` messages.
         forced_tool_choice: Whether `tool_choice` may be `any` or `tool`.
         efforts: The accepted values of `output_config.effort`.
-        max_output_tokens: The maximum of `max_tokens`.
-        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
-        window_counts_output: Whether `max_tokens` must fit into the window too, as on older models.
-        media: The maximum number of images and documents in a request. None means unlimited.
-        cache_minimum: The minimum tokens of a cached prompt; 4,096 on some models.
-        reasoning: Whether every message with calls must begin with thinking, signed or not, as in copies of the API.
+        max_output_tokens: The maximum value of `max_tokens`.
+        context_tokens: The size of the context window in tokens; None means unlimited. Four bytes of the body count as
+            one token.
+        window_counts_output: Whether the prompt plus `max_tokens` must fit into the window, as on older models.
+        media: The maximum number of images and documents in a request; None means unlimited.
+        cache_minimum: The minimum number of tokens of a cached prompt; 4,096 on some models.
+        reasoning: Whether every message with calls must begin with thinking, signed or not, as on some compatible
+            hosts.
         sampling: Whether `temperature`, `top_p` and `top_k` are accepted, as up to generation 4.6.
-        one_sampling: Whether `temperature` and `top_p` exclude each other, as since generation 4.5.
+        one_sampling: Whether a request may have only one of `temperature` and `top_p`, as since generation 4.5.
         thinks: Whether the model thinks when the request does not mention thinking.
-        is_exact: Whether the model is known, so that sampling and a forced tool are refused whenever it thinks.
+        is_exact: Whether the model is a known one, so that sampling and a forced tool are refused whenever it thinks.
         schemas: Whether `output_config.format` is accepted.
     """
 
@@ -210,7 +226,12 @@ class AnthropicProfile:
 
 @dataclass(frozen=True, slots=True)
 class OpenAISettings:
-    """A host with OpenAI's API: its models by name, or None for any name with `profile`."""
+    """The settings of a host with OpenAI's API.
+
+    Args:
+        profile: The profile of every model if `models` is None.
+        models: The existing models, by name; None accepts any name.
+    """
 
     profile: OpenAIProfile = OpenAIProfile()
     models: Mapping[str, OpenAIProfile] | None = None
@@ -218,13 +239,13 @@ class OpenAISettings:
 
 @dataclass(frozen=True, slots=True)
 class CompatibleSettings:
-    """The settings of a Chat Completions host.
+    """The settings of a host that is compatible with Chat Completions.
 
     Args:
-        profile: The profile of every model when `models` is None; None means the vendor's default.
-        models: The existing models, by name.
+        profile: The profile of every model if `models` is None; None means the vendor's default profile.
+        models: The existing models, by name; None accepts any name.
         upstream: The upstream of a gateway (OpenRouter), to which signatures are bound.
-        upstream_vendor: The vendor whose rules the upstream has.
+        upstream_vendor: The vendor whose rules the upstream applies.
         secret: The key of the stand-in signatures.
         signatures: `trust` accepts any signature and any id of the host, to validate bodies without a server.
     """
@@ -242,8 +263,8 @@ class AnthropicSettings:
     """The settings of a host with Anthropic's API.
 
     Args:
-        profile: The profile of every model when `models` is None.
-        models: The existing models, by name.
+        profile: The profile of every model if `models` is None.
+        models: The existing models, by name; None accepts any name.
         account: The label of the account, to which signatures are bound.
         secret: The key of the stand-in signatures. Hosts with different secrets reject each other's signatures.
         signatures: `trust` accepts any non-empty signature, to validate bodies without a server.
@@ -258,27 +279,30 @@ class AnthropicSettings:
     betas: frozenset[str] = frozenset()
 
 
-def table(*rules: ServerRule) -> dict[str, ServerRule]:
-    """Return the rules by id.
+def rules_by_id(*rules: ServerRule) -> dict[str, ServerRule]:
+    """Return rules as a dict by id.
 
     Raises:
-        ValueError: Two rules share an id.
+        ValueError: Two rules have the same id.
     """
     by_id = {rule.id: rule for rule in rules}
     if len(by_id) != len(rules):
-        raise ValueError("Two rules of one table share an id; give each its own.")
+        raise ValueError("Two rules of a table have the same id; give each rule its own id.")
     return by_id
 
 
 def unknown_key(value: Mapping[str, Json], allowed: frozenset[str]) -> str | None:
-    """Return the first key of `value` that is not allowed, in the order of the request."""
+    """Return the first key of `value` that is not in `allowed`, in the order of the request.
+
+    The result is None if all keys are allowed.
+    """
     if value.keys() <= allowed:
         return None
     return next(key for key in value if key not in allowed)
 
 
-def kind(value: Json) -> str:
-    """Return OpenAI's name for the type of a JSON value."""
+def json_type_name(value: Json) -> str:
+    """Return the name that OpenAI's error messages use for the type of a JSON value."""
     for named, name in _KINDS:
         if isinstance(value, named):
             return name
@@ -286,8 +310,8 @@ def kind(value: Json) -> str:
     return "array of objects" if holds_objects else "array"
 
 
-def strings(value: Json) -> Iterable[tuple[str, str]]:
-    """Yield (path, string) for every string inside `value`, with paths such as `[0].content`."""
+def strings_inside(value: Json) -> Iterable[tuple[str, str]]:
+    """Yield (path, string) for every string inside `value`. Paths look like `[0].content`."""
     stack: list[tuple[str, Json]] = [("", value)]
     while stack:
         path, item = stack.pop()
@@ -300,8 +324,8 @@ def strings(value: Json) -> Iterable[tuple[str, str]]:
 
 
 def dump(value: Json) -> bytes:
-    """Return compact UTF-8 JSON with unchanged key order."""
+    """Return compact UTF-8 JSON with the keys in their original order."""
     return _write(value)
 
 
-_write = msgspec.json.Encoder().encode  # created once, because it is called for every block
+_write = msgspec.json.Encoder().encode  # created only once, because it is called for every block

@@ -1,8 +1,8 @@
-"""Check requests to AWS Bedrock Converse: Bedrock's own rules, and the order of the checks.
+"""Check requests to AWS Bedrock Converse: Bedrock's own rules, and the order of all checks.
 
-The order is: body, unknown keys, values, tools, system; then each message (shape, ids, blank texts), all documents, the
-sequence, the results of calls, required tool declarations, the window; finally the rules of the model's vendor
-(`bedrock_upstream`).
+The order is: body, unknown keys, values, tools, system. Then follow each message (shape, ids, blank texts), all
+documents, the sequence, the results of calls, required tool declarations, and the window. The rules of the model's
+vendor (`bedrock_upstream`) come last.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     Raises:
         RuleBroken: At the first broken rule.
     """
-    request = _parse(body)
-    profile = _profile(settings)
+    request = _parse_body(body)
+    profile = _profile_of(settings)
     WALK.check(request, REQUEST, "", profile)
     messages = request["messages"]
     for at, message in unchecked_items(messages, standard_of("BED message", profile.media)):
         role = message.get("role") if is_object(message) else None
         WALK.check(message, MESSAGE, f"messages/{at}", MessageContext(profile, role))
-    attached = [held for message in messages for held in cached_result(_attached_to, message)]
+    attached = [held for message in messages for held in cached_result(_attachments_of, message)]
     _check_documents([value for kind, value in attached if kind == "document"])
     _check_sequence(messages)
     if "toolConfig" not in request and any(cached_result(_uses_tools, message) for message in messages):
@@ -42,7 +42,7 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
         bedrock_upstream.check(request, mode, profile.upstream, settings)
 
 
-def _parse(body: bytes) -> dict[str, Json]:
+def _parse_body(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
@@ -51,7 +51,7 @@ def _parse(body: bytes) -> dict[str, Json]:
     return parsed
 
 
-def _profile(settings: BedrockSettings) -> BedrockProfile:
+def _profile_of(settings: BedrockSettings) -> BedrockProfile:
     if settings.models is None:
         return settings.profile
     if settings.model not in settings.models:
@@ -63,12 +63,12 @@ def _uses_tools(message: Json) -> bool:
     return any("toolUse" in block or "toolResult" in block for block in message["content"])
 
 
-def _attached_to(message: Json) -> list[tuple[str, Json]]:
+def _attachments_of(message: Json) -> list[tuple[str, Json]]:
     return list(_attachments(message["content"]))
 
 
 def _attachments(content: list[Json]) -> Iterator[tuple[str, Json]]:
-    """Yield the images and documents of a message, including those inside its results."""
+    """Yield (kind, value) for the images and documents of a message, including those inside its results."""
     for block in content:
         ((kind, value),) = block.items()
         if kind in ("image", "document"):
@@ -84,10 +84,10 @@ def _check_documents(documents: list[Json]) -> None:
         raise RULES["BED-15"].refuse()
 
 
-def _check_count(kinds: list[str], most: int | None) -> None:
+def _check_count(kinds: list[str], limit: int | None) -> None:
     images, documents = kinds.count("image"), kinds.count("document")
-    if most is not None and images + documents > most:
-        raise RULES["BED-17"].refuse(images=images, documents=documents, most=most)
+    if limit is not None and images + documents > limit:
+        raise RULES["BED-17"].refuse(images=images, documents=documents, most=limit)
 
 
 def _check_sequence(messages: list[Json]) -> None:
@@ -95,17 +95,17 @@ def _check_sequence(messages: list[Json]) -> None:
         raise RULES["BED-07"].refuse()
     open_calls: list[str] = []
     for at, message in enumerate(messages):
-        given = cached_result(_ids, message, "toolResult")
+        given = cached_result(_call_ids, message, "toolResult")
         if missing := [call for call in open_calls if call not in given]:
             raise RULES["BED-01"].refuse(at=at, ids=", ".join(missing))
         if len(given) > len(open_calls):
             raise RULES["BED-02"].refuse(at=at)
-        open_calls = cached_result(_ids, message, "toolUse")
+        open_calls = cached_result(_call_ids, message, "toolUse")
     if open_calls:
         raise RULES["BED-01"].refuse(at=len(messages), ids=", ".join(open_calls))
     if any(before["role"] == message["role"] for before, message in pairwise(messages)):
         raise RULES["BED-06"].refuse()
 
 
-def _ids(message: Json, kind: str) -> list[str]:
+def _call_ids(message: Json, kind: str) -> list[str]:
     return [block[kind]["toolUseId"] for block in message["content"] if kind in block]

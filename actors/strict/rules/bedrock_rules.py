@@ -1,14 +1,14 @@
-"""The rules of AWS Bedrock Converse as a table, and the profiles and settings of a host.
+"""List the rules of AWS Bedrock Converse, and define the profiles and settings of a host.
 
-Paths have the provider's form: `messages.2.content.0`. A refusal's type is in the header
-`x-amzn-errortype`, its message in the body.
+Paths have the provider's form: `messages.2.content.0`. The type of a refusal is sent in the header `x-amzn-errortype`,
+its message in the body.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from actors.strict.rules.base import DOC, RECALLED, AnthropicProfile, ServerRule, table
+from actors.strict.rules.base import DOC, RECALLED, AnthropicProfile, ServerRule, rules_by_id
 
 ID = r"[a-zA-Z0-9_.:-]+"
 TOOL_NAME = r"[a-zA-Z0-9_-]+"
@@ -22,11 +22,13 @@ class BedrockProfile:
     """The features of a model on Bedrock.
 
     Args:
-        upstream: The vendor's own profile, whose refusals Bedrock wraps; None for a model of another vendor.
+        upstream: The profile of the model at its own vendor, whose refusals Bedrock forwards; None for a model of
+            another vendor than Anthropic.
         choices: The accepted kinds of tool choice.
         media: The accepted kinds of media blocks.
-        attachments: The vendor's maximum number of images and documents in a request. None means unlimited.
-        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
+        attachments: The vendor's maximum number of images and documents in a request; None means unlimited.
+        context_tokens: The size of the context window in tokens; None means unlimited. Four bytes of the body count as
+            one token.
     """
 
     upstream: AnthropicProfile | None = field(default_factory=AnthropicProfile)
@@ -41,8 +43,8 @@ class BedrockSettings:
     """The settings of a Bedrock account.
 
     Args:
-        profile: The profile of every model when `models` is None.
-        models: The existing models, by id.
+        profile: The profile of every model if `models` is None.
+        models: The existing models, by id; None accepts any id.
         model: The id of the requested model, which is in the path, not in the body.
         organisation: The organisation to which reasoning signatures are bound.
         secret: The key of the stand-in signatures.
@@ -57,7 +59,7 @@ class BedrockSettings:
     signatures: Literal["verify", "trust"] = "verify"
 
 
-def _rule(rule: str, text: str, source: str = "", *, status: int = 400, type: str = "") -> ServerRule:  # noqa: A002
+def _bedrock_rule(rule: str, text: str, source: str = "", *, status: int = 400, type: str = "") -> ServerRule:  # noqa: A002
     kind = type or "ValidationException"
     return (
         ServerRule(rule, text, source, status, kind)
@@ -67,19 +69,23 @@ def _rule(rule: str, text: str, source: str = "", *, status: int = 400, type: st
 
 
 _PAIRING = (
-    _rule("BED-01", "Expected toolResult blocks at messages.{at}.content for the following Ids: {ids}"),
-    _rule(
+    _bedrock_rule(
+        "BED-01", "Expected toolResult blocks at messages.{at}.content for the following Ids: {ids}"
+    ),
+    _bedrock_rule(
         "BED-02",
         "The number of toolResult blocks at messages.{at}.content exceeds the number of toolUse blocks of "
         "previous turn.",
     ),
-    _rule("BED-03", "The toolConfig field must be defined when using toolUse and toolResult content blocks."),
-    _rule(
+    _bedrock_rule(
+        "BED-03", "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+    ),
+    _bedrock_rule(
         "BED-06",
         "A conversation must alternate between user and assistant roles. Make sure the conversation "
         "alternates between user and assistant roles and try again.",
     ),
-    _rule(
+    _bedrock_rule(
         "BED-07",
         "A conversation must start with a user message. Try again with a conversation that starts with a "
         "user message.",
@@ -87,34 +93,34 @@ _PAIRING = (
 )
 
 _CONTENT = (
-    _rule(
+    _bedrock_rule(
         "BED-04",
         "The text field in the ContentBlock object at {path} is blank. Add text to the text field, and try "
         "again.",
     ),
-    _rule(
+    _bedrock_rule(
         "BED-05",
         "The content field in the Message object at messages.{at} is empty. Add a ContentBlock object to the "
         "content field and try again.",
     ),
-    _rule("BED-08", _VALUE + "satisfy regular expression pattern: {pattern}", RECALLED),
-    _rule("BED-08-length", _VALUE + "have length less than or equal to 64", RECALLED),
-    _rule("BED-09", "This model doesn't support the {kind} content block that you provided."),
-    _rule("BED-10", "The model returned the following errors: {text}"),
-    _rule("BED-11", _MALFORMED + "extraneous key [{key}] is not permitted" + _REFORMAT),
-    _rule("BED-12", "Input is too long for requested model."),
-    _rule("BED-13", "messages.{at}.content: a document block needs a text block beside it.", DOC),
-    _rule("BED-14", "The provided model identifier is invalid."),
-    _rule(
+    _bedrock_rule("BED-08", _VALUE + "satisfy regular expression pattern: {pattern}", RECALLED),
+    _bedrock_rule("BED-08-length", _VALUE + "have length less than or equal to 64", RECALLED),
+    _bedrock_rule("BED-09", "This model doesn't support the {kind} content block that you provided."),
+    _bedrock_rule("BED-10", "The model returned the following errors: {text}"),
+    _bedrock_rule("BED-11", _MALFORMED + "extraneous key [{key}] is not permitted" + _REFORMAT),
+    _bedrock_rule("BED-12", "Input is too long for requested model."),
+    _bedrock_rule("BED-13", "messages.{at}.content: a document block needs a text block beside it.", DOC),
+    _bedrock_rule("BED-14", "The provided model identifier is invalid."),
+    _bedrock_rule(
         "BED-15",
         "Messages can't contain duplicate document names. Rename the document and retry your request.",
     ),
-    _rule("BED-16", "You can't include more than {most} documents in a request."),
-    _rule(
+    _bedrock_rule("BED-16", "You can't include more than {most} documents in a request."),
+    _bedrock_rule(
         "BED-17",
         "The model returned the following errors: too many images and documents: {images} + {documents} > {most}",
     ),
-    _rule(
+    _bedrock_rule(
         "BED-18",
         "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, "
         "parentheses, and square brackets. The name can't contain more than one consecutive whitespace "
@@ -123,23 +129,25 @@ _CONTENT = (
 )
 
 _SHAPE = (
-    _rule("BED-S01", _VALUE + "not be null", RECALLED),
-    _rule("BED-S02", _MALFORMED + "expected type: {wanted}, found: {found}" + _REFORMAT, RECALLED),
-    _rule("BED-S03", _VALUE + "satisfy enum value set: [{values}]", RECALLED),
-    _rule("BED-S04", _VALUE + "have length greater than or equal to 1", RECALLED),
-    _rule("BED-S05", "The request body is not valid JSON: {why}", RECALLED, type="SerializationException"),
-    _rule("BED-S06", _MALFORMED + "{count} subschemas matched instead of one" + _REFORMAT, RECALLED),
-    _rule("BED-S07", "The {block} block at {path} cannot be in a message of role {role}.", RECALLED),
-    _rule("BED-S08", _VALUE + "be between {least} and {most}", RECALLED),
-    _rule("BED-S10", _VALUE + "have length less than or equal to 2500", DOC),
-    _rule("BED-S11", _VALUE + "have length less than or equal to 16", DOC),
-    _rule(
+    _bedrock_rule("BED-S01", _VALUE + "not be null", RECALLED),
+    _bedrock_rule("BED-S02", _MALFORMED + "expected type: {wanted}, found: {found}" + _REFORMAT, RECALLED),
+    _bedrock_rule("BED-S03", _VALUE + "satisfy enum value set: [{values}]", RECALLED),
+    _bedrock_rule("BED-S04", _VALUE + "have length greater than or equal to 1", RECALLED),
+    _bedrock_rule(
+        "BED-S05", "The request body is not valid JSON: {why}", RECALLED, type="SerializationException"
+    ),
+    _bedrock_rule("BED-S06", _MALFORMED + "{count} subschemas matched instead of one" + _REFORMAT, RECALLED),
+    _bedrock_rule("BED-S07", "The {block} block at {path} cannot be in a message of role {role}.", RECALLED),
+    _bedrock_rule("BED-S08", _VALUE + "be between {least} and {most}", RECALLED),
+    _bedrock_rule("BED-S10", _VALUE + "have length less than or equal to 2500", DOC),
+    _bedrock_rule("BED-S11", _VALUE + "have length less than or equal to 16", DOC),
+    _bedrock_rule(
         "BED-S12",
         "This model doesn't support the toolConfig.toolChoice.{kind} field. Remove toolConfig.toolChoice.{kind} and "
         "try again.",
         RECALLED,
     ),
-    _rule("BED-S09", "The tool {name} of toolChoice is not among the tools of toolConfig.", RECALLED),
+    _bedrock_rule("BED-S09", "The tool {name} of toolChoice is not among the tools of toolConfig.", RECALLED),
 )
 
-RULES = table(*_PAIRING, *_CONTENT, *_SHAPE)
+RULES = rules_by_id(*_PAIRING, *_CONTENT, *_SHAPE)

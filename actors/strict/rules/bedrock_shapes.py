@@ -1,4 +1,4 @@
-"""The shapes of AWS Bedrock Converse requests as tables, and the walk with the service's messages."""
+"""Define the shapes of AWS Bedrock Converse requests as tables, and check them with the service's error messages."""
 
 import re
 from collections.abc import Mapping
@@ -32,19 +32,19 @@ _TITLE = frozenset(ascii_letters + digits + " -()[]")
 
 
 class MessageContext(NamedTuple):
-    """The context of the checks inside a message."""
+    """What the checks inside a message need to know: the model's profile, and the role of the message."""
 
     profile: BedrockProfile
     role: Json
 
 
 class ConverseWalk(ShapeWalk):
-    """The shape walk with Bedrock's messages, which report a missing key as null."""
+    """The shape checks with Bedrock's paths and error messages. Bedrock reports a missing key as null."""
 
-    def key(self, path: str, key: str) -> str:
+    def key_path(self, path: str, key: str) -> str:
         return f"{path}/{key}" if path else key
 
-    def item(self, path: str, at: int) -> str:
+    def item_path(self, path: str, at: int) -> str:
         return f"{path}/{at}"
 
     def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
@@ -57,13 +57,13 @@ class ConverseWalk(ShapeWalk):
             value=f"'{value}'", path=dotted_path(path), values=", ".join(shape.values)
         )
 
-    def missing(self, path: str, key: str) -> RuleBroken:
-        return self.wrong_type(self.key(path, key), object, None)
+    def missing_key(self, path: str, key: str) -> RuleBroken:
+        return self.wrong_type(self.key_path(path, key), object, None)
 
-    def unknown(self, path: str, key: str) -> RuleBroken:
+    def unknown_key_refusal(self, path: str, key: str) -> RuleBroken:
         return RULES["BED-11"].refuse(path=path, key=key)
 
-    def count(self, path: str, count: int) -> RuleBroken:
+    def key_count_refusal(self, path: str, count: int) -> RuleBroken:
         return RULES["BED-S06"].refuse(path=path, count=count)
 
 
@@ -71,7 +71,7 @@ WALK = ConverseWalk()
 
 
 def dotted_path(path: str) -> str:
-    """Return a path in the form of the service's constraint messages."""
+    """Return a path with dots, as in the service's messages about constraints."""
     return path.replace("/", ".")
 
 
@@ -104,7 +104,7 @@ def _check_effort(effort: str, path: str, context: object) -> None:
 
 
 def _check_schema(text: str, path: str, context: object) -> None:
-    """Check the schema of an answer, a string that contains JSON."""
+    """Check the schema of a structured answer, which is a string that contains JSON."""
     try:
         schema = parse(text.encode())
     except ValueError as why:
@@ -112,8 +112,8 @@ def _check_schema(text: str, path: str, context: object) -> None:
     WALK.require_type(schema, dict, path)
 
 
-def _name(pattern: str) -> Shape:
-    """Return the shape of a name that matches a pattern."""
+def _name_shape(pattern: str) -> Shape:
+    """Return the shape of a name or id that matches a regular expression."""
 
     def check(text: str, path: str, context: object) -> None:
         if len(text) > _MAX_NAME:
@@ -135,7 +135,7 @@ def _check_blank(text: str, path: str, context: object) -> None:
 
 
 def _check_text(value: Json, path: str, context: object) -> None:
-    """Check a text, whose refusals name the block."""
+    """Check a text in a result or in the system prompt. Unlike `_check_blank`, its refusals name the block."""
     block = dotted_path(path.removesuffix("/text"))
     _check_blank(WALK.require_type(value, str, block), block, context)
 
@@ -178,7 +178,7 @@ def _check_choice(config: Json, path: str, profile: BedrockProfile) -> None:
 # --- tables
 
 
-def _media(kind: str, *, in_result: bool = False) -> Fields:
+def _media_fields(kind: str, *, in_result: bool = False) -> Fields:
     def check_support(value: Json, path: str, context: MessageContext) -> None:
         if not in_result:
             _check_role(value, path, context)
@@ -198,7 +198,7 @@ _IN_RESULT = OneMember(
     {
         "text": Then(object, _check_text),
         "json": Then(object, _check_json),
-        **{kind: _media(kind, in_result=True) for kind in ("image", "document", "video")},
+        **{kind: _media_fields(kind, in_result=True) for kind in ("image", "document", "video")},
     },
     named=False,
 )
@@ -206,11 +206,12 @@ _BLOCK = OneMember(
     {
         "text": Then(str, _check_blank),
         "toolUse": Fields(
-            {"toolUseId": _name(ID), "name": _name(TOOL_NAME), "input": dict, "type": _ANY}, ahead=_check_role
+            {"toolUseId": _name_shape(ID), "name": _name_shape(TOOL_NAME), "input": dict, "type": _ANY},
+            ahead=_check_role,
         ),
         "toolResult": Fields(
             {
-                "toolUseId": _name(ID),
+                "toolUseId": _name_shape(ID),
                 "status": Maybe(Word("success", "error")),
                 "content": ArrayOf(_IN_RESULT),
                 "type": _ANY,
@@ -221,7 +222,7 @@ _BLOCK = OneMember(
             {"reasoningText": Fields({"text": str, "signature": Maybe(str)}), "redactedContent": str},
             ahead=_check_role,
         ),
-        **{kind: _media(kind) for kind in _MEDIA_ROLES},
+        **{kind: _media_fields(kind) for kind in _MEDIA_ROLES},
         "cachePoint": _MARK,
     }
 )
@@ -229,7 +230,7 @@ MESSAGE = Fields(
     {"role": Word("user", "assistant", typed=True), "content": ArrayOf(_BLOCK, _check_content)},
     check=_check_documents,
 )
-"""The shape of a message; its checks need a `MessageContext`."""
+"""The shape of a message. Its checks need a `MessageContext` as the context."""
 
 _FRACTION = Maybe(Then(object, _check_fraction), null=True)
 _INFERENCE = Fields(
@@ -251,7 +252,7 @@ _OUTPUT = Fields(
 )
 _TOOL = Fields(
     {
-        "name": _name(TOOL_NAME),
+        "name": _name_shape(TOOL_NAME),
         "description": Maybe(Then(str, _check_filled)),
         "inputSchema": OneMember({"json": dict}),
         "strict": _ANY,
@@ -293,4 +294,4 @@ REQUEST = Fields(
         ),
     }
 )
-"""The shape of a request without its messages; its checks need a `BedrockProfile`."""
+"""The shape of a request without its messages. Its checks need a `BedrockProfile` as the context."""

@@ -1,6 +1,6 @@
 """Apply the rules of the model's vendor to a Bedrock request.
 
-Bedrock checks its own rules, converts the request to the vendor's form, and wraps the vendor's refusals. So
+Bedrock checks its own rules, converts the request to the vendor's format, and forwards the vendor's refusals. So
 reasoning and the positions of results are checked by the rules of Anthropic Messages on the converted request.
 """
 
@@ -28,10 +28,10 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
     """Check a request by the vendor's rules.
 
     Raises:
-        RuleBroken: The vendor refused it; the refusal contains the vendor's message (BED-10).
+        RuleBroken: The vendor refuses the request. The refusal contains the vendor's message (BED-10).
     """
     try:
-        anthropic.judge(to_vendor(request, settings), mode, _settings(settings, profile))
+        anthropic.check_request(to_vendor(request, settings), mode, _vendor_settings(settings, profile))
     except RuleBroken as refused:
         raise RULES["BED-10"].refuse(text=refused.refusal.message) from refused
 
@@ -39,12 +39,22 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
 def sign_reasoning(
     request: Json, produced: Sequence[Json], text: str, settings: BedrockSettings, mode: Mode
 ) -> str:
-    """Return the signature of reasoning with `text` after the blocks `produced`, all in Bedrock's form."""
-    blocks = [block for made in produced for block in _block(made)]
-    return sign(to_vendor(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
+    """Return the signature of a reasoning block.
+
+    Args:
+        request: The request that the response answers, in Bedrock's format.
+        produced: The blocks of the response before the reasoning block, in Bedrock's format.
+        text: The text of the reasoning.
+        settings: The settings of the account.
+        mode: The mode of the host.
+    """
+    blocks = [block for made in produced for block in _to_vendor_block(made)]
+    return sign(
+        to_vendor(request, settings), blocks, text, _vendor_settings(settings, AnthropicProfile()), mode
+    )
 
 
-def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> AnthropicSettings:
+def _vendor_settings(settings: BedrockSettings, profile: AnthropicProfile) -> AnthropicSettings:
     return AnthropicSettings(
         profile,
         account=settings.organisation,
@@ -55,7 +65,7 @@ def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> Anthropic
 
 
 def to_vendor(request: Json, settings: BedrockSettings) -> Json:
-    """Return a request in the vendor's form, including cache marks."""
+    """Return a Bedrock request converted to the format of Anthropic Messages, including cache marks."""
     inference = object_at(request, "inferenceConfig")
     body: Json = {"model": settings.model, "max_tokens": inference.get("maxTokens", 4096)}
     for own, name in _SAMPLING.items():
@@ -64,27 +74,27 @@ def to_vendor(request: Json, settings: BedrockSettings) -> Json:
     body |= object_at(request, "additionalModelRequestFields")
     asked = object_at(request, "outputConfig")
     form = object_at(object_at(asked, "textFormat"), "structure").get("jsonSchema")
-    config = {"effort": asked.get("effort"), "format": form and _form(form)}
+    config = {"effort": asked.get("effort"), "format": form and _to_vendor_format(form)}
     if any(config.values()):
         body["output_config"] = config
-    if system := _with_marks(request.get("system") or (), _block):
+    if system := _to_vendor_list(request.get("system") or (), _to_vendor_block):
         body["system"] = system
-    body |= _tools(object_at(request, "toolConfig"))
-    body["messages"] = [cached_result(_message, message) for message in request["messages"]]
+    body |= _to_vendor_tools(object_at(request, "toolConfig"))
+    body["messages"] = [cached_result(_to_vendor_message, message) for message in request["messages"]]
     return body
 
 
-def _message(message: Json) -> Json:
-    return {"role": message["role"], "content": _with_marks(message["content"], _block)}
+def _to_vendor_message(message: Json) -> Json:
+    return {"role": message["role"], "content": _to_vendor_list(message["content"], _to_vendor_block)}
 
 
-def _form(told: Json) -> Json:
-    """Return the schema of an answer, which is JSON in a string here."""
-    return {"type": "json_schema", "schema": parse(told["schema"].encode())}
+def _to_vendor_format(setting: Json) -> Json:
+    """Return the vendor's format setting for a structured answer. In Bedrock's format, its schema is a string."""
+    return {"type": "json_schema", "schema": parse(setting["schema"].encode())}
 
 
-def _tools(config: Json) -> Json:
-    tools = _with_marks(config.get("tools") or (), _tool)
+def _to_vendor_tools(config: Json) -> Json:
+    tools = _to_vendor_list(config.get("tools") or (), _to_vendor_tool)
     if not tools:
         return {}
     choice = config.get("toolChoice")
@@ -94,78 +104,78 @@ def _tools(config: Json) -> Json:
     return {"tools": tools, "tool_choice": {"type": kind, **value}}
 
 
-def _with_marks(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
-    """Return blocks in the vendor's form, where a cache mark is a key of the previous block."""
+def _to_vendor_list(blocks: Iterable[Json], convert: Callable[[Json], Iterable[Json]]) -> list[Json]:
+    """Return blocks in the vendor's format. A `cachePoint` becomes the `cache_control` key of the previous block."""
     made: list[Json] = []
     for block in blocks:
         if (mark := block.get("cachePoint")) is None:
-            made += made_of(block)
+            made += convert(block)
         elif made:
             ttl = {"ttl": mark["ttl"]} if "ttl" in mark else {}
             made[-1] = {**made[-1], "cache_control": {"type": "ephemeral", **ttl}}
     return made
 
 
-def _tool(tool: Json) -> Iterable[Json]:
+def _to_vendor_tool(tool: Json) -> Iterable[Json]:
     if (spec := tool.get("toolSpec")) is not None:
         told = {"description": spec["description"]} if "description" in spec else {}
         yield {"name": spec["name"], **told, "input_schema": spec["inputSchema"]["json"]}
 
 
-def _block(block: Json) -> Iterable[Json]:
-    """Yield a block in the vendor's form."""
+def _to_vendor_block(block: Json) -> Iterable[Json]:
+    """Yield a block in the vendor's format. Blocks without an equivalent are omitted."""
     ((kind, value),) = block.items()
     match kind:
         case "text":
-            yield _text(block)
+            yield _to_vendor_text(block)
         case "toolUse":
             yield {
                 "type": "tool_use",
-                "id": _id(value["toolUseId"]),
+                "id": _to_vendor_id(value["toolUseId"]),
                 "name": value["name"],
                 "input": value["input"],
             }
         case "toolResult":
             failed = {"is_error": True} if value.get("status") == "error" else {}
-            content = [made for part in value["content"] for made in _part(part)]
+            content = [made for part in value["content"] for made in _to_vendor_part(part)]
             yield {
                 "type": "tool_result",
-                "tool_use_id": _id(value["toolUseId"]),
+                "tool_use_id": _to_vendor_id(value["toolUseId"]),
                 "content": content,
                 **failed,
             }
         case "reasoningContent":
-            yield _reasoning(value)
+            yield _to_vendor_thinking(value)
         case "image" | "document":
-            yield _media(kind, value)
+            yield _to_vendor_media(kind, value)
         case _:
             return
 
 
-def _part(part: Json) -> Iterable[Json]:
+def _to_vendor_part(part: Json) -> Iterable[Json]:
     if "json" in part:
         yield {"type": "text", "text": dump(part["json"]).decode()}
     else:
-        yield from _block(part)
+        yield from _to_vendor_block(part)
 
 
-def _text(block: Json) -> Json:
+def _to_vendor_text(block: Json) -> Json:
     return {"type": "text", "text": block["text"]}
 
 
-def _id(call_id: str) -> str:
-    """Return an id in the vendor's smaller alphabet."""
+def _to_vendor_id(call_id: str) -> str:
+    """Return a call id without the characters that the vendor does not accept."""
     return call_id.replace(".", "_2E").replace(":", "_3A")
 
 
-def _reasoning(value: Json) -> Json:
+def _to_vendor_thinking(value: Json) -> Json:
     if "redactedContent" in value:
         return {"type": "redacted_thinking", "data": value["redactedContent"]}
     text = value["reasoningText"]
     return {"type": "thinking", "thinking": text["text"], "signature": text.get("signature", "")}
 
 
-def _media(kind: str, value: Json) -> Json:
+def _to_vendor_media(kind: str, value: Json) -> Json:
     media_type = (
         f"image/{value['format']}" if kind == "image" else _MIMES.get(value.get("format"), "text/plain")
     )

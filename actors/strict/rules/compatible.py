@@ -1,4 +1,4 @@
-"""Validate requests to the vendors of the Chat Completions family."""
+"""Validate requests to the vendors that are compatible with Chat Completions."""
 
 from actors.strict.rules import openai_chat
 from actors.strict.rules.base import CompatibleSettings, Mode, ServerRule
@@ -6,7 +6,7 @@ from actors.strict.rules.deepseek import DEEPSEEK
 from actors.strict.rules.host import VendorHost
 from actors.strict.rules.kimi import KIMI
 from actors.strict.rules.mistral import MISTRAL
-from actors.strict.rules.openrouter import BEHIND_GATEWAY, upstreams_rules
+from actors.strict.rules.openrouter import BEHIND_GATEWAY, with_upstream_rules
 from actors.strict.rules.self_hosted import LLAMA_CPP, OLLAMA, OPEN_MODELS, VLLM
 from actors.strict.rules.vendors import AZURE, GLM, GROQ, MINIMAX, OPENAI_COMPATIBLE, QWEN, XAI
 
@@ -16,9 +16,9 @@ _DIRECT: dict[str, VendorHost] = {host.name: host for host in (*_OWN_WALKS, *_SA
 
 HOSTS: dict[str, VendorHost] = {
     **_DIRECT,
-    "openrouter": upstreams_rules({**_DIRECT, BEHIND_GATEWAY.name: BEHIND_GATEWAY}),
+    "openrouter": with_upstream_rules({**_DIRECT, BEHIND_GATEWAY.name: BEHIND_GATEWAY}),
 }
-"""The vendors, by the name of their dialect."""
+"""The rules and features of each vendor, by the name of its dialect."""
 
 COMPATIBLE_RULES: dict[str, dict[str, ServerRule]] = {name: dict(host.rules) for name, host in HOSTS.items()}
 """The rules of each vendor, by dialect name and rule id."""
@@ -28,6 +28,6 @@ def validate(body: bytes, dialect: str, mode: Mode, settings: CompatibleSettings
     """Check one request body by the rules of one vendor.
 
     Raises:
-        RuleBroken: At the first broken rule, with the vendor's message.
+        RuleBroken: At the first broken rule, with the vendor's error message.
     """
     openai_chat.validate(body, mode, settings, HOSTS[dialect])

@@ -1,15 +1,16 @@
 """Check DeepSeek requests: its own pairing of calls and results, and reasoning in turns with calls.
 
-Theory of operation. The state is the set of ids of open calls. A result removes its id, so a second result finds no
-open call. A result with an id that is not open is accepted at first and counted. When the group closes, too few results
-are one fault, and the right number with an unanswered id is another. This matches measurements of the endpoint.
+Theory of operation. The state is the set of ids of open calls. A result removes its id, so a second result for the same
+call finds no open call. A result with an id that is not open is accepted at first and counted. When the group ends,
+DeepSeek reports one fault if there are too few results, and another fault if the number is right but an id has no
+result. This matches measurements of the endpoint.
 """
 
 from dataclasses import replace
 
-from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, object_at, table
+from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, object_at, rules_by_id
 from actors.strict.rules.host import RequestContext, VendorHost
-from actors.strict.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
+from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
 from actors.strict.rules.reasoning import check_present
 
@@ -17,7 +18,7 @@ _CODE = "invalid_request_error"
 _UNREADABLE = "Failed to deserialize the JSON body into the target type: "
 _FOLLOWED = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
 
-RULES = table(
+RULES = rules_by_id(
     ServerRule(
         "DSK-01",
         "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
@@ -71,13 +72,13 @@ RULES = table(
 
 
 def check(messages: list[Json], context: RequestContext) -> None:
-    """Check the sequence of one request."""
+    """Check the sequence of calls and results in the messages of one request."""
     waiting: list[str] = []
     made: list[str] = []
     strays = 0
     for message in messages:
         if message["role"] != "tool":
-            _close(waiting, strays)
+            _close_group(waiting, strays)
             made, strays = [call["id"] for call in message.get("tool_calls") or ()], 0
             waiting = made.copy()
         elif message["tool_call_id"] in waiting:
@@ -86,10 +87,10 @@ def check(messages: list[Json], context: RequestContext) -> None:
             strays += 1
         else:
             raise RULES["DSK-01"].refuse()
-    _close(waiting, strays)
+    _close_group(waiting, strays)
 
 
-def _close(waiting: list[str], strays: int) -> None:
+def _close_group(waiting: list[str], strays: int) -> None:
     if len(waiting) > strays:
         raise RULES["DSK-02"].refuse()
     if waiting:
@@ -98,13 +99,13 @@ def _close(waiting: list[str], strays: int) -> None:
         raise RULES["DSK-01"].refuse()
 
 
-def _check_form(request: Json, context: RequestContext) -> None:
+def _check_answer_format(request: Json, context: RequestContext) -> None:
     if object_at(request, "response_format").get("type") == "json_schema":
         raise RULES["DSK-10"].refuse()
 
 
 DEEPSEEK: VendorHost = replace(
-    any_answer(OPENAI),
+    without_answer_rules(OPENAI),
     name="deepseek",
     rules=RULES,
     words={
@@ -124,9 +125,9 @@ DEEPSEEK: VendorHost = replace(
         if role != "developer"
     },
     tool_types=("function",),
-    schema=not_an_object,
+    schema=object_schema_fault,
     sequence=check,
-    checks=(check_present, _check_form),
+    checks=(check_present, _check_answer_format),
     reasoning="DSK-05",
     reasoning_scope="open",
     forced="DSK-08",

@@ -1,11 +1,11 @@
 """Check requests to Google's generateContent.
 
-The order is: the model in the path, the body's JSON, its shape (`gemini_shape`); then roles and parts, tools, the
-sequence of calls and responses, signatures (`gemini_signatures`), and the size.
+The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). Then follow roles and parts, tools,
+the sequence of calls and responses, signatures (`gemini_signatures`), and the size.
 
-Theory of operation. Pairing is local and by position: the next content must begin with as many responses as the model
-content has calls. So each content is checked with the previous one. Successive contents of the model count as one,
-because Google's client sends the pieces of a stream in this form.
+Theory of operation. Pairing is local and by position: the content after a model content with calls must begin with as
+many responses. So each content is checked together with the previous content. Successive contents of the model count as
+one, because Google's client sends the pieces of a stream as separate contents.
 """
 
 import re
@@ -24,7 +24,7 @@ _NAME = re.compile(NAME)
 _ROLES = frozenset({"user", "model"})
 _DATA = frozenset(
     """text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall
-    toolResponse""".split()  # noqa: SIM905  as a list it is a page
+    toolResponse""".split()  # noqa: SIM905  a list fills a page
 )
 _JSON = "application/json"
 _MIMES = frozenset({"text/plain", _JSON, "application/xml", "application/yaml", "text/x.enum"})
@@ -40,34 +40,36 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
         RuleBroken: At the first broken rule.
     """
     profile = profile_of(settings)
-    request = cached_result(parse_request, _parse(body), takes_ids(settings, profile), settings.vertex)
-    _check(request, mode, profile, settings)
+    request = cached_result(
+        parse_request, _parse_body(body), accepts_call_ids(settings, profile), settings.vertex
+    )
+    _check_request(request, mode, profile, settings)
     limit = profile.context_tokens
     if limit is not None and len(body) // 4 > limit:
         raise RULES["GEM-12"].refuse(tokens=len(body) // 4, limit=limit)
 
 
 def validate_count(body: bytes, settings: GeminiSettings) -> None:
-    """Check the body of a token count: its shape, its contents and its tools, but not the pairing.
+    """Check the body of a request for a token count: its shape, its contents and its tools, but not the pairing.
 
     Raises:
         RuleBroken: At the first broken rule.
     """
     profile = profile_of(settings)
-    ids = takes_ids(settings, profile)
-    counted = parse_request(_parse(body), ids, settings.vertex, "CountTokensRequest")
+    ids = accepts_call_ids(settings, profile)
+    counted = parse_request(_parse_body(body), ids, settings.vertex, "CountTokensRequest")
     request = counted.get("generateContentRequest") or counted
     _check_contents(request, settings)
     _check_tools(request)
 
 
-def takes_ids(settings: GeminiSettings, profile: GeminiProfile) -> bool:
-    """Return True if calls and responses may have ids; on Vertex AI this depends on the model."""
+def accepts_call_ids(settings: GeminiSettings, profile: GeminiProfile) -> bool:
+    """Return True if calls and responses may have ids. On Vertex AI, this depends on the model."""
     row = served_model(settings.model)
     return not settings.vertex or (profile.call_ids and (row is None or row.call_ids))
 
 
-def _check(request: Json, mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
+def _check_request(request: Json, mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
     contents = _check_contents(request, settings)
     names = _check_tools(request)
     _check_config(request, names)
@@ -75,7 +77,7 @@ def _check(request: Json, mode: Mode, profile: GeminiProfile, settings: GeminiSe
     _check_generation(generation, names, profile, mode)
     if settings.models is None:
         check_gemini(settings.model, object_at(generation, "thinkingConfig"))
-    turns = _turns(contents)
+    turns = _merge_turns(contents)
     _check_sequence(turns, mode, is_continued=request.get("continuationToken") is not None)
     gemini_signatures.check(turns, mode, profile, settings)
 
@@ -90,10 +92,10 @@ def _check_contents(request: Json, settings: GeminiSettings) -> Sequence[Json]:
 
 
 def profile_of(settings: GeminiSettings) -> GeminiProfile:
-    """Return the profile of the model in the path.
+    """Return the profile of the model that the request's path names.
 
     Raises:
-        RuleBroken: It does not exist.
+        RuleBroken: The model does not exist.
     """
     if settings.models is None:
         return settings.profile
@@ -102,7 +104,7 @@ def profile_of(settings: GeminiSettings) -> GeminiProfile:
     return settings.models[settings.model]
 
 
-def _parse(body: bytes) -> dict[str, Json]:
+def _parse_body(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
@@ -129,7 +131,7 @@ def _check_content(content: Json, path: str, settings: GeminiSettings) -> None:
 def _check_part(part: Json, path: str, role: str) -> None:
     held = [key for key in part if key in _DATA and part[key] is not None]
     if not held and part.get("thoughtSignature"):
-        return  # the end of a stream, whose empty text the client omitted
+        return  # at the end of a stream, a part may have only a signature, because the client omitted its empty text
     if len(held) != 1:
         raise RULES["GEM-S12" if held else "GEM-11"].refuse(path, path=path)
     if "functionCall" in part:
@@ -150,7 +152,7 @@ def _check_name(value: Json, path: str) -> None:
         raise RULES["GEM-S04"].refuse(path, path=path)
 
 
-def _values_of(content: Json, key: str) -> list[Json]:
+def _cached_parts_with(content: Json, key: str) -> list[Json]:
     return cached_result(_parts_with, content, key)
 
 
@@ -158,8 +160,8 @@ def _parts_with(content: Json, key: str) -> list[Json]:
     return [part[key] for part in content["parts"] if key in part]
 
 
-def _turns(contents: Sequence[Json]) -> dict[int, Json]:
-    """Return the contents by position, with successive model contents merged."""
+def _merge_turns(contents: Sequence[Json]) -> dict[int, Json]:
+    """Return the contents by their index. Successive model contents are merged under the index of the first."""
     turns: dict[int, Json] = {}
     last = -1
     for at, content in enumerate(contents):
@@ -174,35 +176,38 @@ def _check_sequence(turns: Mapping[int, Json], mode: Mode, *, is_continued: bool
     for (_, before), (at, content) in pairwise([(-1, _NO_CONTENT), *turns.items()]):
         _check_turn(before, content, f"contents[{at}]", mode)
     last = list(turns.values())[-1]
-    if _values_of(last, "functionCall"):
+    if _cached_parts_with(last, "functionCall"):
         raise RULES["GEM-01"].refuse()
     if last.get("role", "user") != "user" and not is_continued:
         raise RULES["GEM-S07"].refuse()
 
 
-def _check_turn(before: Json, content: Json, path: str, mode: Mode) -> None:
-    calls, responses = _values_of(before, "functionCall"), _values_of(content, "functionResponse")
+def _check_turn(previous: Json, content: Json, path: str, mode: Mode) -> None:
+    calls, responses = (
+        _cached_parts_with(previous, "functionCall"),
+        _cached_parts_with(content, "functionResponse"),
+    )
     if responses and not calls:
         raise RULES["GEM-03"].refuse(path)
     if any("functionResponse" not in part for part in content["parts"][: len(responses)]):
         raise RULES["GEM-03"].refuse(path)
     if len(calls) != len(responses):
         raise RULES["GEM-01"].refuse(path)
-    if _values_of(content, "functionCall") and before.get("role", "user") != "user":
+    if _cached_parts_with(content, "functionCall") and previous.get("role", "user") != "user":
         raise RULES["GEM-02"].refuse(path)
     if mode == "strict":
-        if before.get("role", "user") == content.get("role", "user") or not (
-            before.get("role", "user") or content.get("role", "user") == "user"
+        if previous.get("role", "user") == content.get("role", "user") or not (
+            previous.get("role", "user") or content.get("role", "user") == "user"
         ):
             raise RULES["GEM-S06"].refuse(path)
-        for at, (call, response) in enumerate(_pair(calls, responses)):
+        for at, (call, response) in enumerate(_pair_responses(calls, responses)):
             if call is None or call["name"] != response["name"]:
                 where = f"{path}.parts[{at}].function_response"
                 raise RULES["GEM-S08"].refuse(where, path=where)
 
 
-def _pair(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
-    """Yield each response with its call: by id, or by position if either has no id."""
+def _pair_responses(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
+    """Yield (call, response) for each response. They are matched by id, or by position if either has no id."""
     by_id = {call["id"]: call for call in calls if call.get("id")}
     for call, response in zip(calls, responses, strict=True):
         named = response.get("id")

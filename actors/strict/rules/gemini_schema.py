@@ -1,7 +1,8 @@
-"""Check the schemas of tools and answers in Google's generateContent.
+"""Check the schemas of tools and structured answers in Google's generateContent.
 
-`Schema` is a message of the provider. `gemini_shape` checks its field names, and this module which fields fit which
-type. JSON Schema (`responseJsonSchema`) is checked leniently: undocumented keywords are ignored, as on the host.
+`Schema` is a message type of the provider. `gemini_shape` checks the names of its fields. This module checks which
+fields are allowed for which type. JSON Schema (`responseJsonSchema`) is checked leniently: undocumented keywords are
+ignored, as on the host.
 """
 
 from collections.abc import Iterator
@@ -17,45 +18,47 @@ _FORMATS = {
 
 
 def check(schema: Json, path: str, *, is_filled: bool = False) -> None:
-    """Check one `Schema`. With `is_filled`, an object must have properties, as in an answer.
+    """Check one `Schema` and its subschemas.
+
+    If `is_filled` is True, every object must have properties, as in an answer.
 
     Raises:
-        RuleBroken: At the first field that does not fit its type.
+        RuleBroken: At the first field that is not allowed for its type.
     """
     arms = schema.get("anyOf") or ()
     kind = schema.get("type", "TYPE_UNSPECIFIED")
     if not arms and kind == "TYPE_UNSPECIFIED":
         raise RULES["GEM-S10"].refuse(path, path=path)
     if kind == "ARRAY" and schema.get("items") is None:
-        _refuse(f"{path}.items", "missing field.")
+        _refuse_schema(f"{path}.items", "missing field.")
     if schema.get("items") is not None and kind != "ARRAY":
-        _refuse(f"{path}.items", "field predicate failed: $type == Type.ARRAY")
+        _refuse_schema(f"{path}.items", "field predicate failed: $type == Type.ARRAY")
     if schema.get("properties") and kind != "OBJECT":
-        _refuse(f"{path}.properties", "only allowed for OBJECT type")
+        _refuse_schema(f"{path}.properties", "only allowed for OBJECT type")
     if kind == "OBJECT" and is_filled and not schema.get("properties"):
         raise RULES["GEM-S14"].refuse(path, path=f"{path}.properties")
     _check_values(schema, kind, path)
     for at, name in enumerate(schema.get("required") or ()):
         if name not in object_at(schema, "properties"):
-            _refuse(f"{path}.required[{at}]", "property is not defined")
-    for step, inner in _below(schema):
+            _refuse_schema(f"{path}.required[{at}]", "property is not defined")
+    for step, inner in _subschemas(schema):
         check(inner, f"{path}.{step}", is_filled=is_filled)
 
 
 def _check_values(schema: Json, kind: str, path: str) -> None:
     values, form = schema.get("enum") or (), schema.get("format")
     if values and kind != "STRING":
-        _refuse(f"{path}.enum", "only allowed for STRING type")
+        _refuse_schema(f"{path}.enum", "only allowed for STRING type")
     for at, value in enumerate(values):
         if not value:
-            _refuse(f"{path}.enum[{at}]", "cannot be empty")
+            _refuse_schema(f"{path}.enum[{at}]", "cannot be empty")
     known = _FORMATS.get(kind, ())
     if form and known and form not in known:
         told = " and ".join(f"'{word}'" for word in known)
-        _refuse(f"{path}.format", f"only {told} are supported for {kind} type")
+        _refuse_schema(f"{path}.format", f"only {told} are supported for {kind} type")
 
 
-def _below(schema: Json) -> Iterator[tuple[str, Json]]:
+def _subschemas(schema: Json) -> Iterator[tuple[str, Json]]:
     for at, arm in enumerate(schema.get("anyOf") or ()):
         yield f"any_of[{at}]", arm
     for name, inner in object_at(schema, "properties").items():
@@ -64,15 +67,15 @@ def _below(schema: Json) -> Iterator[tuple[str, Json]]:
         yield "items", schema["items"]
 
 
-def _refuse(path: str, why: str) -> None:
+def _refuse_schema(path: str, why: str) -> None:
     raise RULES["GEM-S13"].refuse(path, path=path, why=why)
 
 
 def check_json(schema: Json, path: str) -> None:
-    """Check JSON Schema: a reference may have no other keywords.
+    """Check a JSON Schema and its subschemas: a schema with a reference may have no other keywords.
 
     Raises:
-        RuleBroken: A reference has other keywords.
+        RuleBroken: A schema has a reference and other keywords.
     """
     if is_array(schema):
         for inner in schema:

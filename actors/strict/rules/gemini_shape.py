@@ -1,7 +1,7 @@
-"""Tables of the messages of Google's generateContent, and the parser of requests.
+"""Define the messages of Google's generateContent as tables, and parse requests like the provider.
 
-A field has a JSON name and a kind: a scalar, another message, or a list of one of these. The provider's parser reads
-the complete request first, and reports all unknown names together, one per line, in the spelling of the protocol
+A field has a JSON name and a kind: a scalar, another message, or a list of scalars or messages. The provider's parser
+reads the complete request first, and reports all unknown names together, one per line, in the spelling of the protocol
 buffer. As in ProtoJSON, a name has two spellings, and enumerations are case-insensitive. The parser returns the request
 in one spelling for the later checks. The table contains the fields of the Gemini API and of Vertex AI; a test compares
 it with Google's SDK.
@@ -21,11 +21,11 @@ from actors.strict.rules.reading import cached_result
 Message: TypeAlias = Mapping[str, str]
 
 
-def _message(**fields: str) -> Message:
+def _message_type(**fields: str) -> Message:
     return fields
 
 
-_SCHEMA = _message(
+_SCHEMA = _message_type(
     type="Type", format="string", title="string", description="string", nullable="bool", enum="string[]",
     maxItems="int", minItems="int", properties="Schema{}", required="string[]", minProperties="int",
     maxProperties="int", minLength="int", maxLength="int", pattern="string", example="any", anyOf="Schema[]",
@@ -34,55 +34,55 @@ _SCHEMA = _message(
 )  # fmt: skip
 
 _MESSAGES: Mapping[str, Message] = {
-    "GenerateContentRequest": _message(
+    "GenerateContentRequest": _message_type(
         model="string", contents="Content[]", systemInstruction="Content", tools="Tool[]", toolConfig="ToolConfig",
         generationConfig="GenerationConfig", safetySettings="any", cachedContent="string", labels="Struct",
         modelArmorConfig="any", serviceTier="string", store="bool", continuationToken="bytes",
         automaticContinuation="bool", generationOutputConfig="any", outputConfig="any",
     ),
-    "CountTokensRequest": _message(
+    "CountTokensRequest": _message_type(
         contents="Content[]", generateContentRequest="GenerateContentRequest", systemInstruction="Content",
         tools="Tool[]", generationConfig="GenerationConfig", model="string",
     ),
-    "Content": _message(role="string", parts="Part[]"),
-    "Part": _message(
+    "Content": _message_type(role="string", parts="Part[]"),
+    "Part": _message_type(
         text="string", inlineData="Blob", fileData="FileData", functionCall="FunctionCall",
         functionResponse="FunctionResponse", executableCode="any", codeExecutionResult="any", toolCall="any",
         toolResponse="any", thought="bool", thoughtSignature="bytes", partMetadata="Struct",
         mediaResolution="any", videoMetadata="any", audioTranscription="any", mediaProcessing="any",
         speechMetadata="any", documentMetadata="any", spreadsheetMetadata="any", audioMetadata="any",
     ),
-    "Blob": _message(mimeType="string", data="bytes", displayName="string"),
-    "FileData": _message(mimeType="string", fileUri="string", displayName="string"),
-    "FunctionCall": _message(
+    "Blob": _message_type(mimeType="string", data="bytes", displayName="string"),
+    "FileData": _message_type(mimeType="string", fileUri="string", displayName="string"),
+    "FunctionCall": _message_type(
         id="string", name="string", args="Struct", partialArgs="any", willContinue="bool"
     ),
-    "FunctionResponse": _message(
+    "FunctionResponse": _message_type(
         id="string", name="string", response="Struct", parts="FunctionResponsePart[]", willContinue="bool",
         scheduling="string",
     ),
-    "FunctionResponsePart": _message(
+    "FunctionResponsePart": _message_type(
         inlineData="Blob", fileData="FileData", mediaProcessing="any", mediaResolution="any", videoMetadata="any",
         documentMetadata="any", spreadsheetMetadata="any", audioMetadata="any",
     ),
-    "Tool": _message(
+    "Tool": _message_type(
         functionDeclarations="FunctionDeclaration[]", googleSearch="any", codeExecution="any", urlContext="any",
         googleMaps="any", googleSearchRetrieval="any", computerUse="any", fileSearch="any", enterpriseWebSearch="any",
         retrieval="any", mcpServers="any", parallelAiSearch="any", exaAiSearch="any",
     ),
-    "FunctionDeclaration": _message(
+    "FunctionDeclaration": _message_type(
         name="string", description="string", parameters="Schema", parametersJsonSchema="any", response="Schema",
         responseJsonSchema="any", behavior="string",
     ),
     "Schema": _SCHEMA,
-    "ToolConfig": _message(
+    "ToolConfig": _message_type(
         functionCallingConfig="FunctionCallingConfig", retrievalConfig="any",
         includeServerSideToolInvocations="bool",
     ),
-    "FunctionCallingConfig": _message(
+    "FunctionCallingConfig": _message_type(
         mode="Mode", allowedFunctionNames="string[]", streamFunctionCallArguments="bool"
     ),
-    "GenerationConfig": _message(
+    "GenerationConfig": _message_type(
         stopSequences="string[]", responseMimeType="string", responseSchema="Schema", responseJsonSchema="any",
         responseModalities="string[]", candidateCount="int", maxOutputTokens="int", temperature="number",
         topP="number", topK="number", seed="int", presencePenalty="number", frequencyPenalty="number",
@@ -91,10 +91,10 @@ _MESSAGES: Mapping[str, Message] = {
         enableEnhancedCivicAnswers="bool", routingConfig="any", modelConfig="any", modelSelectionConfig="any",
         responseFormat="any", translationConfig="any", audioTranscriptionConfig="any",
     ),
-    "ThinkingConfig": _message(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
+    "ThinkingConfig": _message_type(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
 }  # fmt: skip
 _VERTEX_ALONE = {"Schema": frozenset({"additionalProperties"})}
-"""Fields of Vertex AI that the Gemini API lacks."""
+"""Fields that Vertex AI accepts and the Gemini API does not, by message."""
 _SENT_AGAIN = frozenset({"Content", "Tool"})
 _ENUMS = {
     "Type": frozenset(
@@ -117,19 +117,19 @@ _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 def parse_request(
     request: dict[str, Json], ids: bool, vertex: bool, kind: str = "GenerateContentRequest"
 ) -> dict[str, Json]:
-    """Parse a request like the provider, and return it with the JSON names.
+    """Parse a request like the provider, and return it with all names in their JSON spelling.
 
     Args:
         request: The request.
         ids: Whether calls may have an id.
-        vertex: Whether the host is Vertex AI, which has some more fields.
+        vertex: Whether the host is Vertex AI, which has additional fields.
         kind: The message type of the request.
 
     Raises:
         RuleBroken: At a value of a wrong type, or at the end with all unknown names.
     """
     walk = _ShapeWalk(ids, vertex)
-    read = walk.message(request, kind, "")
+    read = walk.parse_message(request, kind, "")
     if walk.unknown:
         rule = "GEM-09" if walk.unknown[0][0] == "id" else "GEM-10"
         lines = "\n".join(line for _, line in walk.unknown)
@@ -137,70 +137,73 @@ def parse_request(
     return read
 
 
-def _alone(value: Json, kind: str, ids: bool, vertex: bool) -> Json:
+def _parse_message(value: Json, kind: str, ids: bool, vertex: bool) -> Json:
     walk = _ShapeWalk(ids, vertex)
-    read = walk.message(value, kind, kind)
+    read = walk.parse_message(value, kind, kind)
     if walk.unknown:
         raise RULES["GEM-10"].refuse(walk.unknown[0][0], lines=walk.unknown[0][1])
     return read
 
 
 class _ShapeWalk:
-    """A parse of one request, which stops at a wrong value and collects unknown names."""
+    """The parse of one request. It stops at a value of a wrong type, and collects unknown names."""
 
     def __init__(self, ids: bool, vertex: bool) -> None:
         self._ids = ids
         self._vertex = vertex
         self.unknown: list[tuple[str, str]] = []
 
-    def message(self, value: Json, kind: str, path: str) -> dict[str, Json]:
+    def parse_message(self, value: Json, kind: str, path: str) -> dict[str, Json]:
         if not is_object(value):
-            raise _invalid(path, f"{_PACKAGE}.{kind}", value)
+            raise _invalid_value(path, f"{_PACKAGE}.{kind}", value)
         known = _MESSAGES[kind]
         read: dict[str, Json] = {}
         for told, inner in value.items():
-            name = _camel(told)
-            if name not in known or not self._has(kind, name):
+            name = _to_camel_case(told)
+            if name not in known or not self._has_field(kind, name):
                 at = f" at '{path}'" if path else ""
                 line = f'Invalid JSON payload received. Unknown name "{told}"{at}: Cannot find field.'
                 self.unknown.append((told, line))
             elif inner is not None:
-                read[name] = self._field(
-                    inner, known[name], f"{path}.{_snake(name)}" if path else _snake(name)
+                read[name] = self._parse_field(
+                    inner, known[name], f"{path}.{_to_snake_case(name)}" if path else _to_snake_case(name)
                 )
         return read
 
-    def _has(self, kind: str, name: str) -> bool:
-        """Return True if this host has a field of Google's hosts."""
+    def _has_field(self, kind: str, name: str) -> bool:
+        """Return True if this host accepts a field that some host of Google accepts."""
         if name == "id" and kind in ("FunctionCall", "FunctionResponse"):
             return self._ids
         return self._vertex or name not in _VERTEX_ALONE.get(kind, ())
 
-    def _again(self, value: Json, kind: str, path: str) -> Json:
-        """Parse a part that later requests repeat. The result is cached; only refusals depend on its path."""
-        try:
-            return cached_result(_alone, value, kind, self._ids, self._vertex)
-        except RuleBroken:
-            return self._field(value, kind, path)
+    def _parse_repeated(self, value: Json, kind: str, path: str) -> Json:
+        """Parse a content or tool, which later requests will repeat, so the result is cached.
 
-    def _field(self, value: Json, kind: str, path: str) -> Json:
+        If the value is refused, it is parsed again without the cache, because the refusal depends on the path.
+        """
+        try:
+            return cached_result(_parse_message, value, kind, self._ids, self._vertex)
+        except RuleBroken:
+            return self._parse_field(value, kind, path)
+
+    def _parse_field(self, value: Json, kind: str, path: str) -> Json:
         if kind.endswith("[]"):
             if not is_array(value):
-                raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
-            read = self._again if kind[:-2] in _SENT_AGAIN else self._field
+                raise _invalid_value(path, f"{_PACKAGE}.{kind[:-2]}", value)
+            read = self._parse_repeated if kind[:-2] in _SENT_AGAIN else self._parse_field
             return [read(item, kind[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
         if kind.endswith("{}"):
             if not is_object(value):
-                raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
+                raise _invalid_value(path, f"{_PACKAGE}.{kind[:-2]}", value)
             return {
-                key: self._field(item, kind[:-2], f"{path}[{at}].value")
+                key: self._parse_field(item, kind[:-2], f"{path}[{at}].value")
                 for at, (key, item) in enumerate(value.items())
             }
         if kind in _MESSAGES:
-            return self.message(value, kind, path)
+            return self.parse_message(value, kind, path)
         if kind in _ENUMS:
             if not isinstance(value, str) or value.upper() not in _ENUMS[kind]:
-                raise _invalid(path, f"{_PACKAGE}.{kind}", value)
+                raise _invalid_value(path, f"{_PACKAGE}.{kind}", value)
             return value.upper()
         if kind != "any":
             _check_scalar(value, kind, path)
@@ -210,13 +213,13 @@ class _ShapeWalk:
 def _check_scalar(value: Json, kind: str, path: str) -> None:
     types, name = _SCALARS[kind]
     if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
-        raise _invalid(path, name, value)
+        raise _invalid_value(path, name, value)
     if kind == "bytes" and isinstance(value, str) and decode_base64(value) is None:
         raise RULES["GEM-06"].refuse(path, path=path, value=value[:40])
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Return the bytes of a base64 string in either alphabet, padded or not; None if it is invalid."""
+    """Return the bytes of a base64 string in either alphabet, with or without padding; None if it is invalid."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -224,16 +227,16 @@ def decode_base64(text: str) -> bytes | None:
         return None
 
 
-def _invalid(path: str, kind: str, value: Json) -> Exception:
+def _invalid_value(path: str, kind: str, value: Json) -> Exception:
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return RULES["GEM-S02"].refuse(path, path=path, kind=kind, value=text[:80])
 
 
 @lru_cache(maxsize=1024)
-def _snake(name: str) -> str:
+def _to_snake_case(name: str) -> str:
     return re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), name)
 
 
 @lru_cache(maxsize=1024)
-def _camel(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)

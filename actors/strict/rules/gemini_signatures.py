@@ -3,9 +3,9 @@
 Theory of operation. A signature contains the model, the account, the route (Gemini API or Vertex AI) and a digest of
 its call, under an HMAC. So the server stores nothing: it opens a returned signature and compares. A signature on
 another call is invalid. The signature of a text does not depend on the text, because clients merge the pieces of a
-stream, and the signature arrives on an empty piece after them.
+stream, and the signature arrives on an empty piece at the end.
 
-The first call of a model content needs a signature, its own or a placeholder. The strict mode requires it in
+The first call of a model content needs a signature, either its own or a placeholder. The mode `strict` requires it in
 every content and accepts a placeholder only there; the official host checks only the current turn.
 """
 
@@ -21,20 +21,20 @@ from actors.strict.rules.gemini_shape import decode_base64
 
 
 def sign(part: Json, settings: GeminiSettings) -> str:
-    """Return the signature that the host of these settings creates for a part."""
+    """Return the signature that a host with these settings creates for a part."""
     payload = dump(_signed_data(part, settings))
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
-def continuation(request: Json, settings: GeminiSettings) -> str:
-    """Return the token of a paused answer, bound to the request and to the previous token."""
+def continuation_token(request: Json, settings: GeminiSettings) -> str:
+    """Return the continuation token of a paused answer. It is bound to the request and to the previous token."""
     asked = [request.get("contents"), request.get("continuationToken")]
     payload = hashlib.sha256(dump(asked[:1])).digest() + hashlib.sha256(dump(asked)).digest()
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
 def is_continuation(request: Json, settings: GeminiSettings) -> bool:
-    """Return True if a request has a valid continuation token."""
+    """Return True if the continuation token of a request is valid."""
     raw = decode_base64(request["continuationToken"]) or b""
     mac, payload = raw[:-64], raw[-64:]
     is_own = hmac.compare_digest(mac, _mac(payload, settings))
@@ -42,7 +42,7 @@ def is_continuation(request: Json, settings: GeminiSettings) -> bool:
 
 
 def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
-    """Check the signatures of contents, by position, with valid shape and sequence.
+    """Check the signatures of contents whose shape and sequence are valid. `turns` are the merged contents by index.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -59,7 +59,7 @@ def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, setting
 
 
 def _current_turn(turns: Mapping[int, Json]) -> int:
-    """Return the position of the current turn, after the last user text."""
+    """Return the index of the last user content with a text, where the current turn begins."""
     begun = 0
     for at, content in turns.items():
         if content.get("role", "user") == "user" and any("text" in part for part in content["parts"]):
@@ -80,7 +80,10 @@ def _is_valid(signature: str, part: Json, first: bool, mode: Mode, settings: Gem
 
 
 def _signed_data(part: Json, settings: GeminiSettings) -> Json:
-    """Return the data that a signature binds, without names: an invented name is sent back in a legal form."""
+    """Return the data that a signature is bound to.
+
+    The tool's name is not included, because a client sends back an invalid name in a valid form.
+    """
     held = part["functionCall"].get("args") if "functionCall" in part else None
     route = "vertex" if settings.vertex else "api"
     digest = hashlib.sha256(dump(["functionCall" in part, held])).hexdigest()[:16]

@@ -1,9 +1,9 @@
-"""Describe the differences of a Chat Completions vendor from OpenAI, as data.
+"""Describe how a Chat Completions vendor differs from OpenAI, as data.
 
-Theory of operation. All vendors share OpenAI's walk, which raises OpenAI's rules. A `VendorHost` contains the
-differences (keys, roles, ids, sequence, further checks) and the vendor's messages: `words` maps a rule of the family to
-the vendor's own rule. A fault without a known message of the vendor keeps OpenAI's message, with the vendor's type,
-code and error body. So a vendor that differs in three rules takes three lines of data.
+Theory of operation. All vendors share OpenAI's checks, which raise OpenAI's rules. A `VendorHost` contains the
+differences (keys, roles, ids, sequence, further checks) and the vendor's error messages: `words` maps a rule of the
+family to the vendor's own rule. If the vendor's message for a fault is unknown, OpenAI's message is used, with the
+vendor's type, code and error body. So a vendor that differs in three rules takes three lines of data.
 """
 
 import re
@@ -27,8 +27,8 @@ from actors.strict.rules.base import (
 Check: TypeAlias = Callable[[Json, "RequestContext"], None]
 
 
-def accept(*_: object) -> None:
-    """Check nothing: a vendor without the demand."""
+def accept_anything(*_: object) -> None:
+    """Accept any arguments. This replaces a check of OpenAI for a vendor that does not have it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,43 +36,45 @@ class VendorHost:
     """A vendor of the Chat Completions family.
 
     Args:
-        rules: The vendor's own rules.
-        words: The vendor's rule for a rule of the family, by rule id, or with precedence by rule id and the last key of
-            the path (`OAC-07 content`).
-        error_type, error_code: The type and code of a fault without a message of the vendor.
+        name: The name of the vendor's dialect.
+        rules: The vendor's own rules, by id.
+        words: The vendor's rule that replaces a rule of the family, by rule id. An entry with the rule id and the last
+            key of the path (`OAC-07 content`) takes precedence.
+        error_type, error_code: The type and code of a refusal for which the vendor has no message.
         kinds: The vendor's name of each JSON type, by OpenAI's name.
-        keys: The keys of a request.
-        unknown_keys: Whether unknown keys are refused, refused only in strict mode, or ignored.
-        message_keys: The keys of a message by role; other roles do not exist.
-        call_keys: The keys of a tool call besides `id`, `type` and the call itself.
+        keys: The keys that a request may have.
+        unknown_keys: Whether unknown keys are refused, refused only in the mode `strict`, or ignored.
+        message_keys: The keys that a message may have, by role; other roles do not exist.
+        call_keys: The keys that a tool call may have in addition to `id`, `type` and the call itself.
         empty_calls: Whether an assistant message may have an empty list of calls.
-        optional: The optional keys of calls and results, as far as the shape rules are concerned.
-        parts: The types of content parts by role; other roles have only text.
-        part_keys: The keys of a content part besides its type and its value.
-        part_types: The JSON type of a part's value; other parts are objects.
+        optional: The keys of calls and results that may be missing.
+        parts: The types of content parts, by role; other roles accept only text.
+        part_keys: The keys that a content part may have in addition to its type and its value.
+        part_types: The JSON type of a part's value, by part type; other parts are objects.
         part_values: The key of a part's value, if it differs from the part's type; None if there is no single key.
         nullable: The roles whose content may be null.
-        argument_types: The JSON types of a call's arguments.
+        argument_types: The JSON types that a call's arguments may have.
         tool_types: The types of tools and calls.
-        tool_marks: The keys of a tool besides its type and its value.
-        own_tools: The types of the tools that the host runs; their keys are not checked.
-        choices: The strings of `tool_choice`.
-        efforts: The strings of `reasoning_effort`; None if the vendor does not document them.
-        names: The pattern of tool names.
-        enforced: Rules of strict copies (`ServerRule.strict_only`) that this host has in both modes.
-        lacks: Rules of strict copies that this host has in neither mode.
-        fixed: The only accepted value of each sampling parameter on models that accept no other.
-        schema: Describes a fault of a tool's parameters, or returns None.
-        strict: Describes a fault of a strict answer schema, or returns None.
-        answer: Describes a fault of any answer schema, or returns None.
+        tool_marks: The keys that a tool may have in addition to its type and its value.
+        own_tools: A pattern of the types of tools that the host runs; their keys are not checked.
+        choices: The strings that `tool_choice` may be.
+        efforts: The strings that `reasoning_effort` may be; None if the vendor does not document them.
+        names: A pattern of tool names.
+        enforced: Rules of strict compatible hosts (`ServerRule.strict_only`) that this host enforces in both modes.
+        lacks: Rules of strict compatible hosts that this host enforces in neither mode.
+        fixed: The only accepted value of each sampling parameter, for models that accept no other value.
+        schema: Returns a description of a fault in a tool's parameters, or None.
+        strict: Returns a description of a fault in an answer schema with `strict`, or None.
+        answer: Returns a description of a fault in any answer schema, or None.
         identity: Checks the ids and names of all messages.
-        sequence: Checks the pairing and order of messages.
-        checks: Further checks of the complete request, at the end.
-        reasoning: The rule of a turn with calls that lacks its reasoning while thinking is on.
-        reasoning_scope: The turns that the official host checks: `all` turns with calls, or only the `open` one.
-        forced: The rule of a forced tool choice while thinking is on.
-        profile: The profile of a model if the settings have none.
-        finish: Adjusts a refusal, given the request and the values in its message.
+        sequence: Checks the pairing and the order of messages.
+        checks: Further checks of the complete request, which run at the end.
+        reasoning: The rule that a turn with calls breaks if its reasoning is missing while thinking is on.
+        reasoning_scope: The turns whose reasoning the official host checks: `all` turns with calls, or only the `open`
+            turn.
+        forced: The rule that a forced tool choice breaks while thinking is on.
+        profile: The profile of a model if the settings contain none.
+        finish: Adjusts a refusal, given the request and the values in the refusal's message.
     """
 
     name: str
@@ -114,13 +116,16 @@ class VendorHost:
     profile: CompatibleProfile = field(default_factory=CompatibleProfile)
     finish: Callable[[ServerRefusal, Json, Mapping[str, object]], ServerRefusal] | None = None
 
-    def runs(self, tool: Json) -> bool:
-        """Return True for a tool that the host runs."""
+    def runs_tool(self, tool: Json) -> bool:
+        """Return True if the host itself runs this tool."""
         kind = tool.get("type")
         return self.own_tools is not None and isinstance(kind, str) and bool(self.own_tools.fullmatch(kind))
 
     def translate(self, refused: RuleBroken, request: Json) -> RuleBroken:
-        """Return the refusal with this vendor's message. An upstream's refusal, which has a detail, stays unchanged."""
+        """Return the refusal with this vendor's error message.
+
+        A refusal by an upstream, which has a detail, stays unchanged.
+        """
         if refused.refusal.detail is not None:
             return refused
         refusal = self._vendor_rule(refused)
@@ -142,7 +147,7 @@ class VendorHost:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The context of the checks of one request: the host, its mode, its settings and the model's profile."""
+    """What the checks of one request need to know: the host, its mode, its settings and the model's profile."""
 
     host: VendorHost
     mode: Mode
@@ -151,23 +156,23 @@ class RequestContext:
 
     @property
     def model(self) -> CompatibleProfile:
-        """The model's profile as one of a compatible vendor."""
+        """The model's profile; the host's default profile if the settings have only an OpenAI profile."""
         return self.profile if isinstance(self.profile, CompatibleProfile) else self.host.profile
 
-    def holds(self, rule: ServerRule) -> bool:
-        """Return True if this host has an optional rule of the family."""
+    def enforces(self, rule: ServerRule) -> bool:
+        """Return True if this host enforces a rule that only some hosts of the family have."""
         if rule.id in self.host.lacks:
             return False
         return self.mode == "strict" or not rule.strict_only or rule.id in self.host.enforced
 
     def refuses_unknown_keys(self) -> bool:
-        """Return True if unknown keys are refused."""
+        """Return True if this host refuses unknown keys in its current mode."""
         return self.host.unknown_keys == "refuse" or (
             self.host.unknown_keys == "strict" and self.mode == "strict"
         )
 
 
-def thinks(request: Json, profile: CompatibleProfile) -> bool:
+def does_model_think(request: Json, profile: CompatibleProfile) -> bool:
     """Return True if the model thinks before its answer to this request."""
     if profile.thinking == "always":
         return True

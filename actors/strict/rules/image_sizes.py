@@ -1,4 +1,4 @@
-"""Check the type and the sides of images in Anthropic requests, by their first bytes."""
+"""Check the media type and the size of images in Anthropic requests, by reading their first bytes."""
 
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
@@ -8,16 +8,20 @@ from actors.strict.rules.base import Json, is_array, is_object
 from actors.strict.rules.reading import cached_result
 
 _MOST, _MOST_OF_MANY, _MANY = 8000, 2000, 20
-_READ = 256 * 1024  # bytes of a file that are read
+_READ = 256 * 1024  # the number of bytes of an image file that are read
 
 
 def check(messages: Sequence[Json]) -> None:
     """Check the images of all messages.
 
     Raises:
-        RuleBroken: An image has a wrong label, or is too large, by itself or for the number of images.
+        RuleBroken: An image has a wrong media type, or is too large, in general or for a request with many images.
     """
-    images = [(at, *image) for at, message in enumerate(messages) for image in cached_result(_sizes, message)]
+    images = [
+        (at, *image)
+        for at, message in enumerate(messages)
+        for image in cached_result(_images_with_sizes, message)
+    ]
     for at, place, label, kind, side in images:
         path = f"messages.{at}.{place}"
         if kind and kind != label:
@@ -28,8 +32,11 @@ def check(messages: Sequence[Json]) -> None:
             raise RULES["ANT-59"].refuse(path=path, most=_MOST_OF_MANY)
 
 
-def _sizes(message: Json) -> list[tuple[str, str, str, int]]:
-    """Return (path, label, type, longest side) for each image of a message whose bytes are readable."""
+def _images_with_sizes(message: Json) -> list[tuple[str, str, str, int]]:
+    """Return (path, stated media type, actual media type, longest side in pixels) for each image of a message.
+
+    The last two are "" and 0 if the image cannot be read.
+    """
     found: list[tuple[str, str, str, int]] = []
     for path, image in _images(message.get("content"), "content"):
         source = image.get("source")
@@ -49,28 +56,28 @@ def _images(content: Json, path: str) -> Iterator[tuple[str, Json]]:
 
 
 def _read_image(data: Json) -> tuple[str, tuple[int, ...]]:
-    """Return type and sides of an image file; the type is empty if it is unknown."""
+    """Return the media type and the sides in pixels of an image file; the type is "" if it is unknown."""
     try:
         raw = b64decode(data[: _READ * 4 // 3 // 4 * 4])
     except (ValueError, TypeError):
         return "", (0,)
     if raw[:8] == b"\x89PNG\r\n\x1a\n":
-        return "image/png", _numbers(raw[16:24], 4, "big")
+        return "image/png", _unpack_integers(raw[16:24], 4, "big")
     if raw[:4] == b"GIF8":
-        return "image/gif", _numbers(raw[6:10], 2, "little")
+        return "image/gif", _unpack_integers(raw[6:10], 2, "little")
     if raw[:2] == b"\xff\xd8":
-        return "image/jpeg", _frame(raw)
+        return "image/jpeg", _jpeg_sides(raw)
     if raw[:4] + raw[8:12] == b"RIFFWEBP":
-        return "image/webp", _canvas(raw)
+        return "image/webp", _webp_sides(raw)
     return "", (0,)
 
 
-def _numbers(raw: bytes, size: int, order: Json) -> tuple[int, ...]:
+def _unpack_integers(raw: bytes, size: int, order: Json) -> tuple[int, ...]:
     return tuple(int.from_bytes(raw[at : at + size], order) for at in range(0, len(raw), size)) or (0,)
 
 
-def _frame(raw: bytes) -> tuple[int, ...]:
-    """Return the sides of a JPEG, from its first frame header."""
+def _jpeg_sides(raw: bytes) -> tuple[int, ...]:
+    """Return the sides of a JPEG in pixels, from its first frame header; (0,) if there is none."""
     at = 2
     while at + 9 < len(raw):
         if raw[at] != 0xFF or raw[at + 1] == 0xFF:
@@ -78,18 +85,18 @@ def _frame(raw: bytes) -> tuple[int, ...]:
             continue
         marker = raw[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            return _numbers(raw[at + 5 : at + 9], 2, "big")
+            return _unpack_integers(raw[at + 5 : at + 9], 2, "big")
         length = 0 if 0xD0 <= marker <= 0xD7 or marker == 1 else int.from_bytes(raw[at + 2 : at + 4], "big")
         at += 2 + length
     return (0,)
 
 
-def _canvas(raw: bytes) -> tuple[int, ...]:
-    """Return the sides of a WebP image of any of the three kinds."""
+def _webp_sides(raw: bytes) -> tuple[int, ...]:
+    """Return the sides of a WebP image in pixels: extended, lossless or lossy."""
     chunk, held = raw[12:16], raw[20:30]
     if chunk == b"VP8X":
-        return tuple(1 + side for side in _numbers(held[4:10], 3, "little"))
+        return tuple(1 + side for side in _unpack_integers(held[4:10], 3, "little"))
     if chunk == b"VP8L":
         packed = int.from_bytes(held[1:5], "little")
         return 1 + packed % 0x4000, 1 + packed // 0x4000 % 0x4000
-    return tuple(side % 0x4000 for side in _numbers(held[6:10], 2, "little"))
+    return tuple(side % 0x4000 for side in _unpack_integers(held[6:10], 2, "little"))

@@ -1,4 +1,4 @@
-"""Walk a JSON Schema like a host: its subschemas and references."""
+"""Traverse a JSON Schema like a provider's host: its subschemas and references."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -7,20 +7,22 @@ from actors.strict.rules.base import Json, is_object
 DEFINITIONS = ("$defs", "definitions")
 
 
-def nodes(schema: Json, below: Callable[[dict[str, Json]], Iterable[Json]]) -> Iterator[dict[str, Json]]:
-    """Yield a schema and its subschemas: its definitions, and those that `below` returns."""
+def schema_nodes(
+    schema: Json, subschemas_of: Callable[[dict[str, Json]], Iterable[Json]]
+) -> Iterator[dict[str, Json]]:
+    """Yield a schema and all its subschemas: those in its definitions, and those that `subschemas_of` returns."""
     if not is_object(schema):
         return
     yield schema
     for key in (key for key in DEFINITIONS if is_object(schema.get(key))):
         for inner in schema[key].values():
-            yield from nodes(inner, below)
-    for inner in below(schema):
-        yield from nodes(inner, below)
+            yield from schema_nodes(inner, subschemas_of)
+    for inner in subschemas_of(schema):
+        yield from schema_nodes(inner, subschemas_of)
 
 
-def definition(reference: Json, root: Json) -> Json:
-    """Return the root definition of a reference; None if it does not exist."""
+def resolve_definition(reference: Json, root: Json) -> Json:
+    """Return the definition at the root that a reference such as `#/$defs/A` names; None if it does not exist."""
     where, key, name = [*str(reference).split("/", 2), "", ""][:3]
     definitions = root.get(key) if where == "#" and key in DEFINITIONS else None
     return definitions.get(name) if is_object(definitions) else None

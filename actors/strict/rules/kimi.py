@@ -1,7 +1,7 @@
 """Check Kimi requests: OpenAI's pairing with Kimi's messages, no empty text, and reasoning in every turn with calls.
 
-The strict mode also requires unique ids in Kimi's own form: the API accepts other ids without an error,
-but its models then drop calls.
+The mode `strict` also requires unique ids in Kimi's own format: the API accepts other ids without an error, but its
+models then drop calls.
 """
 
 import re
@@ -15,19 +15,19 @@ from actors.strict.rules.base import (
     ServerRule,
     is_array,
     is_object,
-    table,
+    rules_by_id,
 )
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.model_checks import RULES as OF_MODELS
 from actors.strict.rules.model_checks import check_kimi
-from actors.strict.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
+from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
 from actors.strict.rules.openai_messages import RULES as FAMILY
 from actors.strict.rules.reasoning import check_present
 
 _DROPPED = "no refusal: the model drops calls"
 
-RULES = table(
+RULES = rules_by_id(
     replace(FAMILY["OAC-01"], id="KIM-01"),
     ServerRule("KIM-02", "Invalid request: tool_call_id  is not found"),
     ServerRule(
@@ -101,45 +101,45 @@ _SCHEMA = {
     "untyped": "type is not defined",
     "twice": "when using anyOf, type should be defined in anyOf items instead of the parent schema",
 }
-"""The faults of a schema, each after its path."""
+"""The descriptions of faults in a schema, which follow the path in the message."""
 
 
 def _moonshot_fault(function: Json) -> str | None:
-    if (wrong := not_an_object(function)) is not None:
-        return _at("", wrong)
+    if (wrong := object_schema_fault(function)) is not None:
+        return _fault_at("", wrong)
     return _inner_fault(function["parameters"], "")
 
 
-def _at(path: str, why: str) -> str:
+def _fault_at(path: str, why: str) -> str:
     return f"At path '{path.lstrip('.')}': {why}"
 
 
 def _inner_fault(schema: Json, path: str) -> str | None:
-    """Describe a fault in the properties of an object or the items of an array; None if there is none."""
+    """Return a description of a fault in the properties of an object or the items of an array, or None."""
     properties = schema.get("properties")
     for key, inner in properties.items() if is_object(properties) else ():
         if not is_object(inner):
-            return _at(f"{path}.properties", _SCHEMA["member"].format(name=key))
+            return _fault_at(f"{path}.properties", _SCHEMA["member"].format(name=key))
         if wrong := _value_fault(inner, f"{path}.properties.{key}"):
             return wrong
     if "items" not in schema:
         return None
     items = schema["items"]
-    return _value_fault(items, f"{path}.items") if is_object(items) else _at(path, _SCHEMA["items"])
+    return _value_fault(items, f"{path}.items") if is_object(items) else _fault_at(path, _SCHEMA["items"])
 
 
 def _value_fault(schema: Json, path: str) -> str | None:
     if not str(schema.get("$ref", "#/$defs")).startswith("#/$defs"):
-        return _at(path, _SCHEMA["reference"])
+        return _fault_at(path, _SCHEMA["reference"])
     if not schema.keys() & {"type", "$ref", "anyOf", "enum"}:
-        return _at(path, _SCHEMA["untyped"])
+        return _fault_at(path, _SCHEMA["untyped"])
     if schema.keys() >= {"type", "anyOf"}:
-        return _at(path, _SCHEMA["twice"])
+        return _fault_at(path, _SCHEMA["twice"])
     return _inner_fault(schema, path)
 
 
 KIMI: VendorHost = replace(
-    any_answer(OPENAI),
+    without_answer_rules(OPENAI),
     name="kimi",
     rules={**RULES, "KIM-14": OF_MODELS["KIM-14"], "KIM-15": OF_MODELS["KIM-15"]},
     words={

@@ -1,11 +1,11 @@
-"""Check Mistral requests: its messages, and its own checks of ids, order and pairing.
+"""Check Mistral requests: the vendor's error messages, and its own checks of ids, order and pairing.
 
-Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. A table contains the
-permitted successor of each role. Up to generation 7, pairing is a count: as many results as calls before the next
-assistant message. From 11 on, it is by id. Ids are nine alphanumerics up to generation 11, and any non-empty string
-later. But the hosted API still refuses other ids, and a user message after a tool message, so the strict mode refuses
-both in every generation. An unknown key is refused before the validator, with status 422 and a path of a different
-form.
+Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. A table contains the roles
+that may follow each role. Up to generation 7, pairing is a count: there must be as many results as calls before the
+next assistant message. From generation 11 on, pairing is by id. Ids are nine alphanumeric characters up to generation
+11, and any non-empty string later. But the hosted API still refuses other ids, and a user message after a tool message,
+so the mode `strict` refuses both in every generation. An unknown key is refused before the validator runs, with status
+422 and a path in a different format.
 """
 
 import re
@@ -22,10 +22,10 @@ from actors.strict.rules.base import (
     ServerRule,
     is_array,
     is_object,
-    table,
+    rules_by_id,
 )
-from actors.strict.rules.host import RequestContext, VendorHost, accept
-from actors.strict.rules.openai_chat import OPENAI, any_answer, not_an_object
+from actors.strict.rules.host import RequestContext, VendorHost, accept_anything
+from actors.strict.rules.openai_chat import OPENAI, object_schema_fault, without_answer_rules
 
 _MEASURED = "measured with the vendor's own validator"
 _BAD_NAME = (
@@ -35,32 +35,34 @@ _BAD_NAME = (
 _ROLES = "Unexpected role '{role}' after role '{after}'"
 
 
-def _order(rule: str, text: str) -> ServerRule:
+def _order_rule(rule: str, text: str) -> ServerRule:
     return ServerRule(rule, text, _MEASURED, type="invalid_request_message_order", code="3230")
 
 
-def _call(rule: str, text: str) -> ServerRule:
+def _call_rule(rule: str, text: str) -> ServerRule:
     return ServerRule(rule, text, _MEASURED, type="invalid_function_call", code="3280")
 
 
-RULES = table(
-    _call("MIS-01", "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9."),
-    _order("MIS-02", "Not the same number of function calls and responses"),
-    _order("MIS-03", "Duplicate tool call id {id} in tool results"),
-    _order("MIS-04", "Duplicate tool call id {id} in assistant message"),
-    _order("MIS-05", _ROLES),
-    _order("MIS-06", "Unexpected tool call id {id} in tool results"),
-    _order("MIS-07", "Unexpected tool call id {id} in tool results"),
-    _order("MIS-09", _ROLES),
-    _order("MIS-10", "Expected last role User or Tool (or Assistant with prefix) for serving but got {role}"),
-    _order("MIS-11", "Assistant message with prefix True must be last message"),
-    _order("MIS-12", _ROLES),
-    _order("MIS-13", "Conversation must have at least one message"),
-    _order("MIS-13S", "Conversation must start with a user message or system message"),
-    _call("MIS-14", _BAD_NAME),
-    _call("MIS-15", "Tool call id has to be defined."),
-    _call("MIS-16", "Tool call id has to be defined in serving mode."),
-    _call(
+RULES = rules_by_id(
+    _call_rule("MIS-01", "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9."),
+    _order_rule("MIS-02", "Not the same number of function calls and responses"),
+    _order_rule("MIS-03", "Duplicate tool call id {id} in tool results"),
+    _order_rule("MIS-04", "Duplicate tool call id {id} in assistant message"),
+    _order_rule("MIS-05", _ROLES),
+    _order_rule("MIS-06", "Unexpected tool call id {id} in tool results"),
+    _order_rule("MIS-07", "Unexpected tool call id {id} in tool results"),
+    _order_rule("MIS-09", _ROLES),
+    _order_rule(
+        "MIS-10", "Expected last role User or Tool (or Assistant with prefix) for serving but got {role}"
+    ),
+    _order_rule("MIS-11", "Assistant message with prefix True must be last message"),
+    _order_rule("MIS-12", _ROLES),
+    _order_rule("MIS-13", "Conversation must have at least one message"),
+    _order_rule("MIS-13S", "Conversation must start with a user message or system message"),
+    _call_rule("MIS-14", _BAD_NAME),
+    _call_rule("MIS-15", "Tool call id has to be defined."),
+    _call_rule("MIS-16", "Tool call id has to be defined in serving mode."),
+    _call_rule(
         "MIS-16S",
         "Tool call id must be a non-empty string other than 'null' for tokenizer version 13 or newer.",
     ),
@@ -71,11 +73,13 @@ RULES = table(
         type="invalid_request_assistant_message",
         code="3240",
     ),
-    _order("MIS-18", "Unexpected content chunk types in tool message: ['ImageURLChunk']"),
+    _order_rule("MIS-18", "Unexpected content chunk types in tool message: ['ImageURLChunk']"),
     replace(
-        _call("MIS-20", "Function call arguments must be a JSON object."), source=COPIES, strict_only=True
+        _call_rule("MIS-20", "Function call arguments must be a JSON object."),
+        source=COPIES,
+        strict_only=True,
     ),
-    _order("MIS-21", _ROLES),
+    _order_rule("MIS-21", _ROLES),
     ServerRule("MIS-32", "Extra inputs are not permitted", status=422, type="extra_forbidden"),
     ServerRule(
         "MIS-33",
@@ -117,7 +121,7 @@ _BY_ID, _FREE_IDS, _RICH_RESULTS = 11, 13, 15
 
 
 def check(messages: list[Json], context: RequestContext) -> None:
-    """Check order, pairing, then the content of each message, like the vendor's validator."""
+    """Check the order and pairing of messages, and then the content of each message, like the vendor's validator."""
     generation = context.model.generation
     _check_ends(messages)
     _check_order(messages, lenient=context.mode == "hosted" and generation >= _FREE_IDS)
@@ -149,7 +153,7 @@ def _check_order(messages: list[Json], *, lenient: bool) -> None:
 
 
 def _misplaced_result(messages: list[Json]) -> str:
-    """Return the rule of a result after a user message, which depends on an earlier call."""
+    """Return the id of the rule that a result after a user message breaks. It depends on whether any call precedes."""
     return "MIS-09" if any(message.get("tool_calls") for message in messages) else "MIS-05"
 
 
@@ -167,7 +171,7 @@ def _check_counts(messages: list[Json]) -> None:
 
 
 def _check_pairs(messages: list[Json]) -> None:
-    """Check pairing by id. The calls of the first message are ignored, as in the vendor's validator."""
+    """Check that calls and results match by id. Calls in the first message are ignored, as by the vendor."""
     made: set[str] = set()
     given: set[str] = set()
     for message in messages[1:]:
@@ -176,20 +180,20 @@ def _check_pairs(messages: list[Json]) -> None:
         elif message["role"] == "assistant":
             if len(made) != len(given):
                 raise RULES["MIS-02"].refuse()
-            made, given = _ids(message), set()
+            made, given = _call_ids(message), set()
     if len(made) != len(given):
         raise RULES["MIS-02"].refuse()
 
 
-def _check_result(call_id: str | None, made: set[str], given: set[str]) -> None:
-    if call_id in given:
+def _check_result(call_id: str | None, call_ids: set[str], result_ids: set[str]) -> None:
+    if call_id in result_ids:
         raise RULES["MIS-03"].refuse(id=call_id)
-    if call_id not in made:
-        raise RULES["MIS-07" if made else "MIS-06"].refuse(id=call_id)
-    given.add(call_id)
+    if call_id not in call_ids:
+        raise RULES["MIS-07" if call_ids else "MIS-06"].refuse(id=call_id)
+    result_ids.add(call_id)
 
 
-def _ids(message: Json) -> set[str]:
+def _call_ids(message: Json) -> set[str]:
     ids: set[str] = set()
     for call in message.get("tool_calls") or ():
         if (call_id := call.get("id", "null")) in ids:
@@ -238,7 +242,10 @@ def _check_name(name: str) -> None:
 
 
 def _add_path(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
-    """Add the path to a 422: `messages[1].x` becomes `body.messages.1.assistant.x`."""
+    """Return a refusal with status 422 with its path in the vendor's format.
+
+    For example, `messages[1].x` becomes `body.messages.1.assistant.x`. Other refusals are returned without a path.
+    """
     if refusal.status != 422:
         return replace(refusal, param=None)
     loc: list[str | int] = ["body"]
@@ -246,13 +253,13 @@ def _add_path(refusal: ServerRefusal, request: Json, values: Mapping[str, object
     for name, number in re.findall(r"([^.\[\]]+)|\[(\d+)\]", refusal.param or ""):
         key = int(number) if number else name
         loc.append(key)
-        value = _inner(value, key)
+        value = _inner_value(value, key)
         if len(loc) == 3 and loc[1] == "messages" and is_object(value):
             loc.append(str(value.get("role")))
     return replace(refusal, param=".".join(map(str, loc)), detail={"loc": loc, "input": value})
 
 
-def _inner(value: Json, key: str | int) -> Json:
+def _inner_value(value: Json, key: str | int) -> Json:
     if isinstance(key, str):
         return value.get(key) if is_object(value) else None
     return value[key] if is_array(value) and key < len(value) else None
@@ -267,12 +274,12 @@ _NAMES = (
 _KEYS = frozenset(_NAMES.split())
 _CHUNKS = frozenset(
     """text image_url document_url input_audio file reference resource resource_link
-    thinking""".split()  # noqa: SIM905  as a list it is a page
+    thinking""".split()  # noqa: SIM905  a list fills a page
 )
 _OWN_TOOLS = re.compile(r"image_generation|document_library|connector|web_search(_premium)?|code_interpreter")
 
 MISTRAL: VendorHost = replace(
-    any_answer(OPENAI),
+    without_answer_rules(OPENAI),
     name="mistral",
     rules=RULES,
     words={
@@ -330,8 +337,8 @@ MISTRAL: VendorHost = replace(
     own_tools=_OWN_TOOLS,
     choices=("none", "auto", "required", "any"),
     names=re.compile(r"[a-zA-Z0-9_-]+"),
-    schema=not_an_object,
-    identity=accept,
+    schema=object_schema_fault,
+    identity=accept_anything,
     sequence=check,
     finish=_add_path,
 )

@@ -1,7 +1,7 @@
 """Check the settings of a request against the facts of its model (`actors.strict.rules.models`).
 
-Each wire format has its own fields and messages; the facts are the same. An unknown model accepts everything that its
-host accepts.
+Each wire format has its own fields and error messages; the facts are the same. An unknown model accepts every setting
+that its host accepts.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from actors.strict.rules.base import (
     Json,
     ServerRule,
     is_object,
-    table,
+    rules_by_id,
 )
 from actors.strict.rules.models import ServedModel, served_model
 
-RULES = table(
+RULES = rules_by_id(
     ServerRule(
         "OAC-20",
         "Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. To use function "
@@ -74,10 +74,10 @@ _SAMPLING = ("temperature", "top_p")
 
 
 def check_chat(request: Mapping[str, Json]) -> None:
-    """Check a request to OpenAI's Chat Completions.
+    """Check the settings of a request to OpenAI's Chat Completions.
 
     Raises:
-        RuleBroken: The model does not accept it.
+        RuleBroken: The model does not accept a setting, or is not available on Chat Completions.
     """
     model = str(request.get("model"))
     if (row := served_model(model)) is None or row.maker != "openai":
@@ -112,7 +112,11 @@ def _refuses_tools(row: ServedModel, effort: Json) -> bool:
 
 
 def check_responses(request: Mapping[str, Json]) -> None:
-    """Check a request to OpenAI's Responses. Raises as `check_chat`."""
+    """Check the settings of a request to OpenAI's Responses.
+
+    Raises:
+        RuleBroken: The model does not accept a setting.
+    """
     if (row := served_model(str(request.get("model")))) is None or row.maker != "openai":
         return
     reasoning = request.get("reasoning")
@@ -145,8 +149,8 @@ def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -
         raise RULES["OAC-22"].refuse("prompt_cache_retention", path="prompt_cache_retention")
 
 
-def profile_of_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
-    """Return a profile with the facts of an Anthropic model, or the same profile for an unknown model."""
+def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
+    """Return `profile` restricted to the facts of an Anthropic model; unchanged for an unknown model."""
     row = served_model(model)
     if row is None or row.maker != "anthropic":
         return profile
@@ -166,8 +170,11 @@ def profile_of_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
     )
 
 
-def thinking_profile(profile: CompatibleProfile, model: str, maker: str) -> CompatibleProfile:
-    """Return a profile with a model's thinking default on its maker's own host, and whether it can be turned off."""
+def with_thinking_default(profile: CompatibleProfile, model: str, maker: str) -> CompatibleProfile:
+    """Return `profile` with a model's default for thinking, and whether thinking can be turned off.
+
+    This applies only on the host of the model's own maker. For other models, the profile is returned unchanged.
+    """
     row = served_model(model)
     if row is None or row.maker != maker:
         return profile
@@ -177,7 +184,11 @@ def thinking_profile(profile: CompatibleProfile, model: str, maker: str) -> Comp
 
 
 def check_gemini(model: str, thinking: Mapping[str, Json]) -> None:
-    """Check the `thinkingConfig` of a request to Gemini. Raises as `check_chat`."""
+    """Check the `thinkingConfig` of a request to Gemini.
+
+    Raises:
+        RuleBroken: The model does not accept the thinking level or budget.
+    """
     row = served_model(model)
     if row is None or row.maker != "google":
         return
@@ -196,7 +207,11 @@ def check_gemini(model: str, thinking: Mapping[str, Json]) -> None:
 
 
 def check_kimi(request: Mapping[str, Json]) -> None:
-    """Check a request to Kimi's own host. Raises as `check_chat`."""
+    """Check the thinking settings of a request to Kimi's own host.
+
+    Raises:
+        RuleBroken: The model does not accept a setting.
+    """
     model = str(request.get("model"))
     row = served_model(model)
     if row is None or row.maker != "kimi":
@@ -210,12 +225,20 @@ def check_kimi(request: Mapping[str, Json]) -> None:
 
 
 def check_glm(request: Mapping[str, Json]) -> None:
-    """Check a request to GLM's own host. Raises as `check_chat`."""
+    """Check the thinking settings of a request to GLM's own host.
+
+    Raises:
+        RuleBroken: The model does not accept a setting.
+    """
     _check_switch(request, "glm", RULES["GLM-04"])
 
 
 def check_minimax(request: Mapping[str, Json]) -> None:
-    """Check a request to MiniMax's own host. Raises as `check_chat`."""
+    """Check the thinking settings of a request to MiniMax's own host.
+
+    Raises:
+        RuleBroken: The model does not accept a setting.
+    """
     _check_switch(request, "minimax", RULES["MMX-04"])
 
 

@@ -1,10 +1,10 @@
-"""Facts about models for the strict servers: one row per generation; the first match counts.
+"""List facts about models for the strict servers: one row per generation. The first row that matches a name applies.
 
-The servers enforce these rows for a model whose name they know, so that a client can be tried on gpt-5.6 or Opus 5.5
-before it uses the real models. A bare name such as `gpt` or `claude`, and one of no known family, has no row.
+The servers enforce these facts for known models, so that a client can be tested with gpt-5.6 or Opus 5.5 before it uses
+the real models. A bare name such as `gpt` or `claude`, and a name of an unknown family, has no row.
 
-The table is the servers' own: it shares no code and no pattern with the one that the encoders read, and a test
-compares the two. Where sources disagree, the row holds what a real host accepts.
+This table is independent: it shares no code and no pattern with the table that the encoders read, and a test compares
+the two. Where sources disagree, the row contains the values that a real host accepts.
 """
 
 import re
@@ -21,8 +21,8 @@ class ServedModel:
 
     Args:
         maker: The maker of the models.
-        names: The prefixes of their names; a name that ends in `$` is complete.
-        tools: When Chat Completions accepts function tools, by the effort of the request.
+        names: The prefixes of the models' names; a name that ends in `$` must match completely.
+        tools: When Chat Completions accepts function tools, depending on the effort of the request.
         sampling: When sampling settings are accepted.
         efforts: The accepted effort levels; empty if the setting does not exist, None if any level is accepted.
         effort: The default effort level; empty if unknown.
@@ -31,12 +31,12 @@ class ServedModel:
         forced: When a forced tool choice is accepted.
         stops: Whether stop sequences are accepted.
         form: Whether a JSON Schema for the answer is accepted.
-        cache: The field that requests a longer-lived prompt cache, if there is one.
-        cached: The minimum tokens of a cached prompt; 0 if unknown.
+        cache: The field that requests a longer-lived prompt cache; empty if there is none.
+        cached: The minimum number of tokens of a cached prompt; 0 if unknown.
         levels: Whether thinking has levels instead of a token budget (Gemini 3 and later).
-        prefill: Whether a conversation may end with a message of the assistant (Claude before 4.6).
+        prefill: Whether a conversation may end with an assistant message (Claude before 4.6).
         sampling_pair: Whether `temperature` and `top_p` are accepted together (Claude before Opus 4.1).
-        mid_system: Whether system messages are accepted between the turns (Claude since 4.7 or 4.8).
+        mid_system: Whether system messages are accepted between turns (Claude since 4.7 or 4.8).
         call_ids: Whether Vertex AI accepts ids of calls (Gemini since 3).
     """
 
@@ -59,8 +59,8 @@ class ServedModel:
     mid_system: bool = False
     call_ids: bool = True
 
-    def made_for(self, *names: str) -> "ServedModel":
-        """Return the same facts under other names."""
+    def for_names(self, *names: str) -> "ServedModel":
+        """Return a row with the same facts for models with other names."""
         return replace(self, names=names)
 
 
@@ -75,7 +75,7 @@ _O = replace(
     effort="medium",
     form=True,
 )
-_GPT_5_CHAT = _GPT_4O.made_for("gpt-5-chat")
+_GPT_5_CHAT = _GPT_4O.for_names("gpt-5-chat")
 _GPT_5 = replace(
     _O,
     names=("gpt-5$", "gpt-5-mini", "gpt-5-nano", "gpt-5-"),
@@ -249,7 +249,7 @@ _DEEPSEEK_V3 = ServedModel(
     thinks=True,
     forced="without_thinking",
 )
-_DEEPSEEK_V4 = replace(_DEEPSEEK_V3, names=("deepseek-",), effort="high")  # other levels are mapped to these
+_DEEPSEEK_V4 = replace(_DEEPSEEK_V3, names=("deepseek-",), effort="high")  # the host accepts any effort level
 _GLM_4 = ServedModel(
     "glm",
     ("glm-1", "glm-2", "glm-3", "glm-4"),
@@ -257,7 +257,7 @@ _GLM_4 = ServedModel(
     thinking=("enabled", "disabled"),
     thinks=True,
 )
-_GLM_5 = _GLM_4.made_for("glm-5$", "glm-5.0", "glm-5.1", "glm-5-")
+_GLM_5 = _GLM_4.for_names("glm-5$", "glm-5.0", "glm-5.1", "glm-5-")
 _GLM_5_2 = replace(_GLM_5, names=("glm-5.2",), efforts=("high", "max"), effort="high")
 _GLM_5_3 = replace(_GLM_5_2, names=("glm-",), efforts=("low", "high", "max"), thinking=("enabled",))
 _MINIMAX_M2 = ServedModel(
@@ -279,7 +279,7 @@ SERVED: tuple[ServedModel, ...] = (
     *(_MOONSHOT, _KIMI_THINKING, _KIMI_K2, _KIMI_K3, _DEEPSEEK_V3, _DEEPSEEK_V4),
     *(_GLM_4, _GLM_5, _GLM_5_2, _GLM_5_3, _MINIMAX_M2, _MINIMAX_M3, _NOVA),
 )
-"""All rows; the first one that matches a name applies."""
+"""All rows. The first row that matches a model's name applies."""
 
 _CUTS = (
     r"^ft:",
@@ -295,14 +295,14 @@ _CUTS_LAST = (r"-latest$", r"-preview$")
 
 @lru_cache(maxsize=1024)
 def served_model(name: str) -> ServedModel | None:
-    """Return the row of a model; None for a bare name and for an unknown family."""
+    """Return the row of a model; None for a bare name such as `gpt`, and for an unknown family."""
     plain = name.lower()
     for cut in (*_CUTS, *_CUTS_LAST):
         plain = re.sub(cut, "", plain)
     if plain.startswith("claude-"):
         plain = plain.replace(".", "-")
-    return next((row for row in SERVED if any(_begins(plain, each) for each in row.names)), None)
+    return next((row for row in SERVED if any(_name_matches(plain, each) for each in row.names)), None)
 
 
-def _begins(name: str, start: str) -> bool:
+def _name_matches(name: str, start: str) -> bool:
     return name == start[:-1] if start.endswith("$") else name.startswith(start)

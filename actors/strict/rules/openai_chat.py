@@ -1,8 +1,8 @@
 """Check requests to OpenAI's `POST /v1/chat/completions`, except their messages.
 
 The order is: body, model, required parameters, unknown keys, values, tools, then the messages. `openai_messages`
-contains the rules and the checks of messages. The same walk checks requests to the vendors of the family, with their
-`VendorHost`.
+contains the rules and the checks of messages. The same code checks requests to the other vendors of the family, using
+their `VendorHost`.
 """
 
 import re
@@ -20,9 +20,9 @@ from actors.strict.rules.base import (
     is_array,
     is_object,
 )
-from actors.strict.rules.host import RequestContext, VendorHost, accept, thinks
+from actors.strict.rules.host import RequestContext, VendorHost, accept_anything, does_model_think
 from actors.strict.rules.model_checks import RULES as OF_MODELS
-from actors.strict.rules.model_checks import check_chat, thinking_profile
+from actors.strict.rules.model_checks import check_chat, with_thinking_default
 from actors.strict.rules.openai_messages import (
     MESSAGE_KEYS,
     NAME,
@@ -32,8 +32,8 @@ from actors.strict.rules.openai_messages import (
     check_identity,
     check_name,
     check_sequence,
-    integer,
-    only,
+    is_integer,
+    refuse_unknown_keys,
 )
 from actors.strict.rules.reading import parse, standard_of, unchecked_items
 
@@ -62,32 +62,38 @@ _MAX_STOPS = 4
 def validate(
     body: bytes, mode: Mode, settings: OpenAISettings | CompatibleSettings, host: VendorHost | None = None
 ) -> None:
-    """Check one request body. `host` is the vendor; None means OpenAI.
+    """Check one request body. `host` describes the vendor; None means OpenAI.
 
     Raises:
-        RuleBroken: At the first broken rule, with the vendor's message.
+        RuleBroken: At the first broken rule, with the vendor's error message.
     """
     host = host or OPENAI
     request: Json = None
     try:
-        request = _parse(body)
-        _walk(request, RequestContext(host, mode, settings, _profile(request, settings, host)), len(body))
+        request = _parse_body(body)
+        _check_parsed(
+            request, RequestContext(host, mode, settings, _profile_of(request, settings, host)), len(body)
+        )
     except RuleBroken as refused:
         raise host.translate(refused, request) from None
 
 
-def judge(request: Json, context: RequestContext, size: int) -> None:
-    """Check a parsed request, with the messages of its host. `size` is the size of the body in bytes."""
+def check_request(request: Json, context: RequestContext, size: int) -> None:
+    """Check a parsed request. `size` is the size of its body in bytes.
+
+    Raises:
+        RuleBroken: At the first broken rule, with the error message of the host in `context`.
+    """
     try:
-        _walk(request, context, size)
+        _check_parsed(request, context, size)
     except RuleBroken as refused:
         raise context.host.translate(refused, request) from None
 
 
-def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
+def _check_parsed(request: dict[str, Json], context: RequestContext, size: int) -> None:
     if request.get("messages") is None:
-        raise WALK.missing("", "messages")
-    only(request, context.host.keys, "", context)
+        raise WALK.missing_key("", "messages")
+    refuse_unknown_keys(request, context.host.keys, "", context)
     _check_values(request, context)
     if context.host is OPENAI and context.settings.models is None:
         check_chat(request)
@@ -101,7 +107,7 @@ def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
         raise RULES["OAC-15"].refuse("messages", limit=limit, tokens=tokens)
 
 
-def _parse(body: bytes) -> dict[str, Json]:
+def _parse_body(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
@@ -111,21 +117,21 @@ def _parse(body: bytes) -> dict[str, Json]:
     return request
 
 
-def _profile(
+def _profile_of(
     request: dict[str, Json], settings: OpenAISettings | CompatibleSettings, host: VendorHost
 ) -> OpenAIProfile:
     model = request.get("model")
     if not isinstance(model, str) or not model:
         raise RULES["OAC-19"].refuse()
     if settings.models is None:
-        return settings.profile or thinking_profile(host.profile, model, host.name)
+        return settings.profile or with_thinking_default(host.profile, model, host.name)
     if model not in settings.models:
         raise RULES["OAC-16"].refuse(model=model)
     return settings.models[model]
 
 
 def _check_values(request: dict[str, Json], context: RequestContext) -> None:
-    if (n := request.get("n")) is not None and (not integer(n) or n < 1):
+    if (n := request.get("n")) is not None and (not is_integer(n) or n < 1):
         raise RULES["OAC-S02"].refuse("n", path="n")
     _check_stop(request.get("stop"))
     if not context.profile.sampling:
@@ -136,10 +142,10 @@ def _check_values(request: dict[str, Json], context: RequestContext) -> None:
         if request.get(key) is not None:
             WALK.require_type(request[key], bool, key)
     for key in ("max_tokens", "max_completion_tokens"):
-        if (limit := request.get(key)) is not None and (not integer(limit) or limit < 1):
+        if (limit := request.get(key)) is not None and (not is_integer(limit) or limit < 1):
             raise RULES["OAC-S02"].refuse(key, path=key)
     both = None not in (request.get("max_tokens"), request.get("max_completion_tokens"))
-    if both and context.holds(RULES["OAC-S15"]):
+    if both and context.enforces(RULES["OAC-S15"]):
         raise RULES["OAC-S15"].refuse()
     _check_effort(request.get("reasoning_effort"), context.host.efforts)
     _check_options(request, context)
@@ -164,7 +170,7 @@ def _check_stop(stop: Json) -> None:
     if is_array(stop) and len(stop) > _MAX_STOPS:
         raise RULES["OAC-09"].refuse("stop", path="stop", limit=_MAX_STOPS, length=len(stop))
     if stop is not None and not (isinstance(stop, str) or is_array(stop)):
-        WALK.typed_as(stop, str, "stop", "one of a string or array of strings")
+        WALK.require_described_type(stop, str, "stop", "one of a string or array of strings")
     for at, text in enumerate(stop if is_array(stop) else list[Json]()):
         WALK.require_type(text, str, f"stop[{at}]")
 
@@ -172,7 +178,7 @@ def _check_stop(stop: Json) -> None:
 def _check_range(key: str, value: Json, low: float, high: float) -> None:
     if value is None:
         return
-    if not integer(value):
+    if not is_integer(value):
         WALK.require_type(value, float, key)
     if not low <= value <= high:
         raise RULES["OAC-S02"].refuse(key, path=key)
@@ -188,7 +194,9 @@ def _check_options(request: dict[str, Json], context: RequestContext) -> None:
     WALK.require_type(options, dict, "stream_options")
     if not request.get("stream"):
         raise RULES["OAC-S03"].refuse("stream_options")
-    only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options", context)
+    refuse_unknown_keys(
+        options, frozenset({"include_usage", "include_obfuscation"}), "stream_options", context
+    )
 
 
 def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
@@ -210,20 +218,20 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
     _check_choice(request.get("tool_choice"), tools, context.host)
     if (
         (forced := context.host.forced)
-        and _forces(request.get("tool_choice"))
-        and thinks(request, context.model)
+        and _forces_tool(request.get("tool_choice"))
+        and does_model_think(request, context.model)
     ):
         choice = request["tool_choice"] if isinstance(request["tool_choice"], str) else "specified"
         raise context.host.rules[forced].refuse("tool_choice", choice=choice)
 
 
-def _forces(choice: Json) -> bool:
+def _forces_tool(choice: Json) -> bool:
     return is_object(choice) or choice in ("required", "any")
 
 
 def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
     WALK.require_type(tool, dict, path)
-    if context.host.runs(tool):
+    if context.host.runs_tool(tool):
         return
     which = (
         tool.get("type", "function") if "type" in context.host.optional else WALK.require(tool, "type", path)
@@ -231,18 +239,18 @@ def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
     if which not in context.host.tool_types:
         listed = openai_messages.enumerate_names(context.host.tool_types)
         raise RULES["OAC-06"].refuse(f"{path}.type", path=f"{path}.type", value=which, values=listed)
-    only(tool, frozenset({"type", which}) | context.host.tool_marks, path, context)
+    refuse_unknown_keys(tool, frozenset({"type", which}) | context.host.tool_marks, path, context)
     inner, at = WALK.require(tool, which, path), f"{path}.{which}"
     WALK.require_type(inner, dict, at)
     check_name(WALK.require(inner, "name", at), f"{at}.name", context)
     if which == "function":
-        only(inner, _FUNCTION_KEYS, at, context)
+        refuse_unknown_keys(inner, _FUNCTION_KEYS, at, context)
         if inner.get("parameters") is not None and (wrong := context.host.schema(inner)):
             raise RULES["OAC-11"].refuse(None, name=inner["name"], why=wrong)
 
 
-def not_an_object(function: dict[str, Json]) -> str | None:
-    """Describe parameters that are not the schema of an object; None if they are."""
+def object_schema_fault(function: dict[str, Json]) -> str | None:
+    """Return a description of the fault if a function's parameters are not the schema of an object, else None."""
     schema = function["parameters"]
     if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
@@ -250,20 +258,20 @@ def not_an_object(function: dict[str, Json]) -> str | None:
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
     if schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
         return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    stray = tool_schemas.stray_value(schema)
+    stray = tool_schemas.first_invalid_subschema(schema)
     return None if stray is None else f"{stray} is not of type 'object', 'boolean'."
 
 
-def _schema_fault(function: dict[str, Json]) -> str | None:
-    if (wrong := not_an_object(function)) is not None:
+def _parameters_fault(function: dict[str, Json]) -> str | None:
+    if (wrong := object_schema_fault(function)) is not None:
         return wrong
     if function.get("strict"):
-        return strict_schema.fault(function["parameters"], copies=False)
+        return strict_schema.find_fault(function["parameters"], copies=False)
     return _itemless_array(function["parameters"], ())
 
 
 def _answer_fault(schema: dict[str, Json]) -> str | None:
-    return not_an_object({"parameters": schema})
+    return object_schema_fault({"parameters": schema})
 
 
 def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | None:
@@ -285,13 +293,13 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
     if isinstance(choice, str):
         listed = openai_messages.enumerate_names(host.choices)
         raise RULES["OAC-06"].refuse("tool_choice", path="tool_choice", value=choice, values=listed)
-    WALK.typed_as(choice, dict, "tool_choice", "one of a string or object")
+    WALK.require_described_type(choice, dict, "tool_choice", "one of a string or object")
     which = (
         choice.get("type", "function")
         if "type" in host.optional
         else WALK.require(choice, "type", "tool_choice")
     )
-    if which == "allowed_tools" or host.runs(choice):
+    if which == "allowed_tools" or host.runs_tool(choice):
         return
     if which not in ("function", "custom"):
         raise RULES["OAC-06"].refuse(
@@ -306,12 +314,12 @@ def _has_name(tool: dict[str, Json], wanted: Json) -> bool:
     return is_object(wanted) and tool.get("name") == wanted.get("name")
 
 
-def any_answer(host: VendorHost) -> VendorHost:
-    """Return a host without OpenAI's rules about answer formats, because its own are unknown."""
+def without_answer_rules(host: VendorHost) -> VendorHost:
+    """Return a host without OpenAI's rules about answer formats, for a vendor whose own rules are unknown."""
     return replace(
         host,
-        strict=accept,
-        answer=accept,
+        strict=accept_anything,
+        answer=accept_anything,
         efforts=None,
         lacks=host.lacks | {"OAC-S14", "OAC-S15"},
     )
@@ -326,8 +334,8 @@ OPENAI = VendorHost(
     part_keys=frozenset({"prompt_cache_breakpoint"}),
     names=re.compile(NAME),
     tool_types=("function", "custom"),
-    schema=_schema_fault,
-    strict=lambda schema, mode: strict_schema.fault(schema, copies=mode == "strict"),
+    schema=_parameters_fault,
+    strict=lambda schema, mode: strict_schema.find_fault(schema, copies=mode == "strict"),
     answer=_answer_fault,
     efforts=("none", "minimal", "low", "medium", "high", "xhigh", "max"),
     identity=check_identity,

@@ -1,13 +1,13 @@
-"""The rules of OpenAI Chat Completions as a table, and the checks of messages.
+"""List the rules of OpenAI Chat Completions, and check the messages of requests.
 
 Theory of operation. The messages are checked in three passes, so that the first reported fault is the first in the
-provider's order of checks, not in the order of the array: shapes (role, keys, types), then ids
-and names, then the sequence. The sequence check has one state: the ids of the last assistant message without a
-`tool` message. A `tool` message removes its id; before any other message and at the end, the state must be empty. A
-second answer, an orphan and a misplaced answer find no matching id.
+provider's order of checks, not in the order of the array: first shapes (role, keys, types), then ids and names, then
+the sequence. The sequence check has one state: the ids of the last assistant message that have no `tool` message yet. A
+`tool` message removes its id. Before any other message and at the end, the state must be empty. A second answer, an
+answer without a call and a misplaced answer all find no matching id.
 
-The strict mode also has rules of self-hosted copies of this API: they refuse arguments that are not a JSON
-object in a string, two calls with one id in a message, and an empty assistant message.
+The mode `strict` also has rules of self-hosted servers with this API: they refuse arguments that are not a JSON object
+in a string, two calls with one id in a message, and an empty assistant message.
 """
 
 import re
@@ -20,8 +20,8 @@ from actors.strict.rules.base import (
     Json,
     ServerRule,
     is_object,
-    strings,
-    table,
+    rules_by_id,
+    strings_inside,
 )
 from actors.strict.rules.host import RequestContext
 from actors.strict.rules.openai_shapes import OpenAIWalk
@@ -33,7 +33,7 @@ _TOO_LONG = (
 )
 NAME = r"^[a-zA-Z0-9_-]+$"
 
-RULES = table(
+RULES = rules_by_id(
     ServerRule(
         "OAC-01",
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
@@ -174,7 +174,9 @@ _CALL_KEYS = {
 
 
 def check(messages: Json, context: RequestContext, *, long_strings: bool) -> None:
-    """Check the messages of one request. `long_strings` is true if the body may contain a string over the limit.
+    """Check the messages of one request.
+
+    `long_strings` is True if the body is large enough to contain a too long string.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -189,7 +191,7 @@ def check(messages: Json, context: RequestContext, *, long_strings: bool) -> Non
         _check_lengths(messages)
     context.host.identity(messages, context)
     for at, message in unchecked_items(messages, standard_of("OAC calls", *under)):
-        _check_calls_as_copies_do(message, at, context)
+        _check_calls_strictly(message, at, context)
     context.host.sequence(messages, context)
 
 
@@ -200,7 +202,7 @@ def _check_shape(message: Json, path: str, context: RequestContext) -> None:
         raise RULES["OAC-06"].refuse(f"{path}.role", path=path, value=role, values=enumerate_names(keys))
     if role in ("system", "developer") and not context.profile.system_role:
         raise RULES["OAC-13"].refuse(f"{path}.role", path=f"{path}.role", role=role)
-    only(message, keys[role], path, context)
+    refuse_unknown_keys(message, keys[role], path, context)
     if message.get("name") is not None:
         WALK.require_type(message["name"], str, f"{path}.name")
     if message.get("tool_calls") is not None:
@@ -211,15 +213,15 @@ def _check_shape(message: Json, path: str, context: RequestContext) -> None:
 
 
 def enumerate_names(names: Iterable[str]) -> str:
-    """Return a list of names in the form of OpenAI's messages."""
+    """Return quoted names joined as in OpenAI's error messages: `'a', 'b', and 'c'`."""
     quoted = [f"'{name}'" for name in names]
     return f"{', '.join(quoted[:-1])}, and {quoted[-1]}" if len(quoted) > 2 else " and ".join(quoted)
 
 
 def _check_text(value: dict[str, Json], key: str, path: str, context: RequestContext) -> None:
-    """Check a required text, which is optional on some hosts."""
+    """Check that a key has a string. On some hosts, the key may be missing."""
     if key in value or key not in context.host.optional:
-        WALK.member(value, key, str, path)
+        WALK.required_member(value, key, str, path)
 
 
 def _check_content(message: dict[str, Json], role: str, path: str, context: RequestContext) -> None:
@@ -232,7 +234,7 @@ def _check_content(message: dict[str, Json], role: str, path: str, context: Requ
         raise RULES["OAC-S12"].refuse(f"{path}.content")
     if isinstance(content, str):
         return
-    WALK.typed_as(content, list, f"{path}.content", "one of a string or array of objects")
+    WALK.require_described_type(content, list, f"{path}.content", "one of a string or array of objects")
     if not content:
         raise RULES["OAC-04"].refuse(f"{path}.content", path=f"{path}.content")
     for at, part in enumerate(content):
@@ -250,9 +252,9 @@ def _check_part(
     held = context.host.part_values.get(which, which)
     if held is None:
         return
-    only(part, frozenset({"type", held}) | context.host.part_keys, path, context)
+    refuse_unknown_keys(part, frozenset({"type", held}) | context.host.part_keys, path, context)
     wanted = context.host.part_types.get(which, dict)
-    WALK.member(part, held, wanted, path)
+    WALK.required_member(part, held, wanted, path)
 
 
 def _check_calls(calls: Json, path: str, context: RequestContext) -> None:
@@ -273,17 +275,17 @@ def _check_call(call: Json, path: str, context: RequestContext) -> None:
         raise RULES["OAC-06"].refuse(f"{path}.type", path=path, value=which, values=types)
     outer, inner, text = _CALL_KEYS[which]
     signing = {"extra_content"} if context.model.signed_calls else frozenset[str]()
-    only(call, outer | context.host.call_keys | signing, path, context)
+    refuse_unknown_keys(call, outer | context.host.call_keys | signing, path, context)
     made, at = WALK.require(call, which, path), f"{path}.{which}"
     WALK.require_type(made, dict, at)
-    only(made, inner, at, context)
-    WALK.member(made, "name", str, at)
+    refuse_unknown_keys(made, inner, at, context)
+    WALK.required_member(made, "name", str, at)
     if not isinstance(WALK.require(made, text, at), context.host.argument_types):
         WALK.require_type(made[text], str, f"{at}.{text}")
 
 
 def check_identity(messages: list[Json], context: RequestContext) -> None:
-    """Check the ids and names of all messages, like OpenAI."""
+    """Check the ids and names in all messages as OpenAI does."""
     standard = standard_of("OAC identity", context.host, context.profile)
     for number, message in unchecked_items(messages, standard):
         path = f"messages[{number}]"
@@ -296,7 +298,7 @@ def check_identity(messages: list[Json], context: RequestContext) -> None:
 
 
 def check_id(call_id: str, path: str, limit: int | None) -> None:
-    """Refuse an id that is empty or too long."""
+    """Refuse an id that is empty or longer than `limit` characters; None means unlimited."""
     if not call_id:
         raise RULES["OAC-S07"].refuse(path, path=path)
     if limit is not None and len(call_id) > limit:
@@ -304,7 +306,7 @@ def check_id(call_id: str, path: str, limit: int | None) -> None:
 
 
 def check_name(name: Json, path: str, context: RequestContext) -> None:
-    """Refuse a tool name that is empty, too long or has characters that the host does not accept."""
+    """Refuse a tool name that is empty, too long or contains characters that the host does not accept."""
     WALK.require_type(name, str, path)
     if not name:
         raise RULES["OAC-S07"].refuse(path, path=path, name=name)
@@ -315,33 +317,33 @@ def check_name(name: Json, path: str, context: RequestContext) -> None:
 
 
 def _check_lengths(messages: list[Json]) -> None:
-    for path, text in strings(messages):
+    for path, text in strings_inside(messages):
         if len(text) > _MAX_STRING and not _IS_MEDIA.search(path):
             where = f"messages{path}"
             raise RULES["OAC-14"].refuse(where, path=where, limit=_MAX_STRING, length=len(text))
 
 
-def _check_calls_as_copies_do(message: dict[str, Json], at: int, context: RequestContext) -> None:
+def _check_calls_strictly(message: dict[str, Json], at: int, context: RequestContext) -> None:
     seen: set[str] = set()
     for number, call in enumerate(message.get("tool_calls") or ()):
         path = f"messages[{at}].tool_calls[{number}]"
-        if call.get("id") in seen and context.holds(RULES["OAC-S10"]):
+        if call.get("id") in seen and context.enforces(RULES["OAC-S10"]):
             raise RULES["OAC-S10"].refuse(f"{path}.id", id=call["id"])
         seen.add(call.get("id", ""))
         if call.get("type", "function") == "function":
             _check_arguments(call["function"]["arguments"], f"{path}.function.arguments", context)
     nothing = message.get("content") is None and message.get("refusal") is None
     empty = not seen and nothing and not message.get("function_call")
-    if message["role"] == "assistant" and empty and context.holds(RULES["OAC-S11"]):
+    if message["role"] == "assistant" and empty and context.enforces(RULES["OAC-S11"]):
         raise RULES["OAC-S11"].refuse(f"messages[{at}]", at=at)
 
 
 def _check_arguments(arguments: Json, path: str, context: RequestContext) -> None:
-    if isinstance(arguments, str) and not _is_object(arguments) and context.holds(RULES["OAC-S09"]):
+    if isinstance(arguments, str) and not _is_json_object(arguments) and context.enforces(RULES["OAC-S09"]):
         raise RULES["OAC-S09"].refuse(path, arguments=arguments)
 
 
-def _is_object(arguments: str) -> bool:
+def _is_json_object(arguments: str) -> bool:
     try:
         return is_object(parse(arguments.encode()))
     except ValueError:
@@ -349,7 +351,7 @@ def _is_object(arguments: str) -> bool:
 
 
 def check_sequence(messages: list[Json], context: RequestContext) -> None:
-    """Check that the results of every call follow directly, like OpenAI."""
+    """Check, as OpenAI does, that an assistant message is directly followed by the results of all its calls."""
     waiting: list[str] = []
     for at, message in enumerate(messages):
         if message["role"] != "tool":
@@ -370,12 +372,14 @@ def _check_answered(waiting: list[str], at: int) -> None:
         raise RULES["OAC-01"].refuse(f"messages.[{at}].role", ids=", ".join(waiting), at=at)
 
 
-def only(value: dict[str, Json], allowed: frozenset[str], path: str, context: RequestContext) -> None:
-    """Refuse unknown keys, if this host does."""
+def refuse_unknown_keys(
+    value: dict[str, Json], allowed: frozenset[str], path: str, context: RequestContext
+) -> None:
+    """Refuse keys that are not in `allowed`, if this host refuses unknown keys."""
     if context.refuses_unknown_keys():
-        WALK.only(value, allowed, path)
+        WALK.allow_only(value, allowed, path)
 
 
-def integer(value: Json) -> bool:
-    """Return True if a JSON value is a whole number; unlike in Python, True is not."""
+def is_integer(value: Json) -> bool:
+    """Return True if a JSON value is an integer. Unlike in Python, True and False are not integers."""
     return isinstance(value, int) and not isinstance(value, bool)

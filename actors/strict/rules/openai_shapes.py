@@ -1,8 +1,11 @@
-"""The shape walk with OpenAI's messages. Its two APIs refuse the same faults by different rules."""
+"""Check shapes with OpenAI's error messages, for both of its APIs.
+
+Chat Completions and Responses refuse the same faults under different rule ids, so the rules are arguments.
+"""
 
 from collections.abc import Mapping
 
-from actors.strict.rules.base import Json, RuleBroken, ServerRule, kind
+from actors.strict.rules.base import Json, RuleBroken, ServerRule, json_type_name
 from actors.strict.rules.shapes import ShapeWalk, Tagged, Word
 
 _TYPES: Mapping[type, str] = {
@@ -16,13 +19,13 @@ _TYPES: Mapping[type, str] = {
 
 
 class OpenAIWalk(ShapeWalk):
-    """The shape walk of one API.
+    """The shape checks of one of OpenAI's APIs.
 
     Args:
-        type_rule: The rule for a value of another JSON type.
-        missing_rule: The rule for a missing key.
-        unknown_rule: The rule for an unknown key.
-        word_rule: The rule for a value that is not among the allowed ones.
+        type_rule: The rule that a value of a wrong JSON type breaks.
+        missing_rule: The rule that a missing key breaks.
+        unknown_rule: The rule that an unknown key breaks.
+        word_rule: The rule that a value breaks if it is not one of the allowed values.
     """
 
     def __init__(
@@ -31,8 +34,8 @@ class OpenAIWalk(ShapeWalk):
         self._type, self._missing, self._unknown = type_rule, missing_rule, unknown_rule
         self._word_rule = word_rule
 
-    def typed_as(self, value: Json, wanted: type, path: str, expected: str) -> Json:
-        """Return a value of a required JSON type, which a refusal names as `expected`."""
+    def require_described_type(self, value: Json, wanted: type, path: str, expected: str) -> Json:
+        """Return a value if it has the required JSON type, else raise a refusal that names the type `expected`."""
         if not isinstance(value, wanted):
             raise self._wrong(path, expected, value)
         return value
@@ -41,24 +44,24 @@ class OpenAIWalk(ShapeWalk):
         return self._wrong(path, _TYPES[wanted], value)
 
     def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
-        return self.none_of(path, value, shape.values)
+        return self.unlisted_value(path, value, shape.values)
 
     def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
-        return self.none_of(self.key(path, shape.tag), value, shape.listed)
+        return self.unlisted_value(self.key_path(path, shape.tag), value, shape.listed)
 
-    def none_of(self, path: str, value: Json, words: tuple[str, ...]) -> RuleBroken:
-        """Return the refusal of a value that is not among the words."""
+    def unlisted_value(self, path: str, value: Json, words: tuple[str, ...]) -> RuleBroken:
+        """Return the refusal of a value that is not one of `words`."""
         return self._word_rule.refuse(path, value=value, values=", ".join(map(repr, words)))
 
-    def missing(self, path: str, key: str) -> RuleBroken:
-        at = self.key(path, key)
+    def missing_key(self, path: str, key: str) -> RuleBroken:
+        at = self.key_path(path, key)
         return self._missing.refuse(at, path=at, parent=path, key=key)
 
-    def unknown(self, path: str, key: str) -> RuleBroken:
-        at = self.key(path, key)
+    def unknown_key_refusal(self, path: str, key: str) -> RuleBroken:
+        at = self.key_path(path, key)
         return self._unknown.refuse(at, path=at)
 
     def _wrong(self, path: str, expected: str, value: Json) -> RuleBroken:
-        name = kind(value)
+        name = json_type_name(value)
         article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
         return self._type.refuse(path, path=path, expected=expected, got=article + name, kind=name)

@@ -1,8 +1,8 @@
-"""Check requests to the gateway OpenRouter: its own rules, its upstream's rules, and reasoning.
+"""Check requests to the gateway OpenRouter: its own rules, the rules of its upstream, and reasoning.
 
-Theory of operation. OpenRouter ignores unknown keys and forwards the keys that its upstream accepts, so the
-upstream's rules apply to the rest of the request. `reasoning_details` have stand-in signatures with the
-upstream, the text, and the position among the details of their message. A stream cuts a detail into fragments of one
+Theory of operation. OpenRouter ignores unknown keys and forwards the keys that its upstream accepts, so the upstream's
+rules apply to the rest of the request. `reasoning_details` have stand-in signatures, which are bound to the upstream,
+the text, and the position among the details of their message. A stream cuts a detail into fragments with the same
 index, which are merged here. Ids may have any length, because the gateway creates ids of 50 characters.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from actors.strict.rules import openai_chat
-from actors.strict.rules.anthropic import cacheable, check_breakpoints, check_marked_texts
+from actors.strict.rules.anthropic import cacheable_blocks, check_breakpoints, check_marked_texts
 from actors.strict.rules.anthropic_rules import RULES as ANTHROPIC
 from actors.strict.rules.anthropic_shapes import check_cache_mark
 from actors.strict.rules.base import (
@@ -29,14 +29,14 @@ from actors.strict.rules.base import (
     dump,
     is_array,
     is_object,
-    table,
+    rules_by_id,
 )
-from actors.strict.rules.host import RequestContext, VendorHost, accept
-from actors.strict.rules.openai_chat import KEYS, OPENAI, any_answer
+from actors.strict.rules.host import RequestContext, VendorHost, accept_anything
+from actors.strict.rules.openai_chat import KEYS, OPENAI, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS, PARTS
-from actors.strict.rules.prompts import in_anthropics_form
+from actors.strict.rules.prompts import to_anthropic_format
 
-RULES = table(
+RULES = rules_by_id(
     ServerRule("ORT-01", "No endpoints found that support tool use", status=404),
     ServerRule(
         "ORT-02",
@@ -62,35 +62,36 @@ _OF_CALLS = frozenset({"id", "type", "function", "custom"})
 _VIDEO = "video_url"
 
 
-def sign(text: str, place: int, settings: CompatibleSettings) -> str:
+def sign(text: str, index: int, settings: CompatibleSettings) -> str:
     """Return the signature of one reasoning detail.
 
     Args:
         text: The text of the complete detail.
-        place: Its index among the details of its message.
+        index: The index of the detail among the details of its message.
+        settings: The settings of the gateway, with its upstream and secret.
     """
-    payload = dump([settings.upstream, place, hashlib.sha256(text.encode()).hexdigest()[:16]])
-    return base64.b64encode(_mac(payload, settings) + payload).decode()
+    payload = dump([settings.upstream, index, hashlib.sha256(text.encode()).hexdigest()[:16]])
+    return base64.b64encode(_signature_mac(payload, settings) + payload).decode()
 
 
-def _mac(payload: bytes, settings: CompatibleSettings) -> bytes:
+def _signature_mac(payload: bytes, settings: CompatibleSettings) -> bytes:
     return hmac.new(settings.secret, payload, hashlib.sha256).digest()
 
 
 def _open_signature(signature: Json, settings: CompatibleSettings) -> list[Json] | None:
-    """Return upstream, index and text digest of a valid signature."""
+    """Return the upstream, the index and the text's digest from a signature; None if it is not valid."""
     try:
         raw = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError, TypeError):
         return None
-    if not hmac.compare_digest(raw[:32], _mac(raw[32:], settings)):
+    if not hmac.compare_digest(raw[:32], _signature_mac(raw[32:], settings)):
         return None
     opened: list[Json] = json.loads(raw[32:])
     return opened
 
 
 def merge_fragments(details: list[Json]) -> list[dict[str, Json]]:
-    """Return details with the fragments of each index merged."""
+    """Return the complete reasoning details, with successive fragments of the same index merged."""
     whole: list[dict[str, Json]] = []
     for detail in details:
         last = whole[-1] if whole else None
@@ -131,19 +132,19 @@ def _check_detail(
         raise RULES["ORT-04" if latest else "ORT-03"].refuse(at=at, block=place)
 
 
-def to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
-    """Return True if a request goes to an Anthropic model, by the model's name or by the upstream."""
+def goes_to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
+    """Return True if the gateway sends a request to an Anthropic model, by the model's name or by the upstream."""
     vendor, named, _ = request["model"].rpartition("/")
     return vendor == "anthropic" if named else settings.upstream == "Anthropic"
 
 
 def _check_marks(request: Json, context: RequestContext) -> None:
     settings = context.settings
-    if not isinstance(settings, CompatibleSettings) or not to_anthropic(request, settings):
+    if not isinstance(settings, CompatibleSettings) or not goes_to_anthropic(request, settings):
         return
-    passed_on = in_anthropics_form(request)
+    passed_on = to_anthropic_format(request)
     try:
-        for path, block in cacheable(passed_on):
+        for path, block in cacheable_blocks(passed_on):
             check_cache_mark(block, path)
         for message in passed_on["messages"]:
             check_marked_texts(message)
@@ -158,8 +159,11 @@ def _check_tools(request: Json, context: RequestContext) -> None:
         raise RULES["ORT-01"].refuse()
 
 
-def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
-    """Return the OpenRouter host of each upstream vendor, by name."""
+def with_upstream_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
+    """Return OpenRouter as a host that also applies the rules of its upstream's vendor.
+
+    `hosts` are the vendors by name.
+    """
 
     def check_upstream(request: Json, context: RequestContext) -> None:
         settings = context.settings
@@ -167,7 +171,7 @@ def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
         host = _ANOTHER_VENDOR if name == "openai_chat" and _is_of_another_vendor(request) else hosts[name]
         inner = replace(context, host=host, profile=replace(context.profile, id_length=None))
         try:
-            openai_chat.judge(_to_upstream(request, host), inner, 0)
+            openai_chat.check_request(_to_upstream(request, host), inner, 0)
         except RuleBroken as refused:
             refusal = replace(refused.refusal, detail={"vendor": name, "error": refused.refusal.detail})
             raise RuleBroken(refusal, refused.values) from None
@@ -182,7 +186,7 @@ def _is_of_another_vendor(request: Json) -> bool:
 
 
 def _to_upstream(request: Json, host: VendorHost) -> Json:
-    """Return a request in the upstream's form, without cache marks, which the gateway translates."""
+    """Return a request as the gateway sends it to the upstream, without cache marks."""
     messages = [
         {
             key: _without_gateway_keys(key, value)
@@ -192,13 +196,13 @@ def _to_upstream(request: Json, host: VendorHost) -> Json:
         for message in request["messages"]
     ]
     kept = {key: value for key, value in request.items() if key in host.keys}
-    tools = [_without_mark(tool) for tool in request.get("tools") or () if not OPENROUTER.runs(tool)]
+    tools = [_without_mark(tool) for tool in request.get("tools") or () if not OPENROUTER.runs_tool(tool)]
     kept = {key: value for key, value in kept.items() if tools or key not in _OF_TOOLS}
     return {**kept, **({"tools": tools} if tools else {}), "messages": messages}
 
 
 def _without_gateway_keys(key: str, value: Json) -> Json:
-    """Return the parts or the calls of a message without the gateway's own keys."""
+    """Return the content parts or the calls of a message without keys that only the gateway accepts."""
     if not is_array(value):
         return value
     if key == "tool_calls":
@@ -219,19 +223,22 @@ def _without_mark(part: Json) -> Json:
     return {key: _without_mark(value) if key == "function" else value for key, value in inner.items()}
 
 
-def _wrap(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
-    """Mark a refusal as the upstream's, if the upstream rejects its own reasoning."""
+def _mark_upstream_refusal(
+    refusal: ServerRefusal, request: Json, values: Mapping[str, object]
+) -> ServerRefusal:
+    """Return a refusal with the detail `anthropic` if it concerns the upstream's own reasoning or cache marks."""
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
 
-_ANOTHER_VENDOR: VendorHost = replace(any_answer(OPENAI), schema=accept)
-"""An upstream with only the family's rules; its rules about schemas are unknown."""
+_ANOTHER_VENDOR: VendorHost = replace(without_answer_rules(OPENAI), schema=accept_anything)
+"""An upstream that is known to enforce only the family's rules. Its rules about schemas are unknown."""
 
 BEHIND_GATEWAY: VendorHost = replace(OPENAI)
-"""OpenAI as an upstream, without the rules of single models, which the gateway serves by their own API (OAC-20)."""
+"""OpenAI as an upstream, without the rules of specific models, because the gateway sends their requests to another API
+of OpenAI (OAC-20)."""
 
 OPENROUTER: VendorHost = replace(
-    any_answer(OPENAI),
+    without_answer_rules(OPENAI),
     name="openrouter",
     rules=RULES,
     words={"OAC-15": "ORT-02"},
@@ -242,11 +249,11 @@ OPENROUTER: VendorHost = replace(
     parts=PARTS
     | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")}
     | {"user": PARTS["user"] | {_VIDEO}},
-    schema=accept,  # checked by the upstream's rules
+    schema=accept_anything,  # the upstream's rules check schemas
     own_tools=_OWN_TOOLS,
     tool_marks=frozenset({"cache_control"}),
-    identity=accept,
-    sequence=accept,
+    identity=accept_anything,
+    sequence=accept_anything,
     profile=CompatibleProfile(id_length=None),
-    finish=_wrap,
+    finish=_mark_upstream_refusal,
 )

@@ -1,7 +1,8 @@
-"""Convert a request body to the prompt of a provider's cache: pieces in the provider's order, with cache marks.
+"""Convert a request body to the prompt that a provider's cache stores: pieces in the provider's order, with cache
+marks.
 
-The order is tools, system, parameters, messages. Marks are not part of a prompt, because they move. Bedrock's
-`cachePoint` and the marks of an OpenRouter request to Anthropic are read once the request is in Anthropic's own form.
+The order is tools, system, parameters, messages. Marks are not part of a prompt, because they move. Bedrock requests
+and OpenRouter requests to Anthropic are first converted to Anthropic's own format, and then their marks are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,15 +12,15 @@ from typing import NamedTuple
 from actors.strict.rules.base import Json, dump, is_array, is_object, object_at
 
 MINIMUM = 1024
-"""The default minimum tokens of a cached prefix."""
+"""The default minimum number of tokens in a cached prefix."""
 DAY = 24 * 3600.0
-"""The lifetime in seconds of an entry with a `prompt_cache_retention` of a day."""
+"""The lifetime in seconds of a cache entry with a `prompt_cache_retention` of 24 hours."""
 SECONDS: Mapping[str, float] = {"5m": 300, "1h": 3600}
-"""The lifetime in seconds after the last use, by the `ttl` of the mark. The first one is assumed without marks."""
+"""The lifetime in seconds of a cache entry after its last use, by the mark's `ttl`. Automatic caches have the first."""
 ROUTED = frozenset({"openai_chat", "openai_responses", "xai", "mistral", "kimi"})
-"""Hosts whose automatic cache is on the machine that `prompt_cache_key` selects."""
+"""Hosts on which `prompt_cache_key` selects the machine, and thereby the automatic cache."""
 AUTOMATIC = ROUTED | {"deepseek", "gemini", "gemini_2", "vertex", "openrouter"}
-"""Hosts that cache automatically; OpenRouter if its upstream does."""
+"""Hosts that cache automatically. OpenRouter does if its upstream does."""
 _RUNS = frozenset({"tool_use", "tool_result"})
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -28,9 +29,10 @@ class Piece(NamedTuple):
     """One position of a prompt.
 
     Args:
-        text: The text of the piece.
-        run: The kind of call or result; a run of one kind counts as one position.
-        mark: The lifetime in seconds of a cache entry at this position; None for no entry.
+        text: The encoded text of the piece.
+        run: `tool_use` or `tool_result` for a call or result, else empty. A series of pieces with the same `run` counts
+            as one position.
+        mark: The lifetime in seconds of the cache entry that ends at this position; None for no entry.
     """
 
     text: bytes
@@ -43,12 +45,15 @@ class Prompt:
     """The cacheable prompt of one request.
 
     Args:
-        parameters: The parameters that the entries of messages depend on, after the pieces before `prefix`.
+        model: The model of the request.
+        pieces: The pieces in the provider's order.
         marked: Whether the cache needs marks; otherwise it is automatic.
-        lane: The conversation key of the request.
+        parameters: The parameters that the cache entries of messages depend on.
+        prefix: The number of pieces before the messages, whose entries do not depend on `parameters`.
+        lane: The cache key of the request's lane.
         routed: Whether the lane determines the machine.
-        minimum: The minimum tokens of an entry.
-        lifetime: The seconds after its last use for which an entry of an automatic cache lives.
+        minimum: The minimum number of tokens of an entry.
+        lifetime: The lifetime in seconds of an automatic cache's entry after its last use.
     """
 
     model: str
@@ -65,17 +70,22 @@ class Prompt:
 def anthropic_prompt(
     request: Json, betas: Iterable[str] = (), *, minimum: int = MINIMUM, lane: str = ""
 ) -> Prompt:
-    """Return the prompt of a valid request to Anthropic Messages."""
-    tools = [_piece(tool, "") for tool in request.get("tools") or ()]
-    prefix = [*tools, *(_piece(block, "") for block in _blocks(request.get("system") or []))]
+    """Return the prompt of a valid request to Anthropic Messages.
+
+    `betas` are the values of its `anthropic-beta` header, `minimum` the minimum tokens of a cache entry.
+    """
+    tools = [_prompt_piece(tool, "") for tool in request.get("tools") or ()]
+    prefix = [*tools, *(_prompt_piece(block, "") for block in _as_blocks(request.get("system") or []))]
     said = [
-        _piece(block, message["role"])
+        _prompt_piece(block, message["role"])
         for message in request["messages"]
-        for block in _blocks(message.get("content") or [])
+        for block in _as_blocks(message.get("content") or [])
     ]
     pieces = [*prefix, *said]
-    if (mark := request.get("cache_control")) is not None and (at := _last(request, len(pieces))) is not None:
-        pieces[at] = pieces[at]._replace(mark=_seconds(mark))
+    if (mark := request.get("cache_control")) is not None and (
+        at := _last_markable(request, len(pieces))
+    ) is not None:
+        pieces[at] = pieces[at]._replace(mark=_lifetime(mark))
     effort = object_at(request, "output_config").get("effort")
     thinking = request.get("thinking") or {"type": "disabled"}
     choice = request.get("tool_choice") or {"type": "auto"}
@@ -92,7 +102,10 @@ def anthropic_prompt(
 
 
 def automatic_prompt(request: Json, host: str) -> Prompt:
-    """Return the prompt of a request to a host with an automatic cache, as one piece, because it has no positions."""
+    """Return the prompt of a request to a host with an automatic cache.
+
+    It is one piece, because this cache has no marks.
+    """
     parts = [request.get("tools"), request.get("instructions"), request.get("systemInstruction")]
     said = request.get("messages") or request.get("input") or request.get("contents") or ()
     items = [part for part in parts if part] + ([said] if isinstance(said, str) else list(said))
@@ -112,32 +125,32 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
 
 
 def cache_mark(block: Json) -> Json:
-    """Return the mark of a block, or of the last part of its content that has one."""
+    """Return the cache mark of a block, else that of the last part of its content with a mark, else None."""
     inner = block.get("content")
     parts = inner if is_array(inner) else []
     marks = [part["cache_control"] for part in parts if is_object(part) and part.get("cache_control")]
     return block.get("cache_control") or (marks[-1] if marks else None)
 
 
-def _piece(block: Json, role: str) -> Piece:
+def _prompt_piece(block: Json, role: str) -> Piece:
     mark, kind = None, block.get("type", "")
     if "cache_control" in block or is_array(block.get("content")):
         mark, block = cache_mark(block), _without_marks(block)
     run = kind if kind in _RUNS else ""
-    return Piece(role.encode() + dump(block), run, None if mark is None else _seconds(mark))
+    return Piece(role.encode() + dump(block), run, None if mark is None else _lifetime(mark))
 
 
-def _seconds(mark: Json) -> float:
+def _lifetime(mark: Json) -> float:
     return SECONDS[mark.get("ttl") or "5m"]
 
 
-def _blocks(content: Json) -> list[Json]:
+def _as_blocks(content: Json) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _last(request: Json, count: int) -> int | None:
-    """Return the index of the last of `count` pieces that may have a mark."""
-    said = [block for message in request["messages"] for block in _blocks(message["content"])]
+def _last_markable(request: Json, count: int) -> int | None:
+    """Return the index of the last of `count` pieces that may have a mark; None if no piece may."""
+    said = [block for message in request["messages"] for block in _as_blocks(message["content"])]
     behind = 0
     for block in reversed(said):
         behind += 1
@@ -147,7 +160,7 @@ def _last(request: Json, count: int) -> int | None:
 
 
 def _without_marks(value: Json) -> Json:
-    """Return a message, block or tool without its marks."""
+    """Return a message, block or tool without its cache marks."""
     if is_array(value):
         return [_without_marks(item) for item in value]
     if not is_object(value):
@@ -160,8 +173,8 @@ _MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _MARKS_AS_BYTES = tuple(f'"{mark}":'.encode() for mark in _MARKS)
 
 
-def in_anthropics_form(request: Json) -> Json:
-    """Return a Chat Completions request in Anthropic's form, as far as the cache is concerned."""
+def to_anthropic_format(request: Json) -> Json:
+    """Return a Chat Completions request converted to Anthropic's format, as far as the cache needs it."""
     system: list[Json] = []
     messages: list[Json] = []
     for message in request["messages"]:
@@ -179,7 +192,7 @@ def in_anthropics_form(request: Json) -> Json:
 
 def _convert_message(message: Json) -> Iterator[Json]:
     content = message.get("content")
-    parts = _blocks(content) if content else []
+    parts = _as_blocks(content) if content else []
     if message["role"] == "tool":
         yield {"type": "tool_result", "tool_use_id": message.get("tool_call_id"), "content": parts}
         return

@@ -1,13 +1,13 @@
 """Parse growing request bodies incrementally, and cache the results of checks.
 
-In:  bodies, each of which usually contains the previous one and a few more items.
+In:  bodies, each of which usually contains the previous body's items and a few more.
 Out: their strictly parsed JSON values, in which equal parts of two bodies are the same object, and cached results of
-functions of these parts.
+     functions of these parts.
 
-Every request repeats the history, so checking it from scratch would be quadratic in the length of a conversation. This
-module splits a body into its members, and lists into their items, and parses each part once. A check that depends only
-on an item and on named settings can cache its result by the item's identity. Checks that depend on the order or on
-other items run on the complete list each time.
+Every request repeats the history, so checking each request completely would take quadratic time in the length of a
+conversation. This module splits a body into its members, and lists into their items, and parses each part only once. A
+check that depends only on an item and on named settings can cache its result by the item's identity. Checks that depend
+on the order or on other items run on the complete list each time.
 
 A parsed value must not be changed.
 """
@@ -24,34 +24,34 @@ from actors.strict.rules.base import Json, is_array, is_object
 T = TypeVar("T")
 
 _WHOLE = 2000
-"""The size in bytes below which a body is not split."""
+"""The maximum size in bytes of a body that is not split."""
 _SMALL = 4000
-"""The maximum size in bytes of a cached part. A larger one is parsed and checked each time."""
+"""The maximum size in bytes of a cached part. A larger part is parsed and checked each time."""
 _MOST = 20_000
-"""The maximum number of cached parts and results. Beyond it, the cache is cleared."""
+"""The maximum number of cached parts and results. If it is reached, the cache is cleared."""
 _DEEP = 100
-"""The number of brackets in a part above which its depth in the body may exceed the limit."""
+"""The maximum number of brackets in a cached part. With more brackets, its depth in the body might exceed the limit."""
 
 _parts: dict[bytes, Json] = {}
 _came: dict[int, tuple[Json, dict[Hashable, Json]]] = {}
-"""The cached parts by identity, each with the results of functions."""
+"""The cached parts by `id()`, each with the cached results of functions of this part."""
 _UNKNOWN: tuple[Json, dict[Hashable, Json]] = None, {}
 
 
 def parse(body: bytes) -> Json:
-    """Return the JSON value of `body`, parsed more strictly than by `json.loads`.
+    """Return the JSON value of `body`. This is stricter than `json.loads`.
 
     Raises:
-        ValueError: Not UTF-8, a repeated key, NaN or Infinity, a lone surrogate, a number out of range,
-            nesting deeper than 200, or anything else that is not JSON.
+        ValueError: The body is not UTF-8 or not JSON, is nested deeper than 200, or contains a repeated key, NaN,
+            Infinity, a lone surrogate or a number out of range.
     """
-    return _part(body) if len(body) <= _WHOLE else _latest(body)
+    return _parse_part(body) if len(body) <= _WHOLE else _parse_latest(body)
 
 
 def cached_result(make: Callable[..., T], value: Json, *settings: Hashable) -> T:
-    """Return the cached result of a function of a value and settings. It must depend on nothing else.
+    """Return `make(value, *settings)`, cached if `value` is a cached part. `make` must depend on nothing else.
 
-    The result must not be changed either. If it is a JSON object, it is a part itself, and may have cached results.
+    The result must not be changed either. If it is a JSON object, it becomes a cached part itself.
     """
     if (kept := _came.get(id(value))) is None:
         return make(value, *settings)
@@ -64,10 +64,10 @@ def cached_result(make: Callable[..., T], value: Json, *settings: Hashable) -> T
 
 
 def unchecked_items(values: Sequence[Json], standard: object) -> Iterator[tuple[int, Json]]:
-    """Yield the index and the value of each item that this standard has not accepted before.
+    """Yield the index and the value of each item that has not passed this check before.
 
-    A value counts as accepted when the caller requests the next one without an exception. `standard` is from
-    `standard_of`.
+    An item counts as passed when the caller requests the next item without an exception. `standard` identifies the
+    check; it is a result of `standard_of`.
     """
     known = [_came.get(id(value), _UNKNOWN)[1] for value in values]
     new = [at for at, passed in enumerate(known) if standard not in passed]
@@ -78,30 +78,30 @@ def unchecked_items(values: Sequence[Json], standard: object) -> Iterator[tuple[
 
 
 @lru_cache(maxsize=1000)
-def standard_of(walk: str, *settings: Hashable) -> object:
-    """Return the cache key of a check with all settings that its result depends on."""
+def standard_of(check_name: str, *settings: Hashable) -> object:
+    """Return the cache key of a check. `settings` is everything that its result depends on, except the checked item."""
     return object()
 
 
 def clear_cache() -> None:
-    """Clear the cache."""
+    """Remove all cached parts and results."""
     _parts.clear()
     _came.clear()
-    _latest.cache_clear()
+    _parse_latest.cache_clear()
 
 
-def _part(text: bytes) -> Json:
-    """Parse a part, or return it from the cache."""
+def _parse_part(text: bytes) -> Json:
+    """Parse a part of a body, or return its value from the cache."""
     if text in _parts:
         return _parts[text]
     value: Json = _parse_json(text)
     if len(text) <= _SMALL and (is_object(value) or is_array(value)):
-        _keep(value)
+        _cache_part(value)
         _parts[text] = value
     return value
 
 
-def _keep(value: Json) -> None:
+def _cache_part(value: Json) -> None:
     if len(_came) >= _MOST:
         _parts.clear()
         _came.clear()
@@ -113,40 +113,42 @@ def _parse_json(text: bytes) -> Json:
 
 
 @lru_cache(maxsize=1)
-def _latest(body: bytes) -> Json:
-    """Parse a body. The latest one is cached, because a server parses it several times per request."""
+def _parse_latest(body: bytes) -> Json:
+    """Parse a body. The latest body is cached, because a server parses each body several times."""
     try:
         taken = _parse_parts(body)
-    except (ValueError, RecursionError):  # the complete body is parsed, which reports the error
+    except (ValueError, RecursionError):  # parsing the complete body then raises the error with its position
         taken = None
     value = _parse_json(body) if taken is None else taken
     if is_object(value):
-        _keep(value)
+        _cache_part(value)
     return value
 
 
 def _parse_parts(body: bytes) -> dict[str, Json] | None:
-    """Parse an object by its parts; None if it may have other content, such as a repeated key."""
+    """Parse an object part by part. Return None if this could miss an error, such as a repeated key."""
     members = {key: bytes(raw) for key, raw in _members(body).items()}
     written = b",".join([b'"%b":%b' % (key.encode(), text) for key, text in members.items()])
     if b"{%b}" % written != body or not all(map(str.isidentifier, members)):
         return None
-    return {key: _items_of(text) if text[:1] == b"[" else _inner(text) for key, text in members.items()}
+    return {
+        key: _parse_items(text) if text[:1] == b"[" else _parse_inner(text) for key, text in members.items()
+    }
 
 
-def _items_of(text: bytes) -> list[Json]:
+def _parse_items(text: bytes) -> list[Json]:
     texts = list(map(bytes, _items(text)))
     known = list(map(_parts.get, texts))  # a cached part is never None
-    return [_inner(texts[at]) if value is None else value for at, value in enumerate(known)]
+    return [_parse_inner(texts[at]) if value is None else value for at, value in enumerate(known)]
 
 
-def _inner(text: bytes) -> Json:
-    """Parse a part of an object or a list, with the cache."""
+def _parse_inner(text: bytes) -> Json:
+    """Parse a member of an object or an item of a list, using the cache."""
     if (known := _parts.get(text)) is not None:
         return known
     if text.count(b"[") + text.count(b"{") > _DEEP:
-        raise ValueError("It may be too deep where it stands")
-    return _part(text)
+        raise ValueError("The part may be nested too deeply; parse the complete body")
+    return _parse_part(text)
 
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

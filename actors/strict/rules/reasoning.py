@@ -1,21 +1,22 @@
-"""Check the reasoning that turns with calls must contain.
+"""Check that turns with calls contain the reasoning that the host requires.
 
-Kimi and DeepSeek refuse an assistant message with calls that lacks `reasoning_content` while thinking is on.
-Their hosts require the field; copies and relays require text in it, so the strict mode does too. Google's copy
-of the API requires the signature of a model's first call in `extra_content`, as its own API does in the part.
+Kimi and DeepSeek refuse an assistant message with calls that has no `reasoning_content` while thinking is on. Their own
+hosts require only the field; compatible hosts and relays require text in it, so the mode `strict` does too. Google's
+version of Chat Completions requires the signature of a model's first call in `extra_content`, as its own API requires
+it in the part.
 """
 
 from actors.strict.rules import gemini_signatures
 from actors.strict.rules.base import CompatibleSettings, Json, is_object, object_at
 from actors.strict.rules.gemini_rules import RULES, SENTINELS, GeminiSettings
-from actors.strict.rules.host import RequestContext, thinks
+from actors.strict.rules.host import RequestContext, does_model_think
 from actors.strict.rules.reading import parse
 
 
 def check_present(request: Json, context: RequestContext) -> None:
-    """Refuse a turn with calls and without reasoning, if the host has a rule for it and thinking is on."""
+    """Refuse a turn with calls and without reasoning, if the host requires reasoning and thinking is on."""
     rule = context.host.reasoning
-    if rule is None or not thinks(request, context.model):
+    if rule is None or not does_model_think(request, context.model):
         return
     messages: list[Json] = request["messages"]
     turns = [at for at, message in enumerate(messages) if message.get("tool_calls")]
@@ -28,7 +29,7 @@ def check_present(request: Json, context: RequestContext) -> None:
 
 
 def check_signed(request: Json, context: RequestContext) -> None:
-    """Refuse a first call without a signature, and any call with a wrong one."""
+    """Refuse a message whose first call has no signature, and any call with a wrong signature."""
     if not context.model.signed_calls or not isinstance(context.settings, CompatibleSettings):
         return
     for at, message in enumerate(request["messages"]):
@@ -47,10 +48,10 @@ def check_signed(request: Json, context: RequestContext) -> None:
 
 
 def signature(call: Json, model: str, settings: CompatibleSettings) -> str:
-    """Return the signature of a call of this model."""
+    """Return the stand-in signature of a call by this model."""
     try:
         given = parse(call["function"]["arguments"].encode())
-    except (KeyError, ValueError):  # a call of another kind, or invalid arguments
+    except (KeyError, ValueError):  # the call is not a function call, or its arguments are invalid
         given = dict[str, Json]()
     arguments: dict[str, Json] = given if is_object(given) else {}
     part = {"functionCall": {"args": arguments}}

@@ -1,6 +1,6 @@
-"""Check requests to OpenAI's `POST /v1/responses`: everything outside the items, and the order of the checks.
+"""Check requests to OpenAI's `POST /v1/responses`: everything outside the items, and the order of all checks.
 
-The order is: body, model, required parameters, unknown keys, values, tools; then the items (`responses_items`),
+The order is: body, model, required parameters, unknown keys, values, tools. Then follow the items (`responses_items`),
 encrypted reasoning (`responses_reasoning`) and the size.
 """
 
@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 
 from actors.strict.rules import responses_items, responses_reasoning, strict_schema, tool_schemas
-from actors.strict.rules.base import Json, Mode, is_array, is_object, strings
+from actors.strict.rules.base import Json, Mode, is_array, is_object, strings_inside
 from actors.strict.rules.model_checks import check_responses
 from actors.strict.rules.reading import parse
-from actors.strict.rules.responses_items import WALK, stands_on_something
+from actors.strict.rules.responses_items import WALK, may_omit_input
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
 from actors.strict.rules.responses_shapes import COUNTED_KEYS, FUNCTION_KEYS, KEYS
 from actors.strict.rules.responses_store import ResponsesStore, expand
@@ -51,24 +51,27 @@ def validate(
     """Check one request body.
 
     Args:
-        store: The stored items of the host, to which the body may refer. Without it, references are refused, unless the
-            settings trust signatures.
-        keys: The parameters of the method, by default those of a request for an answer.
+        body: The request body.
+        mode: The mode of the server.
+        settings: The settings of the server.
+        store: The stored items of the host, to which the body may refer. Without a store, references are refused,
+            unless the settings trust signatures.
+        keys: The parameters that the method accepts, by default those of a request for an answer.
 
     Raises:
         RuleBroken: At the first broken rule.
     """
-    request = _parse(body)
-    profile = _profile(request, settings, is_needed=keys != COUNTED_KEYS)
-    if request.get("input") is None and not stands_on_something(request):
+    request = _parse_body(body)
+    profile = _profile_of(request, settings, is_needed=keys != COUNTED_KEYS)
+    if request.get("input") is None and not may_omit_input(request):
         raise RULES["OAR-S02"].refuse("input", path="input")
-    WALK.only(request, keys, "")
+    WALK.allow_only(request, keys, "")
     WALK.check(request, _VALUES, "", profile)
     if settings.models is None:
         check_responses(request)
     request = request if request.get("input") is not None else {**request, "input": list[Json]()}
     _check_tools(request)
-    _check_text_form(request, mode)
+    _check_text_settings(request, mode)
     responses_items.check(request, profile)
     trusts = settings.signatures == "trust"
     items, allows_unknown_calls = expand(request, store or ResponsesStore(), trusts=trusts)
@@ -84,7 +87,7 @@ def validate(
         raise RULES["OAR-13"].refuse("input")
 
 
-def _parse(body: bytes) -> dict[str, Json]:
+def _parse_body(body: bytes) -> dict[str, Json]:
     try:
         request = parse(body)
     except ValueError as why:
@@ -94,7 +97,9 @@ def _parse(body: bytes) -> dict[str, Json]:
     return request
 
 
-def _profile(request: dict[str, Json], settings: ResponsesSettings, *, is_needed: bool) -> ResponsesProfile:
+def _profile_of(
+    request: dict[str, Json], settings: ResponsesSettings, *, is_needed: bool
+) -> ResponsesProfile:
     model = request.get("model")
     if model is None and (request.get("prompt") is not None or not is_needed):
         return settings.profile
@@ -121,8 +126,8 @@ def _check_number(value: Json, path: str, profile: ResponsesProfile) -> None:
         raise RULES["OAR-S13"].refuse(path, path=path)
 
 
-def _check_limit(asked: Json, path: str, context: object) -> None:
-    if not isinstance(asked, int) or isinstance(asked, bool) or asked < _MIN_OUTPUT:
+def _check_limit(limit: Json, path: str, context: object) -> None:
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < _MIN_OUTPUT:
         raise RULES["OAR-S13"].refuse(path, path=path)
 
 
@@ -132,7 +137,7 @@ def _check_cache_key(key: str, path: str, context: object) -> None:
 
 
 def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
-    WALK.typed_as(include, list, path, "an array of strings")
+    WALK.require_described_type(include, list, path, "an array of strings")
     WALK.check(include, ArrayOf(Word(*sorted(_INCLUDES))), path)
     if _ENCRYPTED in include and not profile.encrypted:
         raise RULES["OAR-S11"].refuse(path)
@@ -140,44 +145,44 @@ def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
 
 def _check_conversation(named: Json, path: str, context: object) -> None:
     if is_object(named):
-        WALK.optional(named, "id", str, path)
+        WALK.optional_member(named, "id", str, path)
     else:
-        WALK.typed_as(named, str, path, "one of a string or object")
+        WALK.require_described_type(named, str, path, "one of a string or object")
 
 
-def _optional(shape: Shape) -> Maybe:
+def _nullable(shape: Shape) -> Maybe:
     return Maybe(shape, null=True)
 
 
-_NUMBER, _FLAG, _ANY = _optional(Then(object, _check_number)), _optional(bool), Maybe(object)
+_NUMBER, _FLAG, _ANY = _nullable(Then(object, _check_number)), _nullable(bool), Maybe(object)
 _VALUES = Fields(
     {
         **dict.fromkeys(("store", "stream", "parallel_tool_calls", "background"), _FLAG),
-        "instructions": _optional(str),
+        "instructions": _nullable(str),
         "temperature": _NUMBER,
         "top_p": _NUMBER,
-        "top_logprobs": _optional(Then(object, _check_sampling)),
-        "max_output_tokens": _optional(Then(object, _check_limit)),
-        "include": _optional(Then(object, _check_include)),
-        "reasoning": _optional(
+        "top_logprobs": _nullable(Then(object, _check_sampling)),
+        "max_output_tokens": _nullable(Then(object, _check_limit)),
+        "include": _nullable(Then(object, _check_include)),
+        "reasoning": _nullable(
             Fields(
                 {
-                    "effort": _optional(Word(*sorted(_EFFORTS))),
+                    "effort": _nullable(Word(*sorted(_EFFORTS))),
                     **dict.fromkeys(("summary", "generate_summary", "context", "mode"), _ANY),
                 }
             )
         ),
-        "previous_response_id": _optional(str),
-        "conversation": _optional(Then(object, _check_conversation)),
-        "prompt_cache_key": _optional(Then(str, _check_cache_key)),
+        "previous_response_id": _nullable(str),
+        "conversation": _nullable(Then(object, _check_conversation)),
+        "prompt_cache_key": _nullable(Then(str, _check_cache_key)),
     },
     closed="open",
 )
-"""The parameters of a request, in the order of their checks, which need a `ResponsesProfile`."""
+"""The parameters of a request, in the order of their checks. The checks need a `ResponsesProfile` as the context."""
 
 
-def _check_text_form(request: dict[str, Json], mode: Mode) -> None:
-    """Check the answer format."""
+def _check_text_settings(request: dict[str, Json], mode: Mode) -> None:
+    """Check the text settings of a request, including the format of the answer."""
     text = request.get("text")
     if text is None:
         return
@@ -187,18 +192,20 @@ def _check_text_form(request: dict[str, Json], mode: Mode) -> None:
     which = WALK.require(WALK.require_type(form, dict, "text.format"), "type", "text.format")
     if which is not None:
         WALK.check(which, Word("text", "json_object", "json_schema"), "text.format.type")
-    WALK.only(form, _FORM_KEYS if which == "json_schema" else frozenset({"type"}), "text.format")
-    if which == "json_object" and not any("json" in said.lower() for _, said in strings(request["input"])):
+    WALK.allow_only(form, _FORM_KEYS if which == "json_schema" else frozenset({"type"}), "text.format")
+    if which == "json_object" and not any(
+        "json" in said.lower() for _, said in strings_inside(request["input"])
+    ):
         raise RULES["OAR-S15"].refuse("input")
     if which == "json_schema":
-        _check_form(form, mode)
+        _check_answer_schema(form, mode)
 
 
-_TEXT = Fields({"verbosity": _optional(Word("low", "medium", "high")), "format": _ANY})
+_TEXT = Fields({"verbosity": _nullable(Word("low", "medium", "high")), "format": _ANY})
 
 
-def _check_form(form: dict[str, Json], mode: Mode) -> None:
-    name, schema = (WALK.require(form, key, "text.format") for key in ("name", "schema"))
+def _check_answer_schema(answer_format: dict[str, Json], mode: Mode) -> None:
+    name, schema = (WALK.require(answer_format, key, "text.format") for key in ("name", "schema"))
     WALK.require_type(name, str, "text.format.name")
     if len(name) > _MAX_FORM_NAME:
         path = "text.format.name"
@@ -206,26 +213,28 @@ def _check_form(form: dict[str, Json], mode: Mode) -> None:
     if not re.fullmatch(_NAME[1:-1], name):
         raise RULES["OAR-S05"].refuse("text.format.name", path="text.format.name", pattern=_NAME)
     WALK.require_type(schema, dict, "text.format.schema")
-    WALK.optional(form, "strict", bool, "text.format")
-    is_strict = form.get("strict") is True
-    wrong = strict_schema.fault(schema, copies=mode == "strict") if is_strict else _not_an_object(schema)
+    WALK.optional_member(answer_format, "strict", bool, "text.format")
+    is_strict = answer_format.get("strict") is True
+    wrong = (
+        strict_schema.find_fault(schema, copies=mode == "strict") if is_strict else _parameters_fault(schema)
+    )
     if wrong:
         raise RULES["OAR-S14"].refuse("text.format.schema", name=name, why=wrong)
 
 
-def _not_an_object(schema: dict[str, Json]) -> str | None:
+def _parameters_fault(schema: dict[str, Json]) -> str | None:
     if schema.get("type") != "object":
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
     if schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
         return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    stray = tool_schemas.stray_value(schema)
+    stray = tool_schemas.first_invalid_subschema(schema)
     return None if stray is None else f"{stray} is not of type 'object', 'boolean'."
 
 
 def _check_tools(request: dict[str, Json]) -> None:
-    for at, tool in enumerate(WALK.optional(request, "tools", list) or ()):
+    for at, tool in enumerate(WALK.optional_member(request, "tools", list) or ()):
         path = f"tools[{at}]"
-        which = WALK.member(WALK.require_type(tool, dict, path), "type", str, path)
+        which = WALK.required_member(WALK.require_type(tool, dict, path), "type", str, path)
         if which in ("function", "custom"):
             check_name(WALK.require(tool, "name", path), f"{path}.name")
         if which == "function":
@@ -234,32 +243,32 @@ def _check_tools(request: dict[str, Json]) -> None:
 
 
 def _all_tools(request: Json) -> list[Json]:
-    """Return all tools of a request: its own, those in items, and those in namespaces."""
-    tools = [*_objects(request.get("tools"))]
-    for item in _objects(request["input"]):
-        tools += _objects(item.get("tools"))
-    return tools + [inner for tool in tools for inner in _objects(tool.get("tools"))]
+    """Return all tools of a request: its own tools, those in items, and those in namespaces."""
+    tools = [*_only_objects(request.get("tools"))]
+    for item in _only_objects(request["input"]):
+        tools += _only_objects(item.get("tools"))
+    return tools + [inner for tool in tools for inner in _only_objects(tool.get("tools"))]
 
 
-def _objects(value: Json) -> list[Json]:
+def _only_objects(value: Json) -> list[Json]:
     return [item for item in value if is_object(item)] if is_array(value) else []
 
 
 def _check_function(tool: dict[str, Json], path: str) -> None:
-    WALK.only(tool, FUNCTION_KEYS, path)
-    WALK.optional(tool, "description", str, path)
-    schema = WALK.optional(tool, "parameters", dict, path)
+    WALK.allow_only(tool, FUNCTION_KEYS, path)
+    WALK.optional_member(tool, "description", str, path)
+    schema = WALK.optional_member(tool, "parameters", dict, path)
     if schema is None:
         return
-    wrong = _not_an_object(schema)
+    wrong = _parameters_fault(schema)
     if wrong is None and tool.get("strict"):
-        wrong = strict_schema.fault(schema, copies=False)
+        wrong = strict_schema.find_fault(schema, copies=False)
     if wrong:
         raise RULES["OAR-S08"].refuse(f"{path}.parameters", name=tool["name"], why=wrong)
 
 
 def check_name(name: Json, path: str) -> None:
-    """Refuse a tool name that is empty, too long or has other characters than letters, digits, `_` and `-`."""
+    """Refuse a tool name that is empty, too long or contains other characters than letters, digits, `_` and `-`."""
     WALK.require_type(name, str, path)
     if len(name) > _MAX_NAME:
         raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_NAME, length=len(name))
@@ -276,7 +285,7 @@ def _check_choice(choice: Json, tools: list[Json]) -> None:
         return
     if isinstance(choice, str):
         raise RULES["OAR-S04"].refuse("tool_choice", value=choice, values="'none', 'auto', and 'required'")
-    WALK.typed_as(choice, dict, "tool_choice", "one of a string or object")
+    WALK.require_described_type(choice, dict, "tool_choice", "one of a string or object")
     which = WALK.require(choice, "type", "tool_choice")
     if which in ("function", "custom") and not any(
         tool.get("type") == which and tool.get("name") == choice.get("name") for tool in tools

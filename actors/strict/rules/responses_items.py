@@ -1,15 +1,15 @@
-"""Check the items of an OpenAI Responses request: shapes, ids and names, sequence.
+"""Check the items of an OpenAI Responses request: their shapes, ids and names, and their sequence.
 
 Theory of operation. The items are checked in several passes, so that the first reported fault is the first in the order
-of checks, not in the order of the array. Pairing is global: an output answers the open call of its `call_id` at any
-position, and no call may be open at the end. Strict copies also require the outputs of a run of calls directly after
-it; a second pass checks this with a list of the run's calls.
+of checks, not in the order of the array. Pairing is global: an output answers the open call with its `call_id` at any
+position, and no call may be open at the end. Strict compatible hosts also require the outputs directly after a series
+of calls; a second pass checks this with a list of the series' calls.
 
-The item ids of this server contain their predecessor: `fc_r<x>_<n>` was created after reasoning `rs_<x>`. So the rule
-that an item needs its reasoning requires no storage. A complete item is not a reference, with any id. Either all
-replayed items have ids or none; reasoning and its follower must agree. Only a call that the host is known to have
-created after that reasoning may omit its id. Items that consist of an id are replaced (`responses_store`) between the
-checks of shapes and sequence.
+The item ids of this server contain the id of the preceding reasoning: `fc_r<x>_<n>` was created after reasoning
+`rs_<x>`. So the rule that an item needs its reasoning requires no storage. A complete item is never a reference,
+whatever its id. Either all replayed items have ids or none; in particular, reasoning and the following item must agree.
+There is one exception: a call may omit its id if the host is known to have created the call after that reasoning. Items
+that consist only of an id are replaced (`responses_store`) after the checks of shapes and before those of the sequence.
 """
 
 import re
@@ -38,14 +38,14 @@ _MADE_BEHIND = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
 _MAX_STRING = 10_485_760
-_ANSWERS_BY_ID = ("local_shell_call_output",)  # its id may be the call's id
+_ANSWERS_BY_ID = ("local_shell_call_output",)  # the id of such an output may be the id of its call
 _WORDS = ("input_text", "output_text", "refusal")
 _SHAPE = standard_of("OAR shape")
 WALK = OpenAIWalk(RULES["OAR-10"], RULES["OAR-S02"], RULES["OAR-S03"], RULES["OAR-S04"])
 
 
 def check(request: Json, profile: ResponsesProfile) -> None:
-    """Check the shapes of a request's input: types, keys, names.
+    """Check the shapes of the items in a request's input: their types, keys and names.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -53,8 +53,8 @@ def check(request: Json, profile: ResponsesProfile) -> None:
     items = request["input"]
     if isinstance(items, str):
         return
-    WALK.typed_as(items, list, "input", "one of a string or array of objects")
-    if not items and not stands_on_something(request):
+    WALK.require_described_type(items, list, "input", "one of a string or array of objects")
+    if not items and not may_omit_input(request):
         raise RULES["OAR-S06"].refuse("input", path="input", what="array")
     for at, item in unchecked_items(items, _SHAPE):
         _check_shape(item, f"input[{at}]")
@@ -62,8 +62,8 @@ def check(request: Json, profile: ResponsesProfile) -> None:
         _check_names(item, f"input[{at}]", profile)
 
 
-def stands_on_something(request: Json) -> bool:
-    """Return True if a request needs no input, because it has a prompt template, a response or a conversation."""
+def may_omit_input(request: Json) -> bool:
+    """Return True if a request has a prompt template, a previous response or a conversation, and so needs no input."""
     return any(request.get(key) is not None for key in ("prompt", "previous_response_id", "conversation"))
 
 
@@ -75,11 +75,14 @@ def check_sequence(
     *,
     allows_unknown_calls: bool = False,
 ) -> None:
-    """Check a complete conversation with valid shapes: item ids, pairing and order.
+    """Check the item ids, pairing and order of a complete conversation whose shapes are valid.
 
     Args:
-        together: Returns True if the host created a call directly after reasoning; the call then needs no id.
-        allows_unknown_calls: Whether the items refer to unknown ones, so that an output may answer an unknown call.
+        items: The items of the conversation.
+        mode: The mode of the server.
+        profile: The profile of the model.
+        together: Returns True if the host created a call directly after a reasoning item, so that the call needs no id.
+        allows_unknown_calls: Whether some references are unknown, so that an output may answer an unknown call.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -88,13 +91,13 @@ def check_sequence(
     _check_pairs(items, allows_unknown_calls=allows_unknown_calls)
     _check_reasoning(items, together)
     if mode == "strict":
-        _check_as_copies_do(items)
+        _check_strictly(items)
     if mode == "strict" or profile.adjacent:
         _check_call_groups(items, allows_unknown_calls=allows_unknown_calls)
 
 
 def item_kind(item: Json) -> str:
-    """Return the type of an item. It is optional for a message, and for a reference, which is only an id."""
+    """Return the type of an item. A message and a reference, which consists of an id, may omit their type."""
     which: str | None = item.get("type")
     return which or ("message" if "role" in item or "id" not in item else "item_reference")
 
@@ -105,17 +108,17 @@ def item_kind(item: Json) -> str:
 def _check_shape(item: Json, path: str) -> None:
     WALK.require_type(item, dict, path)
     if item.get("type") is None and "role" not in item and "id" not in item:
-        raise WALK.missing(path, "type")
+        raise WALK.missing_key(path, "type")
     which: Json = item_kind(item)
     if not isinstance(which, str) or which not in ITEMS:
-        raise WALK.none_of(f"{path}.type", which, tuple(ITEMS))
+        raise WALK.unlisted_value(f"{path}.type", which, tuple(ITEMS))
     WALK.check(item, _SHAPES[which], path)
 
 
 def _check_message(item: Json, path: str, context: object) -> None:
     role, content = item["role"], f"{path}.content"
     if role not in _ROLES:
-        raise WALK.none_of(f"{path}.role", role, _ROLES)
+        raise WALK.unlisted_value(f"{path}.role", role, _ROLES)
     if item.get("phase") not in (None, "commentary", "final_answer"):
         raise RULES["OAR-S04"].refuse(
             f"{path}.phase", value=item["phase"], values="'commentary' and 'final_answer'"
@@ -123,7 +126,7 @@ def _check_message(item: Json, path: str, context: object) -> None:
     said = WALK.require(item, "content", path)
     if role != "assistant":
         _check_content(said, _INPUT, content)
-    elif said != []:  # an answer of only reasoning has a message without parts
+    elif said != []:  # an answer that consists only of reasoning has a message without parts
         _check_content(said, _SAID, content)
 
 
@@ -136,7 +139,7 @@ def _check_content(content: Json, part: Tagged, path: str) -> None:
         if len(content) > _MAX_STRING:
             raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_STRING, length=len(content))
         return
-    if not WALK.typed_as(content, list, path, "one of a string or array of objects"):
+    if not WALK.require_described_type(content, list, path, "one of a string or array of objects"):
         raise RULES["OAR-S06"].refuse(path, path=path, what="array")
     WALK.check(content, ArrayOf(part), path)
 
@@ -146,12 +149,12 @@ def _check_part(part: Json, path: str, context: object) -> None:
     keys = _VALUES.get(which, ("text",))
     held = next((key for key in keys if part.get(key) is not None), None)
     if held is None:
-        raise WALK.missing(path, keys[0])
-    WALK.member(part, held, str, path)
+        raise WALK.missing_key(path, keys[0])
+    WALK.required_member(part, held, str, path)
     if which in _WORDS:
         return
     if held == "file_data" and not part.get("filename"):
-        raise WALK.missing(path, "filename")
+        raise WALK.missing_key(path, "filename")
     if not part[held]:
         raise RULES["OAR-S06"].refuse(f"{path}.{held}", path=f"{path}.{held}", what="string")
 
@@ -161,28 +164,28 @@ def _check_thought_id(item: Json, path: str, context: object) -> None:
         WALK.require(item, "id", path)
 
 
-def _parts(keys: Mapping[str, frozenset[str]]) -> Tagged:
+def _parts_shape(keys: Mapping[str, frozenset[str]]) -> Tagged:
     shapes = {
         which: Fields(dict.fromkeys(sorted(names), _ANY), check=_check_part) for which, names in keys.items()
     }
     return Tagged("type", shapes, tuple(keys), typed=False)
 
 
-def _shape(which: str, shape: ItemShape) -> Fields:
-    """Return the fields of an item, with the checks of nested values last."""
+def _item_fields(item_type: str, shape: ItemShape) -> Fields:
+    """Return the shape of a type of item. Nested values are checked after the keys."""
     special: dict[str, Shape | Maybe] = {}
-    if which == "reasoning":
+    if item_type == "reasoning":
         text = Fields({"type": _ANY, "text": str})
         special = {
             "summary": ArrayOf(text),
             "encrypted_content": Maybe(str, null=True),
             "id": Maybe(str, null=True),
         }
-    elif which not in _CHECKS and "id" not in shape.required:
+    elif item_type not in _CHECKS and "id" not in shape.required:
         special = {"id": Maybe(str, null=True)}
     others = dict.fromkeys(sorted(shape.keys - shape.required.keys()), _ANY)
-    ahead = _check_thought_id if which == "reasoning" else None
-    return Fields({**shape.required, **others, **special}, ahead=ahead, check=_CHECKS.get(which))
+    ahead = _check_thought_id if item_type == "reasoning" else None
+    return Fields({**shape.required, **others, **special}, ahead=ahead, check=_CHECKS.get(item_type))
 
 
 _ANY = Maybe(object)
@@ -191,14 +194,17 @@ _VALUES = {
     "input_file": ("file_url", "file_data", "file_id"),
     "refusal": ("refusal",),
 }
-"""The keys of a part's value, of which the first existing one counts. Other parts have a `text`."""
+"""The keys that may contain a part's value; the first existing key counts. Other parts have the key `text`."""
 _CHECKS: Mapping[str, Check] = {
     "message": _check_message,
     "function_call_output": _check_output,
     "custom_tool_call_output": _check_output,
 }
-_INPUT, _SAID = _parts(INPUT_PARTS), _parts({**SAID_PARTS, "input_text": INPUT_PARTS["input_text"]})
-_SHAPES = {which: _shape(which, shape) for which, shape in ITEMS.items()}
+_INPUT, _SAID = (
+    _parts_shape(INPUT_PARTS),
+    _parts_shape({**SAID_PARTS, "input_text": INPUT_PARTS["input_text"]}),
+)
+_SHAPES = {which: _item_fields(which, shape) for which, shape in ITEMS.items()}
 
 
 # --- ids and names
@@ -228,7 +234,7 @@ def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
         prefix = _PREFIXES.get(which, "")
         if not named.startswith(prefix):
             raise RULES["OAR-06"].refuse(f"input[{at}].id", path=f"input[{at}].id", id=named, prefix=prefix)
-        if profile.looks_up_items and which in _PREFIXES and _by_model(items[at]):
+        if profile.looks_up_items and which in _PREFIXES and _is_from_model(items[at]):
             raise RULES["OAR-05"].refuse("input", id=named)
         if which in _ANSWERS_BY_ID:
             continue
@@ -273,13 +279,16 @@ def _check_pairs(items: list[Json], *, allows_unknown_calls: bool) -> None:
 
 
 def _runs_in_container(call: Json) -> bool:
-    """Return True for commands that the provider runs in a container, whose calls need no output of the client."""
+    """Return True for a command that the provider runs in a container, so that the client sends no output."""
     environment = call.get("environment")
     return is_object(environment) and environment.get("type") == "container_reference"
 
 
 def _call_of_output(item: Json, items: list[Json]) -> tuple[str, str]:
-    """Return the type and `call_id` of the call of an output, by its `call_id` or by the call's item id."""
+    """Return the type and the `call_id` of the call that an output answers.
+
+    The output names its call by `call_id`, or by the call's item id.
+    """
     which = item_kind(item).removesuffix("_output")
     if item.get("call_id") is not None or "id" not in item:
         return which, str(item.get("call_id"))
@@ -288,13 +297,13 @@ def _call_of_output(item: Json, items: list[Json]) -> tuple[str, str]:
 
 
 def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) -> None:
-    """Check that reasoning is followed by its item, and that both have ids or neither."""
+    """Check that reasoning is followed by the item that it produced, and that both items have ids or neither."""
     said = [item for item in items if item_kind(item) not in OUTSIDE]
     for item, behind in zip_longest(said, said[1:]):
         if item_kind(item) != "reasoning":
             continue
         named = item.get("id")
-        if behind is None or not _by_model(behind):
+        if behind is None or not _is_from_model(behind):
             raise RULES["OAR-03"].refuse("input", id=named)
         if named and not behind.get("id") and not together(item, behind):
             raise RULES["OAR-03"].refuse("input", id=named)
@@ -303,7 +312,7 @@ def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) 
             raise RULES["OAR-04"].refuse("input", id=behind["id"], kind=kind_, wanted=None)
 
 
-def _by_model(item: Json) -> bool:
+def _is_from_model(item: Json) -> bool:
     which = item_kind(item)
     if which == "message":
         return bool(item["role"] == "assistant")
@@ -313,7 +322,7 @@ def _by_model(item: Json) -> bool:
 
 
 def _check_call_groups(items: list[Json], *, allows_unknown_calls: bool) -> None:
-    """Reject a message between calls and their outputs. Items of provider tools are allowed there."""
+    """Reject a message between calls and their outputs. Items of provider tools are allowed between them."""
     run: list[str] = []
     closing = False
     for item in items:
@@ -332,21 +341,21 @@ def _check_call_groups(items: list[Json], *, allows_unknown_calls: bool) -> None
             raise RULES["OAR-14"].refuse("input", id=run[0])
 
 
-def _check_as_copies_do(items: list[Json]) -> None:
+def _check_strictly(items: list[Json]) -> None:
     seen: set[str] = set()
     for at, item in enumerate(items):
         which = item_kind(item)
-        if which == "function_call" and not _is_object(item["arguments"]):
+        if which == "function_call" and not _is_json_object(item["arguments"]):
             raise RULES["OAR-S20"].refuse(f"input[{at}].arguments")
         if which in CALLS and item["call_id"] in seen:
             raise RULES["OAR-S21"].refuse(f"input[{at}].call_id", id=item["call_id"])
         if which in CALLS:
             seen.add(item["call_id"])
-    if items and _by_model(items[-1]) and item_kind(items[-1]) == "message":
+    if items and _is_from_model(items[-1]) and item_kind(items[-1]) == "message":
         raise RULES["OAR-S22"].refuse("input")
 
 
-def _is_object(arguments: str) -> bool:
+def _is_json_object(arguments: str) -> bool:
     try:
         return is_object(parse(arguments.encode()))
     except ValueError:

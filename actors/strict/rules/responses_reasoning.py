@@ -1,10 +1,10 @@
 """Create and check stand-in encrypted content of OpenAI's reasoning items.
 
-Theory of operation. The content contains the state that the item was bound to when it was created: account, model, its
-id, and a digest of everything before it, under an HMAC. The summary is not included, because clients omit it. The id is
-optional when the item is sent back, but must match. So the server stores nothing: it opens the returned content and
-compares. The digest excludes reasoning, which may be dropped, and item ids, statuses and phases, which a stateless
-client does not send back.
+Theory of operation. The content contains the state that the item was bound to when it was created: the account, the
+model, the item's id, and a digest of everything before the item, under an HMAC. The summary is not included, because
+clients omit it. A client may omit the id, but must not change it. So the server stores nothing: it opens the returned
+content and compares. The digest excludes reasoning, which may be dropped, and item ids, statuses and phases, which a
+stateless client does not send back.
 """
 
 import base64
@@ -23,6 +23,8 @@ from actors.strict.rules.responses_store import as_items
 
 @dataclass(frozen=True, slots=True)
 class _SealedItem:
+    """Everything that encrypted reasoning is bound to. `before` is a digest of the preceding content."""
+
     account: str
     model: str
     item: str
@@ -33,9 +35,10 @@ def encrypt(request: Json, produced: Sequence[Json], item_id: str, settings: Res
     """Return the encrypted content of a reasoning item.
 
     Args:
-        request: The request the response answers.
-        produced: The items of the response before this one.
-        item_id: The id of the item.
+        request: The request that the response answers.
+        produced: The items of the response before the reasoning item.
+        item_id: The id of the reasoning item.
+        settings: The settings of the host, with its account and secret.
     """
     seal = _seal(request, [*as_items(request["input"]), *produced], item_id, settings)
     payload = dump(asdict(seal))
@@ -43,7 +46,7 @@ def encrypt(request: Json, produced: Sequence[Json], item_id: str, settings: Res
 
 
 def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: ResponsesSettings) -> None:
-    """Check the reasoning items of a request with valid shape and sequence.
+    """Check the reasoning items of a request whose shape and sequence are valid.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -57,39 +60,43 @@ def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: Respon
         then = _open_content(item["encrypted_content"], settings)
         named = item.get("id") or (then.item if then is not None else "")
         now = _seal(request, items[:at], named, settings)
-        if (why := _mismatch(then, now, bound=profile.prefix_bound, strict=mode == "strict")) is not None:
+        if (
+            why := _mismatch_reason(then, now, bound=profile.prefix_bound, strict=mode == "strict")
+        ) is not None:
             raise RULES["OAR-09"].refuse("input", id=named, why=why)
 
 
-def _mismatch(then: _SealedItem | None, now: _SealedItem, *, bound: bool, strict: bool) -> str | None:
-    if then is None:
+def _mismatch_reason(
+    sealed: _SealedItem | None, current: _SealedItem, *, bound: bool, strict: bool
+) -> str | None:
+    if sealed is None:
         return "Encrypted content could not be decrypted or parsed."
-    if then.account != now.account:
+    if sealed.account != current.account:
         return "Encrypted content organization_id did not match the target organization."
-    if then.item != now.item:
+    if sealed.item != current.item:
         return "Encrypted content item_id did not match the target item id."
-    if strict and then.model != now.model:
+    if strict and sealed.model != current.model:
         return "Encrypted content model did not match the target model."
-    if strict and bound and then.before != now.before:
+    if strict and bound and sealed.before != current.before:
         return "Encrypted content prefix did not match the target input."
     return None
 
 
 def _seal(request: Json, before: Sequence[Json], item_id: str, settings: ResponsesSettings) -> _SealedItem:
     parameters = [request.get("instructions"), request.get("tools")]
-    before_item = [_plain(item) for item in before if item_kind(item) != "reasoning"]
+    before_item = [_without_ids(item) for item in before if item_kind(item) != "reasoning"]
     return _SealedItem(settings.account, request["model"], item_id, _digest(dump([parameters, before_item])))
 
 
-def _plain(item: Json) -> Json:
+def _without_ids(item: Json) -> Json:
     which = item_kind(item)
     if which == "message":
-        return [item["role"], _words(item["content"])]
+        return [item["role"], _joined_text(item["content"])]
     return [which, *(item.get(key) for key in ("call_id", "name", "arguments", "input", "output"))]
 
 
-def _words(content: Json) -> Json:
-    """Return the content of a message as one string if it contains only text."""
+def _joined_text(content: Json) -> Json:
+    """Return the content of a message as one string if it contains only text, else unchanged."""
     if isinstance(content, str):
         return content
     texts = [part.get("text", part.get("refusal")) for part in content]

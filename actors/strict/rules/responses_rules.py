@@ -1,6 +1,6 @@
-"""The rules of OpenAI Responses as a table, and the profiles and settings of a host.
+"""List the rules of OpenAI Responses, and define the profiles and settings of a host.
 
-The server stores responses (`responses_store`) according to `store` in each request. Without a server, no reference is
+If `store` in a request allows it, the server stores its response (`responses_store`). Without a server, no reference is
 valid.
 """
 
@@ -8,25 +8,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from actors.strict.rules.base import COPIES, DOC, RECALLED, ServerRule, table
+from actors.strict.rules.base import COPIES, DOC, RECALLED, ServerRule, rules_by_id
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsesProfile:
-    """The features of a model with the Responses API.
+    """The features of a model on a host with the Responses API.
 
     Args:
         call_id_length: The maximum length of a `call_id`, in characters.
-        adjacent: Whether outputs must follow directly after their calls, as in DeepSeek's copy of the API. The strict
-            mode always requires it.
+        adjacent: Whether outputs must directly follow their calls, as in DeepSeek's version of the API. The mode
+            `strict` always requires this.
         encrypted: Whether the model supports encrypted reasoning.
-        prefix_bound: Whether encrypted reasoning is refused after another prefix than the original one. (The hosted
-            mode ignores it silently, like the host.)
-        looks_up_items: Whether items with an id are looked up and never found, as reported of hosts under
-            `store: false`.
-        names_items: Whether items of an answer have an id, which relays omit.
+        prefix_bound: Whether encrypted reasoning is refused after a prefix that differs from the original. (In the mode
+            `hosted`, the server silently ignores such reasoning, like the real host.)
+        looks_up_items: Whether items with an id are looked up and never found, as reported for hosts under `store:
+            false`.
+        names_items: Whether the items of an answer have ids. Relays omit them.
         sampling: False for reasoning models, which refuse `temperature` and similar settings.
-        context_tokens: The context window in tokens, estimated at four bytes of body each. None means unlimited.
+        context_tokens: The size of the context window in tokens; None means unlimited. Four bytes of the body count as
+            one token.
     """
 
     call_id_length: int = 64
@@ -44,8 +45,8 @@ class ResponsesSettings:
     """The settings of a host with the Responses API.
 
     Args:
-        profile: The profile of every model when `models` is None.
-        models: The existing models, by name.
+        profile: The profile of every model if `models` is None.
+        models: The existing models, by name; None accepts any name.
         account: The label of the account, to which encrypted reasoning is bound.
         secret: The key of the stand-in encryption. Hosts with different secrets reject each other's reasoning.
         signatures: `trust` accepts any encrypted content, to validate bodies without a server.
@@ -63,7 +64,7 @@ _TOO_LONG = (
     "but got a string with length {length} instead."
 )
 
-RULES = table(
+RULES = rules_by_id(
     ServerRule("OAR-01", "No tool output found for {kind} call {id}."),
     ServerRule("OAR-02", "No tool call found for {kind} call output with call_id {id}."),
     ServerRule("OAR-03", "Item '{id}' of type 'reasoning' was provided without its required following item."),

@@ -1,8 +1,8 @@
-"""Store the responses and conversations of OpenAI Responses, and expand requests that refer to them.
+"""Store the responses and conversations of OpenAI Responses, and complete requests that refer to them.
 
-A request may name a whole conversation by its last response (`previous_response_id`) or by its id (`conversation`), or
-one item of it: by an `item_reference`, or by reasoning that consists of its id. `expand` replaces references by the
-stored items, so that rules, script and stand-in encryption see the complete conversation.
+A request may refer to a conversation by its last response (`previous_response_id`) or by its id (`conversation`). It
+may also refer to one item, by an `item_reference` or by reasoning that consists only of an id. `expand` replaces
+references by the stored items, so that rules, scripts and stand-in encryption see the complete conversation.
 """
 
 from collections import OrderedDict
@@ -24,6 +24,15 @@ _PREFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class _StoredResponse:
+    """A response with the id of the previous response and the new items of its request.
+
+    Attributes:
+        previous: The id of the previous response, or None.
+        given: The new input items, as the client sent them.
+        listing: The new input items in the host's complete form.
+        body: The response.
+    """
+
     previous: str | None
     given: tuple[Json, ...]
     listing: tuple[Json, ...]
@@ -36,7 +45,7 @@ class _StoredResponse:
 
 @dataclass(slots=True)
 class StoredConversation:
-    """A stored conversation with its items in order."""
+    """A stored conversation, with its items in order."""
 
     id: str
     metadata: Json
@@ -44,10 +53,12 @@ class StoredConversation:
 
 
 class ResponsesStore:
-    """The stored responses and items, by id. Beyond `limit` of each, the oldest is removed.
+    """The stored responses, conversations and items, by id.
 
-    The store also remembers which calls followed which reasoning in every response, stored or not, because clients may
-    send reasoning with its id, and the call after it with only its `call_id`.
+    If there are more than `limit` of a kind, the oldest is removed.
+
+    The store also remembers which call followed which reasoning in every response, stored or not. Clients may send
+    reasoning with its id, and the call after the reasoning with only its `call_id`.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
@@ -59,19 +70,24 @@ class ResponsesStore:
         self._calls: OrderedDict[str, str] = OrderedDict()
 
     def record_calls(self, output: Sequence[Json]) -> None:
-        """Record the calls of a response that directly follow reasoning."""
+        """Remember which calls of a response directly follow reasoning."""
         for item, behind in pairwise(output):
             if item["type"] == "reasoning" and "id" in item and "call_id" in behind:
                 self._calls[item["id"]] = behind["call_id"]
         while len(self._calls) > self._limit:
             self._calls.popitem(last=False)
 
-    def are_consecutive(self, reasoning: Json, behind: Json) -> bool:
-        """Return True if a call was created directly after this reasoning."""
-        return behind.get("call_id") is not None and self._calls.get(reasoning["id"]) == behind["call_id"]
+    def are_consecutive(self, reasoning: Json, following: Json) -> bool:
+        """Return True if a response contained this call directly after this reasoning."""
+        return (
+            following.get("call_id") is not None and self._calls.get(reasoning["id"]) == following["call_id"]
+        )
 
     def keep(self, request: Json, response: Json) -> None:
-        """Store a response and the new items of its expanded request, if the request asks for it."""
+        """Store a response and the new items of its expanded request, unless the request has `store: false`.
+
+        In any case, the items are added to the conversation that the request names.
+        """
         named, is_stored = conversation_of(request), request.get("store") is not False
         new = request["input"][len(self.before(request) or ()) :]
         if (conversation := self._conversations.get(named or "")) is not None:
@@ -82,15 +98,15 @@ class ResponsesStore:
             self._responses[response["id"]] = _StoredResponse(previous, tuple(new), listing, response)
         if is_stored or conversation is not None:
             self._items.update((item["id"], item) for item in response["output"] if "id" in item)
-        self._bound()
+        self._remove_oldest()
 
-    def _bound(self) -> None:
+    def _remove_oldest(self) -> None:
         for held in (self._responses, self._items, self._conversations):
             while len(held) > self._limit:
                 held.popitem(last=False)
 
     def before(self, request: Json) -> list[Json] | None:
-        """Return the items before the input of a request; None if some are not stored."""
+        """Return the stored items that precede the input of a request; None if some of them are not stored."""
         if (previous := request.get("previous_response_id")) is not None:
             return self.history(previous)
         if (named := conversation_of(request)) is not None:
@@ -99,45 +115,48 @@ class ResponsesStore:
         return []
 
     def response(self, response_id: str) -> Json | None:
-        """Return a stored response, or None."""
+        """Return a stored response, or None if it is not stored."""
         kept = self._responses.get(response_id)
         return None if kept is None else kept.body
 
     def input_items(self, response_id: str) -> Sequence[Json] | None:
-        """Return the input items of a stored response in the host's form, or None."""
+        """Return the input items of a stored response in the host's complete form, or None if it is not stored."""
         kept = self._responses.get(response_id)
         return None if kept is None else kept.listing
 
     def forget(self, response_id: str) -> bool:
-        """Remove a response, and return True if it was stored."""
+        """Remove a response. Return True if it was stored."""
         return self._responses.pop(response_id, None) is not None
 
     def converse(self, items: Sequence[Json], metadata: Json) -> StoredConversation:
-        """Create a conversation with initial items."""
+        """Create a conversation that starts with `items`."""
         self._numbered += 1
         made = StoredConversation(f"conv_{self._numbered:032x}", metadata or {}, [])
         self._conversations[made.id] = made
         self.append(made, items)
-        self._bound()
+        self._remove_oldest()
         return made
 
     def append(self, conversation: StoredConversation, items: Sequence[Json]) -> list[Json]:
-        """Add items to a conversation, and return them in their stored form."""
+        """Add items to a conversation, and return the items in the host's complete form."""
         added = [self.complete_item(item) for item in items]
         conversation.items += added
         self._items.update((item["id"], item) for item in added)
         return added
 
     def conversation(self, conversation_id: str) -> StoredConversation | None:
-        """Return a conversation, or None."""
+        """Return a stored conversation, or None if it is not stored."""
         return self._conversations.get(conversation_id)
 
     def end_conversation(self, conversation_id: str) -> bool:
-        """Remove a conversation, but not its items, and return True if it was stored."""
+        """Remove a conversation, but not its items. Return True if it was stored."""
         return self._conversations.pop(conversation_id, None) is not None
 
     def complete_item(self, item: Json) -> Json:
-        """Return an item in the host's complete form, with a type, an id, a status and a list of parts."""
+        """Return an item in the host's complete form, with a type and an id.
+
+        A message also gets a status and a list of parts.
+        """
         which = item.get("type") or "message"
         kept = {"type": which, **item}
         if kept.get("id") is None:
@@ -152,11 +171,11 @@ class ResponsesStore:
         return kept
 
     def item(self, item_id: str) -> Json | None:
-        """Return a stored item, or None."""
+        """Return a stored item, or None if it is not stored."""
         return self._items.get(item_id)
 
     def history(self, response_id: str) -> list[Json] | None:
-        """Return all items up to the end of a response; None if a part of the chain is not stored."""
+        """Return all items of a chain of responses up to `response_id`; None if a response is not stored."""
         parts: list[tuple[Json, ...]] = []
         named: str | None = response_id
         while named is not None:
@@ -168,17 +187,24 @@ class ResponsesStore:
         return [item for part in reversed(parts) for item in part]
 
 
-def as_items(given: Json) -> Sequence[Json]:
-    """Return the input of a request as items; a string becomes a user message."""
-    return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
+def as_items(request_input: Json) -> Sequence[Json]:
+    """Return the input of a request as a list of items. A string becomes a user message."""
+    return (
+        [{"type": "message", "role": "user", "content": request_input}]
+        if isinstance(request_input, str)
+        else request_input
+    )
 
 
 def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tuple[list[Json], bool]:
-    """Return the complete items of a request with all earlier ones, and True if some of them are unknown.
+    """Return the complete conversation of a request, and whether some of its calls may be unknown.
+
+    The conversation consists of the stored earlier items and the request's input, with references replaced.
 
     Args:
-        request: A request with valid shapes.
-        trusts: Accept unknown references, unless the request has `store: false`.
+        request: A request whose shapes are valid.
+        store: The stored responses and conversations.
+        trusts: True to accept unknown references, unless the request has `store: false`.
 
     Raises:
         RuleBroken: A reference is unknown.
@@ -193,7 +219,7 @@ def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tup
         raise RULES["OAR-S12"].refuse("previous_response_id", id=previous)
     trusts = trusts and request.get("store") is not False
     given = [*(before or ()), *as_items(request["input"])]
-    items = [_resolve(item, store, trusts=trusts) for item in given]
+    items = [_resolve_reference(item, store, trusts=trusts) for item in given]
     allows_unknown_calls = (
         before is None or request.get("conversation") is not None or any(is_reference(item) for item in items)
     )
@@ -201,12 +227,12 @@ def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tup
 
 
 def conversation_of(request: Json) -> str | None:
-    """Return the id of a request's conversation, or None."""
+    """Return the id of the conversation that a request names, or None."""
     named = request.get("conversation")
     return named.get("id") if is_object(named) else named
 
 
-def _resolve(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
+def _resolve_reference(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
     if not is_reference(item):
         return item
     meant = store.item(item["id"])
@@ -216,6 +242,6 @@ def _resolve(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
 
 
 def is_reference(item: Json) -> bool:
-    """Return True for an item that consists only of an id, which is looked up."""
+    """Return True for an item that consists only of an id and refers to a stored item."""
     which = item.get("type") or ("message" if "role" in item else "item_reference")
     return which == "item_reference" or (which == "reasoning" and not item.get("encrypted_content"))

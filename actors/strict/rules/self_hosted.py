@@ -1,13 +1,21 @@
-"""Rules of self-hosted servers: vLLM, llama.cpp and Ollama.
+"""Define the rules of the self-hosted servers vLLM, llama.cpp and Ollama.
 
-They differ from OpenAI in a few rules, and by the chat template of their model.
+They differ from OpenAI in a few rules, and enforce the chat template of their model.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from actors.strict.rules import tool_schemas
-from actors.strict.rules.base import RECALLED, Json, ServerRefusal, ServerRule, is_array, is_object, table
+from actors.strict.rules.base import (
+    RECALLED,
+    Json,
+    ServerRefusal,
+    ServerRule,
+    is_array,
+    is_object,
+    rules_by_id,
+)
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.openai_messages import check_identity, check_sequence
 from actors.strict.rules.vendors import FAMILY, variant_of
@@ -18,7 +26,7 @@ _SOURCE = "the server's source"
 def strict_only(
     check: Callable[[list[Json], RequestContext], None],
 ) -> Callable[[list[Json], RequestContext], None]:
-    """Return a check that the hosted mode skips."""
+    """Return `check` wrapped so that it runs only in the mode `strict`."""
 
     def check_strictly(messages: list[Json], context: RequestContext) -> None:
         if context.mode == "strict":
@@ -54,7 +62,7 @@ VLLM = replace(
     variant_of(
         _SELF_HOSTED,
         "vllm",
-        table(
+        rules_by_id(
             ServerRule(
                 "VLM-01",
                 "Conversation roles must alternate user/assistant/user/assistant/...",
@@ -94,7 +102,7 @@ VLLM = replace(
 # ---- llama.cpp
 
 
-def _check_tail(messages: list[Json], context: RequestContext) -> None:
+def _check_last_messages(messages: list[Json], context: RequestContext) -> None:
     roles = [message["role"] for message in messages[-2:]]
     if roles == ["assistant", "assistant"]:
         raise context.host.rules["LCP-07"].refuse()
@@ -103,12 +111,12 @@ def _check_tail(messages: list[Json], context: RequestContext) -> None:
     strict_only(check_sequence)(messages, context)
 
 
-def _check_jinja(request: Json, context: RequestContext) -> None:
+def _check_tool_support(request: Json, context: RequestContext) -> None:
     if request.get("tools") and not context.model.tools:
         raise context.host.rules["LCP-09"].refuse()
 
 
-def _check_calls(request: Json, context: RequestContext) -> None:
+def _check_parallel_calls(request: Json, context: RequestContext) -> None:
     if not context.model.parallel and any(
         len(each.get("tool_calls") or ()) > 1 for each in request["messages"]
     ):
@@ -116,21 +124,24 @@ def _check_calls(request: Json, context: RequestContext) -> None:
 
 
 def _check_grammar(request: Json, context: RequestContext) -> None:
-    """Check that the server can build a grammar of all tools together."""
+    """Check that the server can build one grammar for all tools of the request."""
     schemas = [tool.get("function", {}).get("parameters") for tool in request.get("tools") or ()]
     if any(map(tool_schemas.has_lookaround, schemas)):
         raise context.host.rules["LCP-16"].refuse()
 
 
-def _check_sight(request: Json, context: RequestContext) -> None:
+def _check_image_support(request: Json, context: RequestContext) -> None:
     contents = [message.get("content") for message in request["messages"]]
     parts = [part for content in contents if is_array(content) for part in content]
     if not context.model.images and any(part["type"] == "image_url" for part in parts):
         raise context.host.rules["LCP-12"].refuse()
 
 
-def _open_pattern(schema: Json) -> str | None:
-    """Return a pattern that is not anchored at both ends, for which the server builds no grammar."""
+def _unanchored_pattern(schema: Json) -> str | None:
+    """Return a regular expression of a schema that is not anchored at both ends, or None.
+
+    The server cannot build a grammar for such an expression.
+    """
     patterns = [schema.get("pattern")] if is_object(schema) else []
     for pattern in patterns:
         if isinstance(pattern, str) and not (pattern.startswith("^") and pattern.endswith("$")):
@@ -140,11 +151,11 @@ def _open_pattern(schema: Json) -> str | None:
         inner = [
             value for key, value in schema.items() if key not in ("default", "examples", "const", "enum")
         ]
-    return next((found for value in inner if (found := _open_pattern(value))), None)
+    return next((found for value in inner if (found := _unanchored_pattern(value))), None)
 
 
 def _server_error_rule(rule: str, message: str) -> ServerRule:
-    """Return a rule for a fault that the server reports with status 500."""
+    """Return a rule whose violation the server reports with status 500."""
     return ServerRule(rule, message, "measured", status=500, type="server_error")
 
 
@@ -156,12 +167,12 @@ def _check_choice(request: Json, context: RequestContext) -> None:
 
 
 def _ignored_choice_rule(rule: str) -> ServerRule:
-    """Return the rule of a tool choice that is not a string, which the server ignores."""
+    """Return the rule against a tool choice that is not a string. The real server ignores such a choice."""
     message = "tool_choice is not a string"
     return ServerRule(rule, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
 
 
-def _add_count(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+def _add_token_count(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     if refusal.rule != "LCP-10":
         return refusal
     return replace(refusal, detail={"n_prompt_tokens": values["tokens"], "n_ctx": values["limit"]})
@@ -171,7 +182,7 @@ LLAMA_CPP = replace(
     variant_of(
         _SELF_HOSTED,
         "llama_cpp",
-        table(
+        rules_by_id(
             ServerRule("LCP-01", "All non-assistant messages must contain 'content'", "measured"),
             ServerRule(
                 "LCP-02", "Assistant message must contain either 'content' or 'tool_calls'!", "measured"
@@ -223,16 +234,16 @@ LLAMA_CPP = replace(
         "OAC-S13": "LCP-14",
     },
     enforced=frozenset({"OAC-S09", "OAC-S11"}),
-    sequence=_check_tail,
-    checks=(_check_jinja, _check_sight, _check_calls, _check_choice, _check_grammar),
-    answer=_open_pattern,
-    finish=_add_count,
+    sequence=_check_last_messages,
+    checks=(_check_tool_support, _check_image_support, _check_parallel_calls, _check_choice, _check_grammar),
+    answer=_unanchored_pattern,
+    finish=_add_token_count,
 )
 
 # ---- Ollama
 
 
-def _check_addresses(request: Json, context: RequestContext) -> None:
+def _check_image_urls(request: Json, context: RequestContext) -> None:
     for message in request["messages"]:
         parts = message.get("content")
         for part in parts if is_array(parts) else ():
@@ -244,7 +255,7 @@ _OLLAMA = replace(
     variant_of(
         _SELF_HOSTED,
         "ollama",
-        table(
+        rules_by_id(
             ServerRule("OLL-01", "invalid tool call arguments", _SOURCE),
             ServerRule("OLL-02", "invalid message content type: {kind}", _SOURCE),
             ServerRule("OLL-03", "invalid image input", RECALLED),
@@ -254,7 +265,7 @@ _OLLAMA = replace(
         OAC_S09="OLL-01",
         OAC_S13="OLL-04",
     ),
-    answer=_open_pattern,
+    answer=_unanchored_pattern,
     kinds={
         "integer": "float64",
         "decimal": "float64",
@@ -264,9 +275,9 @@ _OLLAMA = replace(
     },
 )
 OLLAMA = replace(
-    _OLLAMA, words={**_OLLAMA.words, "OAC-05 content": "OLL-02"}, checks=(_check_addresses, _check_choice)
+    _OLLAMA, words={**_OLLAMA.words, "OAC-05 content": "OLL-02"}, checks=(_check_image_urls, _check_choice)
 )
 
-# ---- hosts of open models, which run vLLM
+# ---- hosts of open models; they run vLLM
 
 OPEN_MODELS = replace(VLLM, name="open_models")

@@ -1,7 +1,7 @@
-"""Check the shape of a JSON value against a table, with the refusals of a host.
+"""Check the shape of a JSON value against a table, with the error messages of a host.
 
-In:  a value, its shape, and its path for refusals.
-Out: no result, or the refusal of the first fault, in the order of the table.
+In:  a value, its shape, and its path for error messages.
+Out: nothing if the value fits; otherwise the refusal of the first fault, in the order of the table, is raised.
 
 A shape is data:
 
@@ -11,11 +11,11 @@ A shape is data:
     ArrayOf(shape)                an array
     Fields({"name": shape})       an object with these keys; `Maybe(shape)` is a key that may be absent
     OneMember({"name": shape})    an object with exactly one of these keys
-    Tagged("type", {"a": shape})  an object whose tag names its shape
-    Then(shape, check)            a shape, and a check of such a value
+    Tagged("type", {"a": shape})  an object whose tag selects its shape
+    Then(shape, check)            a shape, and a further check of the value
 
-A check is a function of the value, its path and the context of the walk. It raises the refusal of a rule that no table
-can express. Hosts differ in rules, messages and paths; `ShapeWalk` is the walk that all hosts share.
+A check is a function of the value, its path and the context that the caller passed. It raises the refusal of a rule
+that no table can express. Hosts differ in rules, messages and paths; `ShapeWalk` contains what all hosts share.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,11 +25,15 @@ from typing import Any, Literal, TypeAlias
 from actors.strict.rules.base import Json, RuleBroken, unknown_key
 
 Check: TypeAlias = Callable[[Json, str, Any], None]
-"""A function that raises the refusal of a value. Its arguments are the value, its path, and the context of the walk."""
+"""A function that raises the refusal of an invalid value. Its arguments are the value, its path, and the context that
+the caller passed to `ShapeWalk.check`."""
 
 
 class Word:
-    """One of these values. With `typed`, a value that is not a string is a separate fault."""
+    """The shape of a string that must be one of `values`.
+
+    If `typed` is True, a value of another type is a separate fault.
+    """
 
     __slots__ = ("typed", "values")
 
@@ -40,7 +44,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Maybe:
-    """An optional key. With `null`, a null value counts as absent."""
+    """The shape of a key that may be absent. If `null` is True, a null value counts as absent."""
 
     shape: "Shape"
     null: bool = False
@@ -48,7 +52,7 @@ class Maybe:
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """A value of a shape, with a further `check`."""
+    """A shape, with a further `check` that runs after it."""
 
     shape: "Shape"
     check: Check
@@ -56,20 +60,20 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf:
-    """An array. `check` runs before the items are checked."""
+    """The shape of an array whose items have one `shape`. `check` runs before the items are checked."""
 
     shape: "Shape"
     check: Check | None = None
 
 
 class Fields:
-    """An object.
+    """The shape of an object with known keys.
 
     Args:
         fields: The keys, in the order in which they are checked.
         closed: When unknown keys are refused: before the fields, after them, or never (`open`).
-        ahead: A check before the fields, and after the unknown keys if they are refused first.
-        check: A check at the end.
+        ahead: A check that runs before the fields, and after the unknown keys if these are refused first.
+        check: A check that runs at the end.
     """
 
     __slots__ = ("ahead", "check", "closed", "fields", "names")
@@ -90,12 +94,12 @@ class Fields:
 
 
 class OneMember:
-    """An object with exactly one of these keys.
+    """The shape of an object with exactly one of these keys.
 
     Args:
         shapes: The shape of the value, by key.
         named: Whether the path of the value contains the key.
-        ahead: A check after the unknown keys, before the keys are counted.
+        ahead: A check that runs after the unknown keys, and before the keys are counted.
     """
 
     __slots__ = ("ahead", "named", "names", "shapes")
@@ -111,12 +115,14 @@ class OneMember:
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """An object whose `tag` names its shape.
+    """The shape of an object in which the value of the key `tag` selects the other fields.
 
     Args:
-        listed: The tags in the order in which a refusal lists them.
+        tag: The key of the tag, such as `type`.
+        shapes: The shape of the object, by tag.
+        listed: The tags, in the order in which an error message lists them.
+        ahead: A check of an object with a known tag, which runs before its shape.
         typed: Whether a tag that is not a string is a separate fault.
-        ahead: A check of an object with a known tag, before its shape.
     """
 
     tag: str
@@ -132,141 +138,144 @@ Shape: TypeAlias = type | Word | ArrayOf | Fields | OneMember | Tagged | Then
 class ShapeWalk:
     """Checks a JSON value against a shape. Each host has a subclass, which formats the paths and builds the errors."""
 
-    def key(self, path: str, key: str) -> str:
-        """Return the path of a member of an object."""
+    def key_path(self, path: str, key: str) -> str:
+        """Return the path of the value under `key` in the object at `path`."""
         return f"{path}.{key}" if path else key
 
-    def item(self, path: str, at: int) -> str:
-        """Return the path of an item of an array."""
+    def item_path(self, path: str, at: int) -> str:
+        """Return the path of the item at index `at` in the array at `path`."""
         return f"{path}[{at}]"
 
-    def variant(self, path: str, tag: str) -> str:
-        """Return the path of an object with a tag."""
+    def tagged_path(self, path: str, tag: str) -> str:
+        """Return the path inside the tagged object at `path`. Some hosts add the tag."""
         return path
 
     def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
-        """Return the refusal of a value of another JSON type."""
+        """Return the refusal of a value that does not have the JSON type `wanted`."""
         raise NotImplementedError
 
     def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
-        """Return the refusal of a value that is not among the words."""
+        """Return the refusal of a value that is not one of the shape's values."""
         raise NotImplementedError
 
     def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
-        """Return the refusal of an object with an unknown tag."""
+        """Return the refusal of an object whose tag is unknown."""
         raise NotImplementedError
 
-    def missing(self, path: str, key: str) -> RuleBroken:
-        """Return the refusal of an object without a key."""
+    def missing_key(self, path: str, key: str) -> RuleBroken:
+        """Return the refusal of an object in which the required `key` is missing."""
         raise NotImplementedError
 
-    def unknown(self, path: str, key: str) -> RuleBroken:
-        """Return the refusal of an unknown key."""
+    def unknown_key_refusal(self, path: str, key: str) -> RuleBroken:
+        """Return the refusal of an object that has an unknown key."""
         raise NotImplementedError
 
-    def count(self, path: str, count: int) -> RuleBroken:
-        """Return the refusal of an object that does not have exactly one key."""
+    def key_count_refusal(self, path: str, count: int) -> RuleBroken:
+        """Return the refusal of an object that must have exactly one key, and has `count` keys."""
         raise NotImplementedError
 
     def require_type(self, value: Json, wanted: type, path: str) -> Json:
-        """Return a value of a required JSON type."""
+        """Return `value` if it has the JSON type `wanted`, else raise its refusal."""
         if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
             raise self.wrong_type(path, wanted, value)
         return value
 
     def require(self, value: Mapping[str, Json], key: str, path: str) -> Json:
-        """Return the value of a required key."""
+        """Return the value of a required key, or raise a refusal if the key is missing."""
         if key not in value:
-            raise self.missing(path, key)
+            raise self.missing_key(path, key)
         return value[key]
 
-    def member(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
-        """Return the value of a required key, of a JSON type."""
-        return self.require_type(self.require(value, key, path), wanted, self.key(path, key))
+    def required_member(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
+        """Return the value of a required key that must have the JSON type `wanted`, or raise a refusal."""
+        return self.require_type(self.require(value, key, path), wanted, self.key_path(path, key))
 
-    def optional(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
-        """Return the value of a key, of a JSON type; None if the key is absent or null."""
+    def optional_member(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
+        """Return the value of a key that must have the JSON type `wanted`, or raise a refusal.
+
+        The result is None if it is absent or null.
+        """
         found = value.get(key)
-        return None if found is None else self.require_type(found, wanted, self.key(path, key))
+        return None if found is None else self.require_type(found, wanted, self.key_path(path, key))
 
-    def only(self, value: Mapping[str, Json], allowed: frozenset[str], path: str) -> None:
-        """Refuse unknown keys."""
+    def allow_only(self, value: Mapping[str, Json], allowed: frozenset[str], path: str) -> None:
+        """Refuse an object that has keys that are not in `allowed`."""
         if (key := unknown_key(value, allowed)) is not None:
-            raise self.unknown(path, key)
+            raise self.unknown_key_refusal(path, key)
 
     def check(self, value: Json, shape: Shape, path: str, context: object = None) -> None:
-        """Check a value.
+        """Check a value against a shape. `context` is passed on to the checks in the shape.
 
         Raises:
             RuleBroken: At the first fault.
         """
         match shape:
             case Fields():
-                self._fields(value, shape, path, context)
+                self._check_fields(value, shape, path, context)
             case Then(shape=inner, check=check):
                 self.check(value, inner, path, context)
                 check(value, path, context)
             case ArrayOf(shape=inner, check=ahead):
                 self.require_type(value, list, path)
-                _run(ahead, value, path, context)
+                _run_check(ahead, value, path, context)
                 for at, each in enumerate(value):
-                    self.check(each, inner, self.item(path, at), context)
+                    self.check(each, inner, self.item_path(path, at), context)
             case Word():
-                self._word(value, shape, path)
+                self._check_word(value, shape, path)
             case OneMember():
-                self._member(value, shape, path, context)
+                self._check_member(value, shape, path, context)
             case Tagged():
                 self._check_tagged(value, shape, path, context)
             case _:
                 self.require_type(value, shape, path)
 
-    def _word(self, value: Json, shape: Word, path: str) -> None:
+    def _check_word(self, value: Json, shape: Word, path: str) -> None:
         if shape.typed:
             self.require_type(value, str, path)
         if value not in shape.values:
             raise self.wrong_word(path, value, shape)
 
-    def _fields(self, value: Json, shape: Fields, path: str, context: object) -> None:
+    def _check_fields(self, value: Json, shape: Fields, path: str, context: object) -> None:
         self.require_type(value, dict, path)
         if shape.closed == "first":
-            self.only(value, shape.names, path)
-        _run(shape.ahead, value, path, context)
+            self.allow_only(value, shape.names, path)
+        _run_check(shape.ahead, value, path, context)
         for key, inner in shape.fields.items():
-            self._field(value, key, inner, path, context)
+            self._check_field(value, key, inner, path, context)
         if shape.closed == "last":
-            self.only(value, shape.names, path)
-        _run(shape.check, value, path, context)
+            self.allow_only(value, shape.names, path)
+        _run_check(shape.check, value, path, context)
 
-    def _field(self, value: Json, key: str, shape: Shape | Maybe, path: str, context: object) -> None:
+    def _check_field(self, value: Json, key: str, shape: Shape | Maybe, path: str, context: object) -> None:
         if isinstance(shape, Maybe):
             if key not in value or (shape.null and value[key] is None):
                 return
             shape = shape.shape
         elif key not in value and not (isinstance(shape, Word) and not shape.typed):
-            raise self.missing(path, key)
+            raise self.missing_key(path, key)
         if shape is not object:
-            self.check(value.get(key), shape, self.key(path, key), context)
+            self.check(value.get(key), shape, self.key_path(path, key), context)
 
-    def _member(self, value: Json, shape: OneMember, path: str, context: object) -> None:
+    def _check_member(self, value: Json, shape: OneMember, path: str, context: object) -> None:
         self.require_type(value, dict, path)
-        self.only(value, shape.names, path)
-        _run(shape.ahead, value, path, context)
+        self.allow_only(value, shape.names, path)
+        _run_check(shape.ahead, value, path, context)
         if len(value) != 1:
-            raise self.count(path, len(value))
+            raise self.key_count_refusal(path, len(value))
         ((key, inner),) = value.items()
-        self.check(inner, shape.shapes[key], self.key(path, key) if shape.named else path, context)
+        self.check(inner, shape.shapes[key], self.key_path(path, key) if shape.named else path, context)
 
     def _check_tagged(self, value: Json, shape: Tagged, path: str, context: object) -> None:
         self.require_type(value, dict, path)
         tag = self.require(value, shape.tag, path)
         if shape.typed:
-            self.require_type(tag, str, self.key(path, shape.tag))
+            self.require_type(tag, str, self.key_path(path, shape.tag))
         if not isinstance(tag, str) or tag not in shape.shapes:
             raise self.wrong_tag(path, tag, shape)
-        _run(shape.ahead, value, path, context)
-        self.check(value, shape.shapes[tag], self.variant(path, tag), context)
+        _run_check(shape.ahead, value, path, context)
+        self.check(value, shape.shapes[tag], self.tagged_path(path, tag), context)
 
 
-def _run(check: Check | None, value: Json, path: str, context: object) -> None:
+def _run_check(check: Check | None, value: Json, path: str, context: object) -> None:
     if check is not None:
         check(value, path, context)

@@ -1,45 +1,48 @@
 """Check strict schemas of answers and tools by the rules of OpenAI's structured outputs.
 
-The rules come from the guide "Structured Outputs" (supported schemas), and from reported refusals: each message here
-follows `Invalid schema for response_format 'NAME': ` or `Invalid schema for function 'NAME': `. Keywords without a
-known rule are accepted.
+The rules come from the guide "Structured Outputs" (supported schemas), and from reported refusals: each message in this
+module follows `Invalid schema for response_format 'NAME': ` or `Invalid schema for function 'NAME': `. Keywords without
+a known rule are accepted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from actors.strict.rules.base import Json, is_array, is_object
-from actors.strict.rules.json_schema import DEFINITIONS, definition, nodes
+from actors.strict.rules.json_schema import DEFINITIONS, resolve_definition, schema_nodes
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-_FORMATS = tuple("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  as a list it is a page
+_FORMATS = tuple("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  a list is longer
 _BARRED = frozenset(
     """allOf oneOf not if then else dependentRequired dependentSchemas default minLength maxLength
     patternProperties unevaluatedProperties propertyNames minProperties maxProperties
-    unevaluatedItems prefixItems contains minContains maxContains uniqueItems""".split()  # noqa: SIM905  likewise
+    unevaluatedItems prefixItems contains minContains maxContains uniqueItems""".split()  # noqa: SIM905  a list fills a page
 )
 _MAX_DEPTH = 10
 _MAX_PROPERTIES = 5_000
 _MAX_VALUES = 1_000
-_MAX_TEXT = 120_000  # total characters of property and definition names and of enumeration values
-_MAX_LARGE = 250  # number of values of an enumeration above which its total size is limited
+_MAX_TEXT = 120_000  # maximum total characters of property names, definition names and enumeration values
+_MAX_LARGE = 250  # in an enumeration with more values, the total characters are limited to `_MAX_LARGE_TEXT`
 _MAX_LARGE_TEXT = 15_000
 
 Context = tuple[str, ...]
 
 
-def fault(schema: Json, *, copies: bool) -> str | None:
-    """Describe the first fault of a strict schema, or return None. `copies` adds the rules of strict copies."""
+def find_fault(schema: Json, *, copies: bool) -> str | None:
+    """Return a description of the first fault of a strict schema, or None.
+
+    `copies` is True to add the rules of strict compatible hosts.
+    """
     if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
     if schema.get("type") != "object":
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
     if "anyOf" in schema:
         return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    return next(_faults(schema, (), schema, copies=copies), None) or _too_large(schema)
+    return next(_faults(schema, (), schema, copies=copies), None) or _size_fault(schema)
 
 
 def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iterator[str]:
-    """Yield the faults in the order of the document."""
+    """Yield a description of each fault of a schema, in document order. `context` is the path of the schema."""
     if not is_object(schema):
         yield f"In context={context}, schema must have a 'type' key."
         return
@@ -55,7 +58,7 @@ def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iter
     yield from _kind_faults(schema, context)
     if copies:
         yield from _indistinguishable_objects(schema.get("anyOf"), root)
-    for step, inner in _below(schema):
+    for step, inner in _subschemas_with_paths(schema):
         yield from _faults(inner, (*context, *step), root, copies=copies)
 
 
@@ -107,7 +110,7 @@ def _object_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
 
 
 def _indistinguishable_objects(arms: Json, root: Json) -> Iterator[str]:
-    """Yield a fault if two objects of a choice begin with the same key and are not distinguishable."""
+    """Yield a fault for each object of an `anyOf` that cannot be distinguished from an earlier one by its first key."""
     first: dict[str, list[Json]] = {}
     for arm in arms if is_array(arms) else ():
         found = _resolve_reference(arm.get("$ref"), root) if is_object(arm) and "$ref" in arm else arm
@@ -115,7 +118,9 @@ def _indistinguishable_objects(arms: Json, root: Json) -> Iterator[str]:
         if not is_object(properties) or not properties:
             continue
         key, told = next(iter(properties.items()))
-        if key in first and (not _values(told) or any(not _apart(told, other) for other in first[key])):
+        if key in first and (
+            not _enum_values(told) or any(not _are_distinct(told, other) for other in first[key])
+        ):
             yield (
                 "Objects provided via 'anyOf' must not share identical first keys. Consider adding a "
                 "discriminator key or rearranging the properties to ensure the first key is unique."
@@ -123,19 +128,19 @@ def _indistinguishable_objects(arms: Json, root: Json) -> Iterator[str]:
         first.setdefault(key, []).append(told)
 
 
-def _apart(one: Json, other: Json) -> bool:
-    first, second = _values(one), _values(other)
+def _are_distinct(schema: Json, other: Json) -> bool:
+    first, second = _enum_values(schema), _enum_values(other)
     return bool(second) and not any(value in second for value in first)
 
 
-def _values(schema: Json) -> list[Json]:
+def _enum_values(schema: Json) -> list[Json]:
     if not is_object(schema):
         return []
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     return values if is_array(values) else []
 
 
-def _below(schema: Mapping[str, Json]) -> Iterator[tuple[Context, Json]]:
+def _subschemas_with_paths(schema: Mapping[str, Json]) -> Iterator[tuple[Context, Json]]:
     properties, arms = schema.get("properties"), schema.get("anyOf")
     for name, inner in properties.items() if is_object(properties) else ():
         yield ("properties", name), inner
@@ -145,49 +150,51 @@ def _below(schema: Mapping[str, Json]) -> Iterator[tuple[Context, Json]]:
         yield ("anyOf", str(at)), inner
 
 
-def _members(schema: Mapping[str, Json]) -> Iterator[Json]:
-    return (inner for _, inner in _below(schema))
+def _subschemas(schema: Mapping[str, Json]) -> Iterator[Json]:
+    return (inner for _, inner in _subschemas_with_paths(schema))
 
 
 def _resolve_reference(reference: Json, root: Json) -> Json:
-    return root if reference == "#" else definition(reference, root)
+    return root if reference == "#" else resolve_definition(reference, root)
 
 
 # ---- sizes
 
 
-def _too_large(root: Json) -> str | None:
-    found = list(nodes(root, _members))
+def _size_fault(root: Json) -> str | None:
+    found = list(schema_nodes(root, _subschemas))
     properties = [name for node in found for name in node.get("properties") or ()]
-    values = [value for node in found for value in _values(node)]
+    values = [value for node in found for value in _enum_values(node)]
     named = [name for key in DEFINITIONS for name in root.get(key) or ()]
-    depth = _depth(root, root, ())
+    depth = _object_depth(root, root, ())
     if depth > _MAX_DEPTH:
         return f"{depth} levels of nesting exceeds limit of {_MAX_DEPTH}."
     if len(properties) > _MAX_PROPERTIES:
         return f"{len(properties)} object properties exceeds limit of {_MAX_PROPERTIES}."
     if len(values) > _MAX_VALUES:
         return f"{len(values)} enum values exceeds limit of {_MAX_VALUES}."
-    if (length := _length([*properties, *named, *values])) > _MAX_TEXT:
+    if (length := _total_length([*properties, *named, *values])) > _MAX_TEXT:
         return f"{length} characters of names and enum values exceeds limit of {_MAX_TEXT}."
-    large = [_length(own) for node in found if len(own := _values(node)) > _MAX_LARGE]
+    large = [_total_length(own) for node in found if len(own := _enum_values(node)) > _MAX_LARGE]
     if max(large, default=0) > _MAX_LARGE_TEXT:
         return f"{max(large)} characters of one enum exceeds limit of {_MAX_LARGE_TEXT}."
     return None
 
 
-def _length(texts: Iterable[Json]) -> int:
+def _total_length(texts: Iterable[Json]) -> int:
     return sum(len(text) for text in texts if isinstance(text, str))
 
 
-def _depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
-    """Return the depth of nested objects; a recursive one counts once."""
+def _object_depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
+    """Return the depth of nested objects in a schema. A recursive reference is followed only once."""
     if not is_object(schema):
         return 0
     if "$ref" in schema:
         reference = schema["$ref"]
         if reference == "#" or reference in followed:
             return 0
-        return _depth(_resolve_reference(reference, root), root, (*followed, reference))
-    below = max((_depth(inner, root, followed) for _, inner in _below(schema)), default=0)
+        return _object_depth(_resolve_reference(reference, root), root, (*followed, reference))
+    below = max(
+        (_object_depth(inner, root, followed) for _, inner in _subschemas_with_paths(schema)), default=0
+    )
     return below + ("properties" in schema)

@@ -1,7 +1,7 @@
-"""Find faults inside a tool's schema for which hosts refuse every request.
+"""Find the faults inside a tool's schema for which hosts refuse the complete request.
 
-Property keys are checked only at the root (Anthropic, also on Bedrock); deeper ones may be any string.
-Grammars depend on the complete schema (llama.cpp).
+Property keys are checked only at the root (Anthropic, also on Bedrock); deeper keys may be any string. Grammars depend
+on the complete schema (llama.cpp).
 """
 
 import re
@@ -17,16 +17,19 @@ _AROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:[=!]|<)")
 
 
 def has_odd_key(schema: Json) -> bool:
-    """Return True if a root property has a key that Anthropic refuses."""
+    """Return True if a property at the root of a schema has a key that Anthropic refuses."""
     properties = schema.get("properties")
     return is_object(properties) and not all(map(_KEY.fullmatch, properties))
 
 
-def stray_value(schema: Json) -> str | None:
-    """Return the Python repr of the first invalid subschema; None if all are valid."""
-    for inner in _within(schema):
+def first_invalid_subschema(schema: Json) -> str | None:
+    """Return the Python repr of the first value in a schema that should be a subschema and is not.
+
+    The result is None if there is none.
+    """
+    for inner in _subschemas(schema):
         if is_object(inner):
-            if (found := stray_value(inner)) is not None:
+            if (found := first_invalid_subschema(inner)) is not None:
                 return found
         elif not isinstance(inner, bool):
             return repr(inner)
@@ -34,16 +37,16 @@ def stray_value(schema: Json) -> str | None:
 
 
 def has_lookaround(schema: Json) -> bool:
-    """Return True if a schema has a pattern with a lookaround, for which there is no grammar."""
+    """Return True if a schema contains a regular expression with a lookaround, for which no grammar can be built."""
     if not is_object(schema):
         return False
     pattern = schema.get("pattern")
     if isinstance(pattern, str) and _AROUND.search(pattern):
         return True
-    return any(map(has_lookaround, _within(schema)))
+    return any(map(has_lookaround, _subschemas(schema)))
 
 
-def _within(schema: dict[str, Json]) -> Iterator[Json]:
+def _subschemas(schema: dict[str, Json]) -> Iterator[Json]:
     for keyword, value in schema.items():
         if keyword in _EACH_VALUE and is_object(value):
             yield from value.values()

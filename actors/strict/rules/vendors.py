@@ -1,16 +1,16 @@
-"""Vendors of the Chat Completions family that differ from OpenAI in a few rules, as data.
+"""Define the vendors of the Chat Completions family that differ from OpenAI in only a few rules.
 
-`self_hosted` contains the self-hosted servers.
+The self-hosted servers are defined in `self_hosted`.
 """
 
 import re
 from dataclasses import replace
 
-from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, object_at, table
+from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, object_at, rules_by_id
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.model_checks import RULES as OF_MODELS
 from actors.strict.rules.model_checks import check_glm, check_minimax
-from actors.strict.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
+from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
 from actors.strict.rules.reasoning import check_signed
 
@@ -19,18 +19,21 @@ _MESSAGES = {role: keys | _THOUGHT if role == "assistant" else keys for role, ke
 _WITHOUT_DEVELOPER = {role: keys for role, keys in _MESSAGES.items() if role != "developer"}
 
 FAMILY: VendorHost = replace(
-    any_answer(OPENAI),
+    without_answer_rules(OPENAI),
     rules={},
     unknown_keys="strict",
     message_keys=_MESSAGES,
     tool_types=("function",),
-    schema=not_an_object,
+    schema=object_schema_fault,
     profile=CompatibleProfile(),
 )
 
 
 def variant_of(host: VendorHost, name: str, rules: dict[str, ServerRule], **words: str) -> VendorHost:
-    """Return `host` with another name and with its own rules for faults of the family (`OAC_01="XAI-01"`)."""
+    """Return `host` with another name and its own rules.
+
+    Each keyword in `words` maps a rule of the family to the vendor's rule: `OAC_01="XAI-01"`.
+    """
     return replace(
         host, name=name, rules=rules, words={key.replace("_", "-", 1): rule for key, rule in words.items()}
     )
@@ -42,7 +45,7 @@ XAI = replace(
     variant_of(
         FAMILY,
         "xai",
-        table(
+        rules_by_id(
             ServerRule(
                 "XAI-01",
                 "This model's maximum prompt length is {limit} but the request contains {tokens} tokens.",
@@ -71,7 +74,7 @@ QWEN = replace(
     variant_of(
         FAMILY,
         "qwen",
-        table(
+        rules_by_id(
             ServerRule(
                 "QWN-01",
                 _ALGO
@@ -127,15 +130,15 @@ def _check_glm(request: Json, context: RequestContext) -> None:
     check_glm(request)
 
 
-_GLM_WRONG = "messages 参数非法"
+_GLM_INVALID = "messages 参数非法"
 _GLM = replace(
     variant_of(
         FAMILY,
         "glm",
-        table(
+        rules_by_id(
             ServerRule("GLM-01", "输入不能为空", code="1214"),
             OF_MODELS["GLM-04"],
-            ServerRule("GLM-02", _GLM_WRONG, code="1214"),
+            ServerRule("GLM-02", _GLM_INVALID, code="1214"),
             ServerRule("GLM-03", "API 调用参数有误", RECALLED, code="1210"),
         ),
         OAC_01="GLM-02",
@@ -165,7 +168,7 @@ MINIMAX = replace(
     variant_of(
         FAMILY,
         "minimax",
-        table(
+        rules_by_id(
             ServerRule(
                 "MMX-01",
                 "invalid params, tool result's tool id({id}) not found (2013)",
@@ -199,8 +202,8 @@ MINIMAX = replace(
 # ---- Groq
 
 
-def _check_form(request: Json, context: RequestContext) -> None:
-    """Refuse an answer format together with tools, and an answer schema in a stream."""
+def _check_answer_format(request: Json, context: RequestContext) -> None:
+    """Refuse an answer format in a request with tools, and an answer schema in a streaming request."""
     which = object_at(request, "response_format").get("type", "text")
     if which != "text" and request.get("tools"):
         raise context.host.rules["GRQ-04"].refuse()
@@ -212,7 +215,7 @@ GROQ = replace(
     variant_of(
         FAMILY,
         "groq",
-        table(
+        rules_by_id(
             ServerRule(
                 "GRQ-01",
                 "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
@@ -237,19 +240,19 @@ GROQ = replace(
     ),
     lacks=frozenset({"OAC-S15"}),
     strict=OPENAI.strict,
-    checks=(_check_form,),
+    checks=(_check_answer_format,),
     keys=KEYS | {"reasoning_format", "include_reasoning", "search_settings"},
     own_tools=re.compile(r"browser_search|code_interpreter|mcp"),
 )
 
-# ---- unknown copies of the API
+# ---- unknown hosts with this API
 
 OPENAI_COMPATIBLE = replace(variant_of(FAMILY, "openai_compatible", {}), checks=(check_signed,))
 
-# ---- Azure OpenAI, dated versions
+# ---- Azure OpenAI, dated API versions
 
 AZURE = replace(
-    any_answer(OPENAI),
+    without_answer_rules(OPENAI),
     name="azure",
     rules={},
     keys=KEYS - {"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"},

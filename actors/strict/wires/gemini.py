@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from actors.strict.rules.base import Json, ServerRefusal, dump, is_object
 from actors.strict.rules.gemini_rules import GeminiSettings
-from actors.strict.rules.gemini_signatures import continuation, sign
+from actors.strict.rules.gemini_signatures import continuation_token, sign
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 
@@ -78,7 +78,7 @@ class GeminiWire:
         if not parts:
             del candidate["content"]
         if stop == "CONTINUATION":
-            candidate["continuationToken"] = continuation(request, self.settings)
+            candidate["continuationToken"] = continuation_token(request, self.settings)
         return {
             "candidates": [candidate if stop is None else {**candidate, "finishReason": stop}],
             "usageMetadata": {

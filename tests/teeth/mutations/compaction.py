@@ -100,8 +100,8 @@ MUTATIONS = (
         (f"{CORE}::test_a_summary_request_leaves_the_lane_unchanged",),
     ),
     Mutation(
-        "compaction: a mark does not state the original size",
-        "actors/core/render/choose.py:mark",
+        "compaction: a trimmed_answer does not state the original size",
+        "actors/core/render/choose.py:trimmed_answer",
         'f"The result of {tool} was left out here, {len(words) - 2} bytes{beside}"',
         'f"The result of {tool} was left out here, 0 bytes{beside}"',
         (f"{CORE}::test_a_shortened_result_is_a_mark_on_the_wire_and_complete_in_the_ledger",),

@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "pairing: a second result for an id with several calls is paired with the latest call",
-        "actors/core/normalize/pairing.py:_Pairing._take_further",
+        "actors/core/normalize/pairing.py:_Pairing._pair_further_results",
         "len(calls) == 1 and not older",
         "len(calls) == 1",
         (PAIRING,),
@@ -27,13 +27,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pairing: the name of a tool is ignored",
         "actors/core/normalize/pairing.py:_Pairing.pair_by_name",
-        "len(made) > 1 or ...",
+        "len(call_indexes) > 1 or ...",
         "...",
         (PAIRING, IMPORTS),
     ),
     Mutation(
         "pairing: calls of one message accept results although one is missing",
-        "actors/core/normalize/pairing.py:_Pairing._choose",
+        "actors/core/normalize/pairing.py:_Pairing._certain_results",
         "len(pool) == count",
         "pool",
         (PAIRING,),
@@ -260,7 +260,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "arguments: references may be nested to any depth",
-        "actors/core/schemas/schema_cost.py:SchemaCost.why_too_much",
+        "actors/core/schemas/schema_cost.py:SchemaCost.why_too_costly",
         "depth > MAX_EXPANDED_DEPTH",
         "False",
         ("tests/core/test_arguments.py",),

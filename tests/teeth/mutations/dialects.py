@@ -26,7 +26,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: ids have another provider's format",
-        "actors/core/transcript/projection.py:_FORMS",
+        "actors/core/transcript/projection.py:_FORMATS",
         '("tooluse_", 22)',
         '("call_", 24)',
         ("tests/core/test_check_converse.py",),
@@ -253,7 +253,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: an item's id is sent twice",
-        "actors/core/render/sealed.py:Items.must_withhold",
+        "actors/core/render/sealed.py:SentItems.must_withhold",
         "not self.admit(unquote(block.seal.data))",
         "False",
         ("tests/session/test_item_ids.py",),
@@ -261,7 +261,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: an id that cannot be sent removes its reasoning",
         "actors/core/render/walk.py:RenderWalk._write_answer",
-        "said = ...",
+        "original = ...",
         "blocks = ...",
         ("tests/session/test_item_ids.py",),
     ),
@@ -274,14 +274,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: a reasoning item is sent twice",
-        "actors/core/render/sealed.py:Items.admit",
+        "actors/core/render/sealed.py:SentItems.admit",
         "item_id in self._new or item_id in self._usage.items",
         "False",
         (f"{RESPONSES}::test_a_reasoning_item_is_sent_once_per_epoch",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
-        "actors/core/render/sealed.py:Items.admit",
+        "actors/core/render/sealed.py:SentItems.admit",
         "item_id in self._new or item_id in self._usage.items",
         "item_id in self._new",
         (f"{RESPONSES}::test_a_reasoning_item_is_sent_once_per_epoch",),
@@ -302,9 +302,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openrouter: a seal of a pinned upstream is sent to another backend",
-        "actors/core/render/sealed.py:upstream",
-        "maker.backend == binding.backend and is_own(block, dialect, reached)",
-        "is_own(block, dialect, reached)",
+        "actors/core/render/sealed.py:replayable_upstream",
+        "maker.backend == binding.backend and is_readable_reasoning(block, dialect, reached)",
+        "is_readable_reasoning(block, dialect, reached)",
         (VENDORS,),
     ),
     Mutation(
@@ -379,7 +379,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kimi: foreign calls are numbered from the start in each request",
-        "actors/core/transcript/projection.py:Projection.call",
+        "actors/core/transcript/projection.py:Projection.id_and_name",
         """
         if ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
             self._index = max(self._index, int(ordinal[1]))
@@ -393,7 +393,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kimi: calls without reasoning are sent unchanged",
-        "actors/core/render/walk.py:RenderWalk._order",
+        "actors/core/render/walk.py:RenderWalk._order_blocks",
         """
         if demands:
             ...
@@ -406,15 +406,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: omitted reasoning leaves its calls without any",
-        "actors/core/render/walk.py:RenderWalk._order",
-        "add_required_reasoning(stands, dialect, self._notes)",
-        "list(stands)",
+        "actors/core/render/walk.py:RenderWalk._order_blocks",
+        "add_required_reasoning(bound, dialect, self._notes)",
+        "list(bound)",
         ("tests/core/test_order.py",),
     ),
     Mutation(
         "neighbours: the final filler follows a result directly",
-        "actors/core/render/walk.py:RenderWalk._fill",
-        "self._begin(role)",
+        "actors/core/render/walk.py:RenderWalk._write_filler_message",
+        "self._begin_message(role)",
         """
         self._writer.begin(role)
         self._last_role = role
@@ -423,7 +423,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mistral: no model message stands between a result and a user message",
-        "actors/core/render/walk.py:RenderWalk._write_filler",
+        "actors/core/render/walk.py:RenderWalk._separate_user_message",
         'last == "tool" and turns.user_after_tool == "filler"',
         "False",
         (VENDORS,),
@@ -444,14 +444,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openrouter: reasoning of every upstream is sent back",
-        "actors/core/dialects/dialect.py:Profile.opens",
+        "actors/core/dialects/dialect.py:Profile.can_replay",
         'self.reasoning.binding == "model"',
         "True",
         (VENDORS,),
     ),
     Mutation(
         "openrouter: an id of one model is sent to another",
-        "actors/core/transcript/projection.py:Projection._provider",
+        "actors/core/transcript/projection.py:Projection._provider_key",
         '(*..., binding.model if self._models else "")',
         '(*..., "")',
         (PROJECTION, f"{SCENARIO}[14.4]"),

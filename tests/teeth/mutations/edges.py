@@ -76,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "interrupts: an interrupt while a value is read is swallowed",
-        "actors/core/data/ingest.py:ValueWalk._read_foreign",
+        "actors/core/data/ingest.py:PlainConversion._read_foreign",
         "_is_interrupt(error)",
         "False",
         (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_while_values_are_read",),

@@ -152,7 +152,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a misspelt argument is not compared with the known fields",
-        "actors/core/schemas/arguments.py:_unknown_field",
+        "actors/core/schemas/arguments.py:_unknown_field_message",
         "close is None",
         "True",
         (f"{FIELDS}::test_a_misspelt_argument_is_reported_with_the_nearest_field",),
@@ -173,7 +173,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a long unknown field is compared with the known fields",
-        "actors/core/schemas/arguments.py:_unknown_field",
+        "actors/core/schemas/arguments.py:_unknown_field_message",
         "len(name) <= _FIELD",
         "True",
         (f"{FIELDS}::test_comparisons_of_unknown_fields_are_bounded",),

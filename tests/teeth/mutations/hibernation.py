@@ -22,7 +22,7 @@ MUTATIONS = (
         "self._defer(event.binding, sent)",
         """
         self._defer(event.binding, sent)
-        self.of(event.binding)
+        self.blocks_of(event.binding)
         """,
         (STATE,),
     ),
@@ -63,10 +63,10 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: consecutive requests are one that ends once",
-        "actors/core/render/walk.py:RenderWalk.fragments",
+        "actors/core/render/walk.py:RenderWalk.write_fragments",
         """
         if at in self._ends:
-            self._end()
+            self._end_transcript()
             self._expect_images(at)
         """,
         "",

@@ -123,8 +123,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: JSON may be requested without the word JSON",
-        "actors/strict/rules/answers.py:_says_json",
-        'any(("json" in text.lower() for _, text in strings(messages)))',
+        "actors/strict/rules/answers.py:_mentions_json",
+        'any(("json" in text.lower() for _, text in strings_inside(messages)))',
         "True",
         (ANSWERS,),
     ),

@@ -160,7 +160,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a deeply nested body crashes a strict server",
-        "actors/strict/rules/reading.py:_latest",
+        "actors/strict/rules/reading.py:_parse_latest",
         "(ValueError, RecursionError)",
         "ValueError",
         ("tests/strict/test_server.py",),
@@ -233,7 +233,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pickles: a table is pickled with its versions",
         "actors/core/data/persistent_map.py:PersistentMap.__reduce__",
-        "(PersistentMap, (self._dict(),))",
+        "(PersistentMap, (self._as_dict(),))",
         "object.__reduce_ex__(self, 2)",
         ("tests/project/test_pickling.py",),
     ),

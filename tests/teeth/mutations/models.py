@@ -10,7 +10,7 @@ SETTINGS = "actors/adapters/settings.py"
 MUTATIONS = (
     Mutation(
         "models: the judge reports a fault where a host may accept",
-        "actors/core/check/model_settings.py:judged_facts",
+        "actors/core/check/model_settings.py:relaxed_facts",
         "row.cautious",
         "()",
         ("tests/strict/test_served_models.py",),
@@ -46,8 +46,8 @@ MUTATIONS = (
     Mutation(
         "models: an override is ignored",
         "actors/core/dialects/narrow.py:for_model",
-        "facts = merge(facts, each)",
-        "merge(facts, each)",
+        "facts = override_facts(facts, each)",
+        "override_facts(facts, each)",
         (MODELS,),
     ),
     Mutation(
@@ -108,7 +108,7 @@ MUTATIONS = (
     ),
     Mutation(
         "judge: sampling for a model without it is no fault",
-        "actors/core/check/model_settings.py:_sampling",
+        "actors/core/check/model_settings.py:_sampling_faults",
         'facts.sampling != "never"',
         "True",
         ("tests/rules/test_rules.py::test_the_judge_finds_the_broken_rules_and_no_others",),
@@ -123,7 +123,7 @@ MUTATIONS = (
     Mutation(
         "servers: a strict server ignores models",
         "actors/strict/rules/models.py:served_model",
-        "_begins(plain, each)",
+        "_name_matches(plain, each)",
         "False",
         ("tests/strict/test_served_models.py",),
     ),

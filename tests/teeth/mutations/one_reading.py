@@ -10,14 +10,14 @@ COLD = "tests/renderer/test_cold_renders.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repair: the first of two valid readings is used",
-        "actors/core/schemas/readings.py:only_reading",
+        "actors/core/schemas/readings.py:only_repair",
         "len(found) > 1",
         "len(found) > 2",
         (f"{READINGS}::test_an_ambiguous_value_is_unchanged",),
     ),
     Mutation(
         "repair: a text is read only if the schema names its type directly",
-        "actors/core/schemas/readings.py:_fixes",
+        "actors/core/schemas/readings.py:_string_fixes",
         "kind in _ANY_BRANCH",
         "False",
         (f"{READINGS}::test_a_string_with_json_of_the_schema_type_is_parsed",),

@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "reading: cached parts are unbounded",
-        f"{READING}:_keep",
+        f"{READING}:_cache_part",
         "len(_came) >= _MOST",
         "len(_came) < 0",
         TESTS,
@@ -95,7 +95,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "reading: contents without ids are read as if they had ids (Gemini)",
-        "actors/strict/rules/gemini_shape.py:_ShapeWalk._again",
+        "actors/strict/rules/gemini_shape.py:_ShapeWalk._parse_repeated",
         "cached_result(*..., self._ids, self._vertex)",
         "cached_result(*..., True, self._vertex)",
         TESTS,

@@ -47,35 +47,35 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "normalize: a repeated id is unchanged",
-        "actors/core/normalize/settle.py:Normalizer._name",
+        "actors/core/normalize/settle.py:Normalizer._new_id",
         "not name or name in self._known",
         "not name",
         (NORMALIZATION,),
     ),
     Mutation(
         "normalize: ids of earlier messages are forgotten",
-        "actors/core/normalize/settle.py:Normalizer.remember",
+        "actors/core/normalize/settle.py:Normalizer.register_preceding",
         "seen = self._known[call.id] = ...",
         "seen = ...",
         (NORMALIZATION,),
     ),
     Mutation(
-        "normalize: empty ids pair although their counts differ",
-        "actors/core/normalize/pairing.py:_Pairing.pair_by_place",
+        "normalize: empty ids pair_results although their counts differ",
+        "actors/core/normalize/pairing.py:_Pairing.pair_by_position",
         "len(direct) == len(calls)",
         "direct",
         (NORMALIZATION,),
     ),
     Mutation(
-        "normalize: empty ids pair across other messages",
-        "actors/core/normalize/settle.py:Normalizer._survey",
+        "normalize: empty ids pair_results across other messages",
+        "actors/core/normalize/settle.py:Normalizer._pair_results",
         'message.role != "tool"',
         "message.calls",
         (NORMALIZATION,),
     ),
     Mutation(
         "normalize: the last real result wins",
-        "actors/core/normalize/settle.py:Normalizer._answer",
+        "actors/core/normalize/settle.py:Normalizer._record_answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
         "replace(known, end=kept, duplicates=(*known.duplicates, known.completion))",
         (NORMALIZATION,),
@@ -89,15 +89,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "normalize: an orphan is dropped silently",
-        "actors/core/normalize/settle.py:Normalizer._tell",
-        "self._waiting += told",
+        "actors/core/normalize/settle.py:Normalizer._add_note",
+        "self._waiting += note",
         "",
         (NORMALIZATION,),
     ),
     Mutation(
         "normalize: a repeated orphan is reported again",
-        "actors/core/normalize/settle.py:Normalizer._tell",
-        "self._told.issuperset(told)",
+        "actors/core/normalize/settle.py:Normalizer._add_note",
+        "self._noted.issuperset(note)",
         "False",
         (
             NORMALIZATION,
@@ -106,21 +106,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "normalize: a call known only to the ledger is not restored",
-        "actors/core/normalize/settle.py:Normalizer._orphan",
+        "actors/core/normalize/settle.py:Normalizer._settle_unmatched",
         "known is not None and known.tool is not None and key not in self._ids",
         "False",
         (NORMALIZATION,),
     ),
     Mutation(
         "normalize: a result before its call is an orphan",
-        "actors/core/normalize/settle.py:Normalizer._survey",
+        "actors/core/normalize/settle.py:Normalizer._pair_results",
         "not self._minted",
         "False",
         (NORMALIZATION,),
     ),
     Mutation(
         "normalize: malformed arguments are accepted",
-        "actors/core/normalize/settle.py:Normalizer._canonical",
+        "actors/core/normalize/settle.py:Normalizer._with_valid_arguments",
         'text.startswith("{") and parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None',
         "True or parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None",
         (NORMALIZATION,),
@@ -141,8 +141,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "native: a provider-specific part is sent to every provider",
-        "actors/core/render/sealed.py:_part",
-        'block.seal.kind != "part" or not dialect.opens(block.seal.origin, target)',
+        "actors/core/render/sealed.py:_readable_part",
+        'block.seal.kind != "part" or not dialect.can_replay(block.seal.origin, target)',
         'block.seal.kind != "part"',
         ("tests/adapters/test_left_out.py",),
     ),
@@ -190,7 +190,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "normalize: content of a pending block is a result",
-        "actors/core/normalize/settle.py:Normalizer._result",
+        "actors/core/normalize/settle.py:Normalizer._settle_result",
         'result.status == "pending"',
         "False",
         ("tests/core/test_recovery.py",),
@@ -218,7 +218,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: the ledger's record is not looked up",
-        "actors/core/render/choose.py:Choice._either_answer",
+        "actors/core/render/choose.py:Choice._recorded_answer",
         "recorded or said",
         "said",
         (
@@ -227,7 +227,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: the blocks override the ledger",
-        "actors/core/render/choose.py:Choice._either_answer",
+        "actors/core/render/choose.py:Choice._recorded_answer",
         "recorded or said",
         "said or recorded",
         (f"{CONSERVATION}::test_each_result_in_a_body_has_its_recorded_content",),
@@ -278,14 +278,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "writer.write_result(call_id, name, words, failed, held)",
         """
         writer.write_result(call_id, name, words, failed, held)
-        if choice.answer(call.id) is None:
+        if choice.choose_answer(call.id) is None:
             break
         """,
         (RENDER,),
     ),
     Mutation(
         "choose: the recorded reason is not shown",
-        "actors/core/render/choose.py:Choice._synthetic",
+        "actors/core/render/choose.py:Choice._synthetic_answer",
         'reason = "lost" if known is None else known.reason or "lost"',
         'reason: Reason = "lost"',
         (RENDER,),
@@ -294,11 +294,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "walk: results are in a different order than their calls",
         "actors/core/render/walk.py:RenderWalk._write_results",
         """
-        for call, call_id, name in made:
+        for call, call_id, name in calls:
             ...
         """,
         """
-        for call, call_id, name in reversed(made):
+        for call, call_id, name in reversed(calls):
             ...
         """,
         (RENDER,),
@@ -330,7 +330,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: reasoning is sent back after a different prefix",
         "actors/core/render/order.py:drop_unbound",
-        "stands > 0 or _is_annotation(block) or type(block) is not Thinking or (block.seal is None)",
+        "unchanged > 0 or _is_annotation(block) or type(block) is not Thinking or (block.seal is None)",
         "True",
         (ORDER,),
     ),
@@ -350,7 +350,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: text stays after a call",
-        "actors/core/render/walk.py:RenderWalk._order",
+        "actors/core/render/walk.py:RenderWalk._order_blocks",
         "dialect.turns.calls_last",
         "False",
         (ORDER,),
@@ -364,28 +364,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "thinking: any reasoning is sent",
-        "actors/core/render/sealed.py:is_own",
-        "dialect.opens(block.seal.origin, target)",
+        "actors/core/render/sealed.py:is_readable_reasoning",
+        "dialect.can_replay(block.seal.origin, target)",
         'dialect.reasoning.carrier != "none"',
         (RENDER,),
     ),
     Mutation(
         "thinking: an unsealed or emptily sealed block is sent",
-        "actors/core/render/sealed.py:is_own",
+        "actors/core/render/sealed.py:is_readable_reasoning",
         "... or block.seal is None or block.seal.data == b'\"\"'",
         "... or block.seal is None",
         (RENDER,),
     ),
     Mutation(
         "thinking: thinking may follow other text",
-        "actors/core/render/sealed.py:_can_return",
-        "not dialect.reasoning.first or is_own(blocks[0], dialect, target.binding)",
+        "actors/core/render/sealed.py:_can_replay",
+        "not dialect.reasoning.first or is_readable_reasoning(blocks[0], dialect, target.binding)",
         "True",
         (RENDER,),
     ),
     Mutation(
         "thinking: thinking sealed before an epoch is sent again",
-        "actors/core/render/walk.py:RenderWalk.fragments",
+        "actors/core/render/walk.py:RenderWalk.write_fragments",
         "at >= fresh",
         "True",
         (f"{LANE}::test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id",),
@@ -461,8 +461,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: the media shown in an epoch are forgotten",
-        "actors/core/render/walk.py:RenderWalk.state",
-        "begun._replace(**..., usage=self._items.usage(self._attachments.usage()))",
+        "actors/core/render/walk.py:RenderWalk.end_state",
+        "begun._replace(**..., usage=self._items.with_sent_items(self._attachments.updated_usage()))",
         "begun._replace(**...)",
         (ATTACHMENTS,),
     ),
@@ -496,28 +496,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: a transcript may start with the assistant",
-        "actors/core/render/walk.py:RenderWalk._begin",
+        "actors/core/render/walk.py:RenderWalk._begin_message",
         'last is None and role != "user" and (role not in turns.first_roles)',
         "False",
         (RENDER,),
     ),
     Mutation(
         "walk: a transcript may end with the assistant",
-        "actors/core/render/walk.py:RenderWalk._end",
+        "actors/core/render/walk.py:RenderWalk._end_transcript",
         "self._last_role not in self._dialect.turns.last_roles or self._is_in_unthinking_loop()",
         "self._last_role is None",
         (RENDER,),
     ),
     Mutation(
         "walk: merged thinking follows other text",
-        "actors/core/render/walk.py:RenderWalk._begin",
-        "self._leads and thinks or ...",
+        "actors/core/render/walk.py:RenderWalk._begin_message",
+        "self._separates_reasoning and thinks or ...",
         "False or ...",
         (RENDER,),
     ),
     Mutation(
         "walk: fillers are not reported",
-        "actors/core/render/walk.py:RenderWalk._fill",
+        "actors/core/render/walk.py:RenderWalk._write_filler_message",
         "self._notes.fillers[kind] += 1",
         "",
         (RENDER,),
@@ -538,14 +538,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "projection: a foreign native id is passed on",
-        "actors/core/transcript/projection.py:Projection.call",
-        "self._dialect.ids.native_passthrough and self._provider(seal.origin) == self._home",
+        "actors/core/transcript/projection.py:Projection.id_and_name",
+        "self._dialect.ids.native_passthrough and self._provider_key(seal.origin) == self._home",
         "self._dialect.ids.native_passthrough",
         (PROJECTION,),
     ),
     Mutation(
         "projection: a native id of any format is passed on",
-        "actors/core/transcript/projection.py:Projection.call",
+        "actors/core/transcript/projection.py:Projection.id_and_name",
         "native and self._is_id(native) and self._is_free(native)",
         "native and self._is_free(native)",
         (PROJECTION,),
@@ -566,14 +566,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "plain: a call stays a call in the plain render",
-        "actors/core/render/walk.py:_as_text",
+        "actors/core/render/walk.py:_call_as_text",
         "type(block) is not ToolCall",
         "block",
         (RENDER,),
     ),
     Mutation(
         "sealing: a result sent for the first time is not sealed",
-        "actors/core/lanes/lane.py:seals",
+        "actors/core/lanes/lane.py:results_to_seal",
         "(known := ledger.get(call_id)) is None or known.sealed is None",
         "(known := ledger.get(call_id)) is not None and known.sealed is None",
         (f"{LANE}::test_a_seal_from_one_lane_holds_in_the_other",),
@@ -587,7 +587,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: sent content is changed afterwards",
-        "actors/core/data/segments.py:_join",
+        "actors/core/data/segments.py:_append_joined",
         "grown.pop() + piece",
         "piece + grown.pop()",
         ("tests/core/test_segments.py::test_pieces_are_few_and_contain_exactly_the_appended_bytes",),
@@ -608,7 +608,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: the next render starts where the last one started",
-        "actors/core/render/walk.py:RenderWalk.state",
+        "actors/core/render/walk.py:RenderWalk.end_state",
         "self._length",
         "self._begun.cursor",
         (f"{LANE}::test_a_request_renders_only_new_messages",),
@@ -650,7 +650,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: reasoning is sent back after a rewrite",
-        "actors/core/render/walk.py:RenderWalk.fragments",
+        "actors/core/render/walk.py:RenderWalk.write_fragments",
         "self._begun.epoch_start - self._begun.cursor",
         "0",
         (f"{LANE}::test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id",),
@@ -665,8 +665,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "flat: the judge reads a request from its beginning",
         "actors/core/lanes/lane.py:_write_in_slices",
-        "extend(judge, *fragment, whole=whole)",
-        'extend(start(judge.dialect), b"".join((*segments, *fragment)))',
+        "check_fragment(check_state, *fragment, whole=whole)",
+        'check_fragment(initial_state(judge.dialect), b"".join((*segments, *fragment)))',
         ("tests/runtime/test_flat_turns.py",),
     ),
 )

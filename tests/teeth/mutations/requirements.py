@@ -9,13 +9,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "results: trailing blanks are stripped",
         "actors/core/values/content.py:transcript_text",
-        "json if json.startswith(b'\"') else nest(json)",
-        "Json(json.rstrip(b' \"') + b'\"') if json.startswith(b'\"') else nest(json)",
+        "json if json.startswith(b'\"') else quote_json(json)",
+        "Json(json.rstrip(b' \"') + b'\"') if json.startswith(b'\"') else quote_json(json)",
         (f"{_BATCHES}::test_whitespace_of_real_results_in_a_partial_batch_is_sent",),
     ),
     Mutation(
         "results: the last of several results for one call is sent",
-        "actors/core/normalize/settle.py:Normalizer._answer",
+        "actors/core/normalize/settle.py:Normalizer._record_answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
         "replace(known, end=kept, duplicates=(*known.duplicates, first))",
         (f"{_BATCHES}::test_the_first_of_several_results_for_a_call_is_sent",),

@@ -232,7 +232,7 @@ MUTATIONS = (
     ),
     Mutation(
         "reproduction: arguments are recorded unredacted",
-        "actors/core/lanes/reproduction.py:_Redactor._text",
+        "actors/core/lanes/reproduction.py:_Redactor._redact_string",
         'return "{}"',
         "return text",
         (REPRODUCTION,),
@@ -247,8 +247,8 @@ MUTATIONS = (
     Mutation(
         "reproduction: any fault qualifies",
         "actors/core/lanes/reproduction.py:reproduce",
-        "rule in _rules(body, dialect)",
-        "bool(_rules(body, dialect))",
+        "rule in _broken_rules(body, dialect)",
+        "bool(_broken_rules(body, dialect))",
         (REPRODUCTION,),
     ),
     Mutation(
@@ -260,7 +260,7 @@ MUTATIONS = (
     ),
     Mutation(
         "reproduction: two ids become one",
-        "actors/core/lanes/reproduction.py:_Redactor._text",
+        "actors/core/lanes/reproduction.py:_Redactor._redact_string",
         'f"id_{len(self.ids) + 1}"',
         'f"id_{len(text)}"',
         (REPRODUCTION,),
@@ -298,8 +298,8 @@ MUTATIONS = (
     ),
     Mutation(
         "reproduction: text in arguments under a protocol field's name is kept",
-        "actors/core/lanes/reproduction.py:_Redactor._text",
-        "not inside and key in _KEPT and (len(text) <= 128)",
+        "actors/core/lanes/reproduction.py:_Redactor._redact_string",
+        "not is_content and key in _KEPT and (len(text) <= 128)",
         "key in _KEPT and len(text) <= 128",
         (REPRODUCTION,),
     ),

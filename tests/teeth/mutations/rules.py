@@ -14,8 +14,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rules: the judge finds a fault at the limit of attachments",
         "actors/core/check/state.py:CheckState.count_attachment",
-        "self.media > most",
-        "self.media >= most",
+        "self.media_count > most",
+        "self.media_count >= most",
         QUIET,
     ),
     Mutation(
@@ -48,7 +48,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "rules: the judge enforces a rule that no row breaks",
-        "actors/core/rulebook/rule.py:Rule.is_judged",
+        "actors/core/rulebook/rule.py:Rule.is_checked",
         "not self.unseen",
         "True",
         (f"{_TESTS}test_every_rule_that_the_judge_enforces_has_a_row_that_breaks_it",),

@@ -72,14 +72,14 @@ MUTATIONS = (
     ),
     Mutation(
         "gemini: the pieces of a stream are separate turns",
-        f"{_GOOGLE}:_turns",
+        f"{_GOOGLE}:_merge_turns",
         'turns and content.get("role") == turns[last].get("role") == "model"',
         "False",
         (f"{GOOGLE}::test_the_vendors_client_calls_functions_automatically",),
     ),
     Mutation(
         "gemini: a response needs the id of its call",
-        f"{_GOOGLE}:_pair",
+        f"{_GOOGLE}:_pair_responses",
         'by_id.get(named) if named and call.get("id") else call',
         "by_id.get(named)",
         (
@@ -89,7 +89,7 @@ MUTATIONS = (
     Mutation(
         "openrouter: the upstream sees the gateway's tools",
         "actors/strict/rules/openrouter.py:_to_upstream",
-        "not OPENROUTER.runs(tool)",
+        "not OPENROUTER.runs_tool(tool)",
         "True",
         (f"{CHAT_PARAMS}::test_openrouter_accepts_server_tools_and_cache_marks_on_tools",),
     ),
@@ -199,7 +199,7 @@ MUTATIONS = (
     ),
     Mutation(
         "store: nothing is ever forgotten",
-        f"{_STORE}:ResponsesStore._bound",
+        f"{_STORE}:ResponsesStore._remove_oldest",
         "len(held) > self._limit",
         "False",
         (f"{CLIENTS}::test_g05_only_the_latest_responses_are_kept",),

@@ -49,14 +49,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "shipped: a shape accepts unknown keys",
-        "actors/strict/rules/shapes.py:ShapeWalk._fields",
+        "actors/strict/rules/shapes.py:ShapeWalk._check_fields",
         'shape.closed == "first"',
         'shape.closed == "never"',
         (SHAPES,),
     ),
     Mutation(
         "shipped: null does not count as absent where a shape allows it",
-        "actors/strict/rules/shapes.py:ShapeWalk._field",
+        "actors/strict/rules/shapes.py:ShapeWalk._check_field",
         "key not in value or (shape.null and value[key] is None)",
         "key not in value",
         (SHAPES,),

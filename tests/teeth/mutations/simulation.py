@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: synthetic results are sent before they are sealed",
         "actors/session/requests.py:TurnRequests._log_request",
-        "seals(rendered, snapshot.ledger)",
+        "results_to_seal(rendered, snapshot.ledger)",
         "()",
         SEEDS,
     ),

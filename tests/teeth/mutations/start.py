@@ -30,7 +30,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (LATER,),
     ),
     Mutation(
-        "start: the judges of all families are imported with the first",
+        "initial_state: the judges of all families are imported with the first",
         "actors/core/check/__init__.py:msgspec",
         "import msgspec",
         """

@@ -191,7 +191,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: objects inside plain data count as plain",
-        "actors/core/data/ingest.py:ValueWalk._read_foreign",
+        "actors/core/data/ingest.py:PlainConversion._read_foreign",
         "self._plain_only and (not is_plain(kind))",
         "self._plain_only and depth == 0 and (not is_plain(kind))",
         (LARGE,),

@@ -165,7 +165,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: commas inside texts are removed too",
-        "actors/core/schemas/repair.py:without_commas",
+        "actors/core/schemas/repair.py:remove_trailing_commas",
         '"" if found[0] == "," else found[0]',
         'found[0].replace(",", "")',
         ("tests/core/test_repair.py",),
