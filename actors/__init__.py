@@ -1,9 +1,9 @@
-"""Tool-calling LLM conversations that change provider between turns and cannot break.
+"""Tool-calling LLM conversations that can change provider between turns without breaking.
 
-`Runtime` hosts sessions. Every other public name has one home: `actors.events` (stream events), `actors.log_events`,
-`actors.transcripts` (the pure functions), `actors.errors`, `actors.config`, `actors.telemetry`, `actors.journal`,
-`actors.testing`, `actors.mcp`, `actors.sync` and `actors.types` (for annotations). Names are imported when they are
-first used, so importing this package is cheap.
+`Runtime` hosts sessions. The other public names are in `actors.events` (stream events), `actors.log_events`,
+`actors.transcripts` (pure functions), `actors.errors`, `actors.config`, `actors.telemetry`, `actors.journal`,
+`actors.testing`, `actors.mcp`, `actors.sync` and `actors.types` (for annotations). Each name of this module is imported
+when it is first used, so `import actors` is fast.
 """
 
 from importlib import import_module
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 __version__: str
 
-TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not needed for this
+TYPE_CHECKING = False  # type checkers treat this name as True, and `typing` need not be imported
 if TYPE_CHECKING:
     from actors.core.history.compaction import Compaction, CompactionResult
     from actors.core.settings.asking import AskSettings
@@ -63,6 +63,7 @@ __all__ = [
     "tool",
 ]
 
+# Submodule -> names of this module that it defines.
 _HOMES = {
     "core.history.compaction": (
         "Compaction",
@@ -111,7 +112,7 @@ _HOMES = {
         "ToolSource",
     ),
 }
-_OTHERS = (
+_SUBMODULES = (
     "config",
     "errors",
     "events",
@@ -123,11 +124,11 @@ _OTHERS = (
     "transcripts",
     "types",
 )
-"""The other public modules. `actors.sync` has the names of this one."""
+"""Public submodules in which `_submodule_hint` looks for a name."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept every name
 
     def __getattr__(name: str) -> object:
         if name == "__version__":
@@ -137,20 +138,19 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
         elif name in _MODULE_OF:
             value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_submodule_hint(name)}")
         globals()[name] = value
         return value
 
     def __dir__() -> list[str]:
         return sorted([*__all__, "__version__", *(name for name in globals() if name.startswith("__"))])
 
-    def _hint(name: str) -> str:
-        """Return where a public name is that this module does not have."""
-        if (
-            name.startswith("_") or find_spec(f"{__name__}.{name}") is not None
-        ):  # the import system asks for submodules
+    def _submodule_hint(name: str) -> str:
+        """Return the end of an error message that names the submodule with this public name, or "" if there is none."""
+        # `from actors import sync` looks for an attribute before it imports the submodule.
+        if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None:
             return ""
-        for module in _OTHERS:
+        for module in _SUBMODULES:
             if name in import_module(f"{__name__}.{module}").__all__:
-                return f"; it is {__name__}.{module}.{name}"
+                return f"; use {__name__}.{module}.{name}"
         return ""

@@ -1,4 +1,4 @@
-"""`python -m actors` is the command line."""
+"""Run the command line with `python -m actors`."""
 
 import sys
 

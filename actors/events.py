@@ -1,6 +1,6 @@
-"""Stream events: their classes, their JSON form and their frames of server-sent events.
+"""Stream events: their classes, their JSON Schema, and functions that encode them as JSON or as server-sent events.
 
-`SessionEvent` is the union of all of them. Use `match` on the class, or compare `event.type`:
+`SessionEvent` is the union of all event classes. Use `match` on the class, or compare `event.type`:
 
     async for event in session.stream("Weather in Oslo?"):
         match event:

@@ -1,7 +1,7 @@
-"""Distinguish interrupts that a signal delivered to the process from errors that code raised itself.
+"""Distinguish interrupts that a signal handler raised from errors that the running code raised.
 
-Used wherever code of the program is called (`actors.kernel.host_code`) or its values are read
-(`actors.core.data.ingest`).
+`actors.kernel.host_code` uses this module when it calls functions of the host program, and `actors.core.data.ingest`
+when it reads the program's values.
 """
 
 import inspect
@@ -15,43 +15,47 @@ from typing import Any, TypeGuard
 _RAISE = opmap["RAISE_VARARGS"]
 
 
-def is_delivered(error: BaseException) -> bool:
-    """Return True if a signal handler raised this error, or any error of this group, and not the running code.
+def is_from_signal(error: BaseException) -> bool:
+    """Return True if a signal handler raised this error, or any error of this group, rather than the running code.
 
-    Python's SIGINT handler adds no frame and executes no `raise`. Other handlers, those of the event loops and of the
-    program included, appear as frames in the traceback.
+    Python's SIGINT handler adds no frame and executes no `raise`. Other handlers, such as those of event loops and of
+    the program, appear as frames in the traceback.
     """
     if is_group(error):
-        return any(map(is_delivered, error.exceptions))
+        return any(map(is_from_signal, error.exceptions))
     if isinstance(error, Exception):
         return False
-    handlers = set(_handlers())
-    if any(step.tb_frame.f_code in handlers for step in _steps(error.__traceback__)):
+    handlers = set(_handler_codes())
+    if any(step.tb_frame.f_code in handlers for step in _traceback_steps(error.__traceback__)):
         return True
-    return isinstance(error, KeyboardInterrupt) and error.__traceback__ is not None and not is_raised(error)
+    return (
+        isinstance(error, KeyboardInterrupt)
+        and error.__traceback__ is not None
+        and not is_raised_by_statement(error)
+    )
 
 
 def is_group(error: BaseException | None) -> TypeGuard[BaseExceptionGroup[BaseException]]:
-    """Return True if an error is an exception group. `isinstance` alone does not tell type checkers its members."""
+    """Return True if the error is an exception group. Type checkers then know the type of its members."""
     return isinstance(error, BaseExceptionGroup)
 
 
-def is_raised(error: BaseException) -> bool:
-    """Return True if a `raise` statement raised the error, and not the interpreter in the middle of other code."""
-    steps = tuple(_steps(error.__traceback__))
+def is_raised_by_statement(error: BaseException) -> bool:
+    """Return True if a `raise` statement raised the error; False if the interpreter raised it between other steps."""
+    steps = tuple(_traceback_steps(error.__traceback__))
     return bool(steps) and steps[-1].tb_frame.f_code.co_code[steps[-1].tb_lasti] == _RAISE
 
 
-def _steps(trace: TracebackType | None) -> Iterator[TracebackType]:
+def _traceback_steps(trace: TracebackType | None) -> Iterator[TracebackType]:
     while trace is not None:
         yield trace
         trace = trace.tb_next
 
 
-def _handlers() -> Iterator[CodeType]:
-    """Yield the code objects of the current signal handlers."""
+def _handler_codes() -> Iterator[CodeType]:
+    """Yield the code objects of the installed signal handlers."""
     for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)  # Any: a function, however it is wrapped, or none
+        handler: Any = signal.getsignal(number)  # Any: a function, a wrapper of a function, a number or None
         while isinstance(handler, partial):
             handler = handler.func
         code = getattr(inspect.unwrap(handler), "__code__", None) if callable(handler) else None

@@ -1,6 +1,7 @@
-"""The events of a session's log, in the form in which storages keep them.
+"""The events of a session's log, as a storage contains them.
 
-`LogEvent` is the union of all of them. `Opened` is the first event of a log, and `Closed` the last one.
+`LogEvent` is the union of all event classes. `Opened` is the first event of a log; `Closed` is the last event of the
+log of a closed session.
 """
 
 from actors.core.log.call_events import (

@@ -1,4 +1,4 @@
-"""MCP servers as toolsets, through the `mcp` SDK (the extra `mcp`).
+"""Connect to MCP servers and use their tools, through the `mcp` SDK (the extra `mcp`).
 
     from actors import mcp
 
@@ -6,8 +6,8 @@
     issues = mcp.http("https://example.com/mcp", headers={"Authorization": f"Bearer {token}"}, name="issues")
     session = await runtime.open("openai:gpt-5.2", tools=[files, issues], approve=ask_the_user)
 
-Both give a `ToolSource`: when it is opened, kept, opened again and closed is as of any toolset. What a server says of
-itself is a stranger's word: its tools are asked about before they run, unless it says that they only read.
+Both functions return a `ToolSource`, a toolset that the runtime opens and closes like any other. Servers are not
+trusted: by default, every call of their tools needs approval, except calls of tools that the server declares read-only.
 """
 
 from actors.tools.mcp import Elicit, Elicitation, McpOptions, Sample, Sampling, http, stdio

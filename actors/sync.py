@@ -1,4 +1,4 @@
-"""The same API for programs without an event loop: scripts, notebooks, plain threads.
+"""The API of `actors` for programs without an event loop: scripts, notebooks and plain threads.
 
     from actors import sync
 
@@ -7,11 +7,12 @@
         for text in session.stream_text("Weather in Oslo?"):
             print(text, end="")
 
-A `BlockingRuntime` has a thread of its own, with an event loop that hosts an `actors.Runtime`. Each call runs there,
-with the caller's context variables, while its caller waits. Any thread may call, also one whose own event loop is
-running, as in a notebook. An interrupt (Ctrl-C) that reaches the caller of an ask cancels that ask. When the main
-thread ends, a runtime that was not closed is left in order, also if other threads still use it: let the main thread
-wait for them.
+A `BlockingRuntime` starts a thread with an event loop that hosts an `actors.Runtime`. Each call runs on that loop, with
+the caller's context variables, while the caller waits. Any thread may call, even one with a running event loop of its
+own, as in a notebook. An interrupt (Ctrl-C) that reaches the caller of an ask cancels that ask.
+
+A runtime that is still open when the main thread ends is closed then, even if other threads use it. So let the main
+thread wait for these threads.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
@@ -59,16 +60,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-INTERRUPTING = 5.0
-"""Seconds that an interrupted caller waits for the calls of its ask to be closed."""
+INTERRUPT_TIMEOUT = 5.0
+"""Seconds that an interrupted caller waits until the calls of its ask are closed."""
 
 
 Prepare: TypeAlias = Callable[[], tuple[AskStream, Callable[[], Awaitable[None]]]]
-"""Returns the stream of an ask, and what submits it."""
+"""A function that returns the stream of an ask, and the async function that submits the ask."""
 
 
 class InterruptibleAsk:
-    """One ask on the loop, and how it is cancelled if its caller is interrupted."""
+    """An ask on the loop thread that is cancelled if its blocking caller is interrupted."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -77,18 +78,18 @@ class InterruptibleAsk:
 
     @property
     def has_begun(self) -> bool:
-        """True if it is in flight, or was."""
+        """True if the ask is in flight or has ended."""
         return self._stream is not None and self._stream.has_begun
 
-    def watch(self, stream: AskStream) -> None:
-        """Note its stream, by which it is seen to begin and to end."""
+    def set_stream(self, stream: AskStream) -> None:
+        """Set the ask's stream, which shows when the ask begins and ends."""
         self._stream = stream
 
-    async def begin(self, prepare: Prepare) -> AskStream:
-        """Submit it, and return its stream."""
-        self._session._check()
+    async def submit(self, prepare: Prepare) -> AskStream:
+        """Submit the ask, and return its stream."""
+        self._session._check_caller()
         stream, submit = prepare()
-        self.watch(stream)
+        self.set_stream(stream)
         try:
             await submit()
         except BaseException:
@@ -97,7 +98,7 @@ class InterruptibleAsk:
         return stream
 
     async def interrupt(self) -> None:
-        """Cancel the ask; one that waits for others as soon as it begins. The others go on."""
+        """Cancel this ask. If the ask is still queued, cancel it as soon as it begins; other asks continue."""
         stream = self._stream
         if stream is not None and not self._is_interrupted:
             self._is_interrupted = True
@@ -107,22 +108,25 @@ class InterruptibleAsk:
                     await self._session.cancel()
 
     async def outcome(self, prepare: Prepare) -> AskResult:
-        """Ask, and return how it came out."""
-        return await _last(await self.begin(prepare))
+        """Submit the ask, and return its result when it has ended."""
+        return await _final_result(await self.submit(prepare))
 
 
-async def _last(events: AsyncIterator[SessionEvent]) -> AskResult:
-    """Return the result in the last event of an ask."""
+async def _final_result(events: AsyncIterator[SessionEvent]) -> AskResult:
+    """Read all events of an ask, and return the result in the last event."""
     result: AskResult | None = None
     async for event in events:
         if isinstance(event, CompleteEvent | ErrorEvent):
             result = event.result
-    assert result is not None  # else the stream has raised
+    assert result is not None  # a stream without a final event raises its error in the loop above
     return result
 
 
 class Steps(Iterator[R], Generic[R]):
-    """The pieces of a stream, each waited for as it is needed. Leaving it early does not stop the turn."""
+    """A blocking iterator over the items of a stream. Each iteration waits for the next item.
+
+    Leaving the loop early does not stop the turn.
+    """
 
     def __init__(
         self,
@@ -147,72 +151,80 @@ class Steps(Iterator[R], Generic[R]):
         return step
 
     def close(self) -> None:
-        """Stop reading. It does not stop the turn: `BlockingSession.cancel` does."""
+        """End the iteration. The turn continues; to stop the turn, call `BlockingSession.cancel`."""
         self._is_closed = True
 
 
 class _AskEvents:
-    """The events of an ask, step by step."""
+    """An ask whose events are read one at a time. The first read submits the ask."""
 
-    def __init__(self, begin: Callable[[], Awaitable[AskStream]]) -> None:
-        self._begin = begin
+    def __init__(self, submit: Callable[[], Awaitable[AskStream]]) -> None:
+        self._submit = submit
         self._stream: AskStream | None = None
 
     async def next(self) -> SessionEvent | None:
-        """Return the next event; the first step submits the ask."""
+        """Return the next event, or None after the last one."""
         if self._stream is None:
-            self._stream = await self._begin()
+            self._stream = await self._submit()
         return await anext(self._stream, None)
 
 
-async def _plain(function: Callable[[], R]) -> R:
-    """Call a function that does not wait, on the loop."""
+async def _call_in_coroutine(function: Callable[[], R]) -> R:
+    """Call a plain function in a coroutine, because `BlockingRuntime._wait` accepts only async functions."""
     return function()
 
 
-def _document(call: Callable[..., object], method: Callable[..., object], result: str | None = None) -> None:
-    """Give a call the parameters of the async method that it runs, and refer to that."""
+def _copy_documentation(
+    call: Callable[..., object], method: Callable[..., object], result: str | None = None
+) -> None:
+    """Give the blocking variant of an async method the signature and name of the method, and a docstring that names it.
+
+    Args:
+        call: The blocking variant.
+        method: The async method.
+        result: The return annotation of the blocking variant; by default, that of the method.
+    """
     about = signature(method)
     call.__dict__["__signature__"] = about if result is None else about.replace(return_annotation=result)
     call.__name__, call.__qualname__ = method.__name__, method.__qualname__
-    call.__doc__ = f"Wait for `actors.{method.__qualname__}`, which documents it, and return its result."
+    call.__doc__ = f"Call `actors.{method.__qualname__}`, wait, and return the result. See that method."
 
 
-def _blocking(
+def _blocking_method(
     method: Callable[Concatenate[Session, P], Coroutine[Any, Any, R]],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate["BlockingSession", P], R]]:
-    """Replace a method of `BlockingSession` by one that runs this async method on the loop, and waits for it.
+    """Return a decorator that replaces a method of `BlockingSession` with a blocking call of an async method.
 
-    The replaced method only declares the name: type checkers infer no type of an attribute that a call returns.
+    The replaced method only declares the name: type checkers infer no type for an attribute that a call returns.
     """
 
     def call(self: "BlockingSession", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._runtime._wait(partial(method, self._session, *args, **kwargs))
 
-    _document(call, method)
+    _copy_documentation(call, method)
     return lambda _: call
 
 
-def _opening(
+def _blocking_opener(
     method: Callable[Concatenate[Runtime, P], SessionOpening],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate["BlockingRuntime", P], "BlockingSession"]]:
-    """Replace a method of `BlockingRuntime`, as `_blocking` does, by one that opens a session."""
+    """Return a decorator that replaces a method of `BlockingRuntime` with a blocking call that opens a session."""
 
     def call(self: "BlockingRuntime", /, *args: P.args, **kwargs: P.kwargs) -> "BlockingSession":
         return BlockingSession(self, self._wait(partial(method, self._runtime, *args, **kwargs)))
 
-    _document(call, method, "BlockingSession")
+    _copy_documentation(call, method, "BlockingSession")
     return lambda _: call
 
 
 class BlockingSession:
-    """One conversation, for any thread. Made by `BlockingRuntime.open`.
+    """A conversation that any thread may use. `BlockingRuntime.open` and `BlockingRuntime.resume` return it.
 
-    `with` gives the session back on exit, as `async with runtime.open(...)` does.
+    A `with` block gives the session back on exit, as `async with runtime.open(...)` does.
 
-    The methods are those of `actors.Session`, which document them, and wait for what those return. If the caller of
-    `ask`, `stream` or `stream_text` is interrupted while it waits, the ask is cancelled and its calls are closed; a
-    second interrupt does not wait for that. Leaving a stream early does not stop the turn.
+    The methods are those of `actors.Session`, where they are documented; each method waits for the result. If the
+    caller of `ask`, `stream` or `stream_text` is interrupted while it waits, the ask is cancelled and its calls are
+    closed; a second interrupt does not wait for them. Leaving a stream early does not stop the turn.
     """
 
     def __init__(self, runtime: "BlockingRuntime", session: Session) -> None:
@@ -229,27 +241,27 @@ class BlockingSession:
 
     @property
     def target(self) -> str:
-        """The target of the next ask."""
+        """The target of the next ask. A queued switch changes the target when the switch is applied."""
         return self._session.target
 
     @property
     def title(self) -> str:
-        """Its title; empty for none."""
+        """The title that was passed to `BlockingRuntime.open`, or ""."""
         return self._session.title
 
     @property
     def metadata(self) -> Mapping[str, Scalar]:
-        """What its host noted of it."""
+        """The labels that were passed to `BlockingRuntime.open`. Read-only."""
         return self._session.metadata
 
     @property
     def busy(self) -> bool:
-        """True if an ask is in flight or waits."""
+        """True if an ask is in flight or queued."""
         return self._session.busy
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that the turn in flight waits for."""
+        """The calls for which the turn waits: external calls without a result, and calls that need a decision."""
         return self._session.pending
 
     @overload
@@ -295,7 +307,7 @@ class BlockingSession:
         check: bool = True,
         **settings: Unpack[AskSettings],
     ) -> AskResult:
-        """Ask, and return how it came out, as `actors.Session.ask` does."""
+        """Send a message to the model, and wait for the result of the ask. See `actors.Session.ask`."""
         ask = InterruptibleAsk(self._session)
         prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output, key)
         result = self._runtime._wait(partial(ask.outcome, prepare), ask)
@@ -311,10 +323,13 @@ class BlockingSession:
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> Steps[SessionEvent]:
-        """Ask with the first step, and give the events, as `actors.Session.stream` does."""
+        """Return an iterator over the events of an ask.
+
+        The first iteration sends the ask. See `actors.Session.stream`.
+        """
         ask = InterruptibleAsk(self._session)
         prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output, key)
-        return Steps(self._runtime, _AskEvents(partial(ask.begin, prepare)).next, ask)
+        return Steps(self._runtime, _AskEvents(partial(ask.submit, prepare)).next, ask)
 
     def stream_text(
         self,
@@ -325,77 +340,85 @@ class BlockingSession:
         key: str | None = None,
         **settings: Unpack[AskSettings],
     ) -> Steps[str]:
-        """Ask with the first step, and give the text as it arrives, as `actors.Session.stream_text` does."""
+        """Return an iterator over the text of an answer.
+
+        The first iteration sends the ask. See `actors.Session.stream_text`.
+        """
         ask = InterruptibleAsk(self._session)
         given = partial(
             self._session.stream_text, message, results=results, approvals=approvals, key=key, **settings
         )
         text = self._on_loop(given)
-        ask.watch(text._events)
+        ask.set_stream(text._events)
         return Steps(self._runtime, partial(anext, text, None), ask)
 
     def events(self, after: int = 0, *, follow: bool = True) -> Steps[SessionEvent]:
-        """Give the session's events past number `after`, as `actors.Session.events` does."""
+        """Return an iterator over the session's events after number `after`. See `actors.Session.events`."""
         events = self._on_loop(partial(self._session.events, after, follow=follow))
         return Steps(self._runtime, partial(anext, events, None))
 
     def _on_loop(self, function: Callable[[], R]) -> R:
-        return self._runtime._wait(partial(_plain, function))
+        """Call a plain function on the loop, and return its result."""
+        return self._runtime._wait(partial(_call_in_coroutine, function))
 
     def _check(self, result: AskResult) -> AskResult:
+        """Return a result, or raise `AskFailed` if the ask failed."""
         return self._session._check_result(result, check=True)
 
-    @_blocking(Session.call_tool)
+    @_blocking_method(Session.call_tool)
     def call_tool(self) -> None: ...
 
-    @_blocking(Session.switch)
+    @_blocking_method(Session.switch)
     def switch(self) -> None: ...
 
-    @_blocking(Session.configure)
+    @_blocking_method(Session.configure)
     def configure(self) -> None: ...
 
-    @_blocking(Session.cancel)
+    @_blocking_method(Session.cancel)
     def cancel(self) -> None: ...
 
-    @_blocking(Session.history)
+    @_blocking_method(Session.history)
     def history(self) -> None: ...
 
-    @_blocking(Session.ledger)
+    @_blocking_method(Session.ledger)
     def ledger(self) -> None: ...
 
-    @_blocking(Session.preview)
+    @_blocking_method(Session.preview)
     def preview(self) -> None: ...
 
-    @_blocking(Session.compact)
+    @_blocking_method(Session.compact)
     def compact(self) -> None: ...
 
-    @_blocking(Session.rewind)
+    @_blocking_method(Session.rewind)
     def rewind(self) -> None: ...
 
-    @_blocking(Session.close)
+    @_blocking_method(Session.close)
     def close(self) -> None: ...
 
 
 class BlockingRuntime:
-    """An `actors.Runtime` with a thread and an event loop of its own, running from here on until it is closed.
+    """An `actors.Runtime` with its own thread and event loop, which run from the call of this class until `close`.
 
-    `with` closes it; so does the end of the main thread, and the garbage collector where nobody has it or a session of
-    it. Calls that go on half a second later are then cancelled, and raise `KernelError`.
+    A `with` block closes the runtime on exit. The runtime is also closed when the main thread ends, and when the
+    program has no reference to the runtime or its sessions any more. Half a second after closing, calls that are still
+    running are cancelled and raise `KernelError`.
 
     Args:
-        runtime: An `actors.Runtime` that has not been entered, or what its `config` may be.
+        runtime: An `actors.Runtime` that has not been entered, or the `config` argument of a new one.
         backend: The library of the event loop.
 
-    Raises what making and entering an `actors.Runtime` raises. Every call raises `WrongEventLoop` on the runtime's own
-    event loop (in an async tool), where it would wait for itself, and in a forked process, which does not have the
-    thread; and `KernelError` once the runtime is closed. When the main thread has ended, none can be made
-    (`KernelError`).
+    Raises the errors of creating and entering an `actors.Runtime`, and `KernelError` if the main thread has ended.
+
+    Every call raises `KernelError` once the runtime is closed. A call raises `WrongEventLoop` on the runtime's own
+    event loop (in an async tool), where the call would wait for itself, and in a forked process, where the thread does
+    not exist.
     """
 
     def __init__(self, runtime: Any = None, *, backend: Backend = "asyncio") -> None:
         self._runtime = runtime if isinstance(runtime, Runtime) else Runtime(runtime)
         self._loop = LoopThread(self._runtime, backend)
-        finalize(self, self._loop.stop).atexit = False  # which is too late there
+        # `LoopThread` stops the loop when the main thread ends; exit handlers would run too late
+        finalize(self, self._loop.stop).atexit = False
 
     def __enter__(self) -> Self:
         return self
@@ -405,45 +428,51 @@ class BlockingRuntime:
     ) -> None:
         self.close()
 
-    @_opening(Runtime.open)
+    @_blocking_opener(Runtime.open)
     def open(self) -> None: ...
 
-    @_opening(Runtime.resume)
+    @_blocking_opener(Runtime.resume)
     def resume(self) -> None: ...
 
-    def session(self, id: str) -> BlockingSession:  # noqa: A002  the field's standard name
-        """Return an open session by its id, as `actors.Runtime.session` does."""
-        return BlockingSession(self, self._wait(partial(_plain, partial(self._runtime.session, id))))
+    def session(self, id: str) -> BlockingSession:  # noqa: A002  callers expect the name `id`
+        """Return an open session by its id. See `actors.Runtime.session`."""
+        return BlockingSession(
+            self, self._wait(partial(_call_in_coroutine, partial(self._runtime.session, id)))
+        )
 
     def stats(self) -> RuntimeStats:
-        """Return what was counted, as `actors.Runtime.stats` does."""
-        return self._wait(partial(_plain, self._runtime.stats))
+        """Return the runtime's counters and gauges. See `actors.Runtime.stats`."""
+        return self._wait(partial(_call_in_coroutine, self._runtime.stats))
 
     def call(self, function: Callable[[Runtime], Coroutine[Any, Any, R]]) -> R:
-        """Run an async function on the runtime's event loop, with the runtime as its argument; return its result.
+        """Run an async function with the runtime as its argument, on the runtime's event loop, and return the result.
 
-        For what has no method here: `runtime.call(lambda hosted: hosted.journal.delete("one"))`. A caller that is
-        interrupted cancels it.
+        Use it for operations without a method here: `runtime.call(lambda hosted: hosted.journal.delete("one"))`. If the
+        caller is interrupted, the function is cancelled.
         """
         return self._wait(partial(function, self._runtime))
 
     def close(self) -> None:
-        """Leave the runtime, as the end of `async with` does: asks in flight end as cancelled. Then end the thread."""
+        """Cancel the asks in flight, leave the runtime as the end of `async with` does, and end the thread."""
         self._loop.close()
 
     def _wait(self, function: Callable[[], Awaitable[R]], ask: InterruptibleAsk | None = None) -> R:
-        """Wait for a call on the loop. If the caller is interrupted, cancel it, or the ask that it makes."""
+        """Run an async function on the loop, and wait for it.
+
+        If the caller is interrupted, `ask` is cancelled, or the function itself if there is no `ask`.
+        """
         if ask is None:
             return self._loop.call(function)
         try:
+            # keep: an interrupted ask is cancelled through its session, which also closes its calls
             return self._loop.result(self._loop.start(function), keep=True)
         except Exception:
             raise
-        except BaseException:  # an interrupt, or what another signal handler raises
+        except BaseException:  # an interrupt, or an exception that another signal handler raised
             with suppress(ActorsError, TimeoutError):
                 cancelling = self._loop.start(ask.interrupt)
                 if ask.has_begun:
-                    cancelling.result(INTERRUPTING)
+                    cancelling.result(INTERRUPT_TIMEOUT)
             raise
 
 
@@ -469,7 +498,7 @@ def run(
     target: str,
     message: UserInput,
     *,
-    output: Any = None,  # Any: a type or JSON
+    output: Any = None,  # Any: a type or a JSON Schema
     tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
@@ -485,7 +514,7 @@ def run(
     target: str,
     message: UserInput,
     *,
-    output: Any = None,  # Any: as above
+    output: Any = None,  # Any: a type or a JSON Schema
     tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
@@ -495,7 +524,7 @@ def run(
     environ: Mapping[str, str] | None = None,
     **settings: Unpack[AskSettings],
 ) -> AskResult:
-    """Wait for `actors.run`, which documents it, and return its result."""
+    """Send one message in a new session, wait, and return the result. See `actors.run`."""
 
     async def ask() -> AskResult:
         return await once.run(

@@ -1,11 +1,11 @@
-"""The pure functions of the package: transcripts in, valid requests out, without a runtime, a network or a clock.
+"""Convert transcripts of any provider to valid requests: pure functions that need no runtime, network or clock.
 
     history, ledger = from_wire(messages, "openai")
     rendered = render(history, ledger, dialect("anthropic"))
     body = encode(rendered, model="claude-sonnet-5")
     assert check(body, dialect("anthropic")) == []
 
-`decode` reads a provider's answer. The classes here are the values that these functions take and return.
+`decode` decodes a provider's answer. The classes here are arguments and return values of these functions.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -154,68 +154,68 @@ __all__ = [
 
 
 class AnswerDecoder(Protocol):
-    """The decoder of one answer: feed it the body's bytes as they arrive, then close it."""
+    """A decoder of one answer. Pass the bytes of the body to `feed` as they arrive, then call `close`."""
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Decode bytes split at any point and return the new events. Bytes after the end are ignored.
+        """Decode the next bytes, split at any point, and return the new events. Bytes after the end are ignored.
 
-        `Usage` events carry cumulative figures: the last one counts, and they must not be summed.
+        `Usage` events carry cumulative figures: the last event counts, and the figures must not be summed.
 
         Raises:
-            StreamFault: The provider reported an error inside the answer, the answer is too large, or the bytes are
-                not a stream of this dialect. The deltas of this chunk are lost; their content is in
-                `partial_message`.
+            StreamFault: The provider reported an error inside the answer, the answer is too large, or the bytes are not
+                a stream of this dialect. The deltas of this chunk are lost; their content is in `partial_message`.
         """
         ...
 
     def close(self) -> Message:
-        """Return the model's message. Events of the last bytes are in `late`.
+        """Return the model's complete message. `late` contains the events of the last bytes.
 
         Raises:
-            StreamFault: The answer ended without its end marker, or reports that it is none.
+            StreamFault: The answer ended without its end marker, or reports that it failed.
         """
         ...
 
     def partial_message(self) -> Message:
-        """Return the message of the content so far, without unfinished calls."""
+        """Return a message with the content received so far, without unfinished calls."""
         ...
 
     @property
     def late(self) -> Iterable[StreamEvent]:
-        """The events that became known only in `close`."""
+        """The events that `close` found in addition to those that `feed` returned."""
         ...
 
     @property
     def usage(self) -> Usage:
-        """The latest token figures."""
+        """The token counts that the provider reported last."""
         ...
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Content of the answer that the message lacks, as counts by the provider's name for it."""
+        """Content that is missing from the message: the number of items for each item type of the provider."""
         ...
 
 
 ToolDeclaration: TypeAlias = (
-    "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
+    "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: a tool of any result type; a declaration as JSON
 )
 
 
 def from_wire(transcript: object, name: str | None = None) -> tuple[History, Ledger]:
-    """Read wire messages, in whatever state they are, into a history and the ledger they support.
+    """Import a provider's messages, even invalid ones, as a history and a ledger of their tool calls.
 
     Args:
-        transcript: A list of messages as one provider takes them, or a whole request body.
-        name: The dialect they are written in: `openai`, `anthropic`, ... Left out, it is the only one that they fit,
-            and `history.report` says which.
+        transcript: A list of messages in one provider's format, or a complete request body.
+        name: The dialect of the messages: `openai`, `anthropic`, ... By default, the only dialect whose format they
+            match; `history.report` names it.
 
-    Calls get canonical ids by order of appearance. A result is paired with the latest call of its native id, and a
-    result that may be another call's is kept as a note (`actors.core.normalize.pairing`). `history.system` is the
-    system prompt it begins with, `history.report` says what was odd, how that was resolved, and what was left out.
+    Calls get canonical ids in order of appearance. A result is paired with the latest call that has its native id. A
+    result that may belong to a different call is kept as a note (`actors.core.normalize.pairing`). `history.system` is
+    the system prompt of the transcript. `history.report` lists each problem, how it was resolved, and omitted content.
 
     Raises:
-        TranscriptError: It is not a transcript at all, or plainly one of another dialect, or fits none or several.
-        UnknownTarget: There is no such dialect.
+        TranscriptError: The value is not a transcript, is in the format of another dialect, or matches no dialect or
+            several.
+        UnknownTarget: There is no dialect with this name.
     """
     history = from_transcript(*read_transcript(transcript, name))
     return history, history.ledger
@@ -230,24 +230,28 @@ def render(
     binding: Binding | None = None,
     thinking: ThinkingPolicy = "native",
 ) -> Rendered:
-    """Render a history for a dialect. Same arguments, same bytes, in every process.
+    """Render a history for a dialect. The same arguments produce the same bytes in every process.
 
     Args:
-        history: The conversation. `History(messages, ledger)` makes one of messages of any shape, and its `report`
-            says what was done to them.
-        ledger: The truth about its tool calls. Where it is silent, the blocks speak (`Ledger()` knows nothing).
-        dialect: Whom to please.
+        history: The conversation. `History(messages, ledger)` creates one from messages of any form; its `report` lists
+            the changes to them.
+        ledger: The record of the history's tool calls. For calls that are not in the ledger, the results in the history
+            are used, so `Ledger()` is valid.
+        dialect: The dialect of the provider that receives the request.
         lane: `rendered.lane` of an earlier render for the same dialect and binding, to append to.
-        binding: Whom it is for: its own sealed reasoning and native ids go back to it, nobody else's do.
-        thinking: `native`, `drop` or `text`: whether reasoning is replayed, left out or written as text.
+        binding: The backend that receives the request. Only reasoning and native ids of the same binding are sent back.
+        thinking: `native` replays reasoning, `drop` omits it, and `text` converts it to text.
 
     Returns:
-        `.transcript` (the messages, as the JSON array of a request), `.lane` (the next version, yours to adopt) and
-        `.report`.
+        `.transcript` (the messages, as the JSON array of a request), `.lane` (the lane to pass next time, if the
+        request is sent) and `.report`.
+
+    Raises:
+        TranscriptError: `history` is not a `History`.
     """
     if not isinstance(history, History):
         raise TranscriptError(
-            f"render takes a History, not {type(history).__name__}; History(messages) makes one"
+            f"render() takes a History, not {type(history).__name__}; create one with History(messages)"
         )
     target = RenderTarget(binding, thinking)
     return advance(lane or empty_lane(dialect), history, ledger, dialect, adapter(dialect).encoder, target)
@@ -265,26 +269,26 @@ def encode(
     cache_key: str = "",
     stream: bool = False,
 ) -> bytes:
-    """Return the request body for a rendered transcript, as one piece of bytes, ready to send.
+    """Return the complete request body for a rendered transcript, as bytes.
 
     Args:
-        rendered: What `render` returned.
+        rendered: The return value of `render`.
         model: The provider's name of the model.
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
-        system: System prompt. Without it, the one that came with the history; `""` sends none.
-        max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
+        system: System prompt. By default, that of the history; `""` sends none.
+        max_tokens: Most tokens of the answer, at least 1; None for the default of the dialect.
         tool_choice: `auto`, `none`, `required`, or `ToolChoice("NAME")` for one of the tools.
-        cache: What is asked of the provider's prompt cache: `default`, `long` (the longest life it has) or `off`.
-        cache_key: Name of the conversation, for providers that route by it: at most 64 characters, no secret.
-        stream: Whether the answer comes as events.
+        cache: Use of the provider's prompt cache: `default`, `long` (the longest lifetime it offers) or `off`.
+        cache_key: Name of the conversation, for providers that route requests by it: at most 64 characters, not secret.
+        stream: Whether to request a stream of events.
 
     Raises:
-        Fault: The judge refused the transcript (our bug, with the evidence), or what was declared: too many
-            tools, two of one name, a schema that is none.
-        ConfigError: `max_tokens` is below 1, `cache` is none of the three, or `tool_choice` forces a tool that is not
-            among them.
+        Fault: The judge rejected the transcript (a bug in this library; the error contains the evidence) or the tools:
+            there are too many, two have the same name, or a schema is invalid.
+        ConfigError: `max_tokens` is below 1, `cache` has another value, or `tool_choice` forces a tool that is not
+            declared.
     """
-    declared = tuple(map(_spec, tools))
+    declared = tuple(map(_tool_spec, tools))
     check_forced_tool(tool_choice, [tool.name for tool in declared])
     settings = Settings(
         model=model,
@@ -299,10 +303,10 @@ def encode(
 
 
 def request_for(rendered: Rendered, settings: Settings, cache_key: str = "") -> Request:
-    """Return the request for a rendered transcript, which says what of the settings was left out or assumed.
+    """Return the request for a rendered transcript, with a list of the settings that were omitted or assumed.
 
     Raises:
-        Fault: As `encode`.
+        Fault: As for `encode`.
     """
     if rendered.report.faults:
         raise rendered.report.faults[0]
@@ -313,7 +317,7 @@ def request_for(rendered: Rendered, settings: Settings, cache_key: str = "") -> 
     return request
 
 
-def _spec(declared: ToolDeclaration) -> ToolSpec:
+def _tool_spec(declared: ToolDeclaration) -> ToolSpec:
     if isinstance(declared, Tool):
         return ToolSpec(declared.name, declared.description, declared.parameters)
     if isinstance(declared, ToolSpec):
@@ -334,10 +338,10 @@ def decode(
 
     Args:
         dialect: The dialect of the answer.
-        binding: The answering binding; by default, a nameless backend of this dialect.
-        stream: Whether the answer is streamed; otherwise it is one JSON document, whose events are in `late` after
-            `close`.
-        first_call: Number of the first canonical id to mint.
-        turn: Number of the turn, for the message.
+        binding: The binding that answers; by default, an unnamed backend of this dialect.
+        stream: Whether the answer is a stream. If False, the answer is one JSON document, and `late` contains its
+            events after `close`.
+        first_call: Number of the first canonical call id to create.
+        turn: Number of the message's turn.
     """
     return codec.decode(dialect, binding, stream=stream, first_call=first_call, turn=turn)

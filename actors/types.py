@@ -1,10 +1,10 @@
-"""Types for annotations: the aliases, protocols and smaller classes in the signatures of this package's names.
+"""Types for annotations: the aliases, protocols and small classes that appear in signatures of the public API.
 
     def approve(call: ToolCall) -> bool: ...
 
-    async def connect(runtime: Runtime, tools: Sequence[Item], approve: Approve) -> Session: ...
+    async def connect(runtime: Runtime, tools: Sequence[ToolItem], approve: Approve) -> Session: ...
 
-A program that annotates nothing does not need them.
+Programs without type annotations do not need this module.
 """
 
 from actors.core.data.jsonio import Json, JsonObject, JsonValue, Quoted

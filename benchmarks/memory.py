@@ -102,7 +102,7 @@ IDLE = RuntimeLimits(max_active_sessions=1)
 
 def _let_sleep(runtime: Runtime) -> None:
     """Evict all state but the logs of sessions without actors, as happens to sessions unused for a long time."""
-    runtime._running_host().residency.evict_folds(0)  # there is no public method: programs do not need one
+    runtime._running_host().residency.evict_replays(0)  # there is no public method: programs do not need one
 
 
 async def sessions(count: int) -> Weight:

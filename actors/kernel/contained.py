@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 from anyio.lowlevel import checkpoint
 
-from actors.interrupts import is_delivered
+from actors.interrupts import is_from_signal
 from actors.kernel.event_loop import Changes, EventLoop
 from actors.kernel.tasks import OnEnd, Work, prime, priming_point
 
@@ -100,7 +100,7 @@ class ContainedTask:
         self._containment.record_end(self, is_sound=raised is None and not self.cancelled)
         try:
             on_end(raised)
-            if raised is not None and is_delivered(raised):
+            if raised is not None and is_from_signal(raised):
                 self._containment.on_interrupt(raised)
         finally:
             del raised  # its traceback holds this frame

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import anyio
 
-from actors.interrupts import is_delivered, is_raised
+from actors.interrupts import is_from_signal, is_raised_by_statement
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -30,7 +30,7 @@ def call_host(work: Callable[[], R], failed: Callable[[BaseException], S]) -> R 
     try:
         return work()
     except BaseException as error:  # host code may raise anything, including an exit
-        if is_delivered(error):
+        if is_from_signal(error):
             raise
         return failed(error)
 
@@ -54,9 +54,9 @@ def is_failure(error: BaseException) -> bool:
     Otherwise the error is a cancellation by the runtime, an interrupt by a signal, or the close of the coroutine, after
     which Python forbids returning a value.
     """
-    if isinstance(error, GeneratorExit) and not is_raised(error):
+    if isinstance(error, GeneratorExit) and not is_raised_by_statement(error):
         return False
-    return not (_is_being_cancelled() or is_delivered(error))
+    return not (_is_being_cancelled() or is_from_signal(error))
 
 
 def _is_being_cancelled() -> bool:

@@ -1,1 +1,1 @@
-"""The runtime: it hosts sessions, opens and resumes them, and gives handles to callers."""
+"""Host sessions: enter a runtime, open and resume sessions, and return their public handles."""

@@ -1,6 +1,6 @@
-"""The backends of one runtime: resolvers of targets, provider actors, prices and budgets.
+"""Manage the backends of one runtime: resolvers of targets, provider actors, prices and budgets.
 
-Learned facts and counters of a backend belong to the runtime, so all its sessions share them.
+Learned facts and counters of a backend belong to the runtime, so all sessions of the runtime share them.
 """
 
 from collections.abc import Mapping
@@ -43,15 +43,15 @@ class RuntimeBackends:
     """The backends of one runtime.
 
     Args:
-        config: Names the backends and pools.
+        config: Contains the backends and pools.
         transport: Sends the requests.
-        random: Source of the jitter of retries and of the starting places in pools.
+        random: Source of the jitter of retries, and of the first members of pools.
         is_seeded: Whether `random` has a seed, so that pools start with their first member.
-        prices, compaction, budgets: The values that a program gives in addition to those of the file.
-        refuse: Called with each transcript that was refused for its structure.
+        prices, compaction, budgets: The arguments of `Runtime`, which take precedence over the configuration file.
+        on_refusal: Called with each transcript that was refused for its structure.
 
     Raises:
-        ConfigError: The summarizer of the compaction is no backend, or a budget names no tenant or pool.
+        ConfigError: The summarizer of the compaction is not a backend, or a key of `budgets` names no tenant or pool.
     """
 
     learned: LearnedFacts
@@ -66,10 +66,10 @@ class RuntimeBackends:
         prices: Prices | None,
         compaction: Compaction | None,
         budgets: Mapping[str, Budget] | None,
-        refuse: Refuse,
+        on_refusal: Refuse,
     ) -> None:
         settings = config.settings
-        self._config, self._refuse = config, refuse
+        self._config, self._on_refusal = config, on_refusal
         self.prices: Prices = combine_prices(prices or {}, settings.prices)
         self.compaction: Compaction = settings.compaction
         if compaction is not None:
@@ -88,8 +88,8 @@ class RuntimeBackends:
         self._system: System
         self.budgets: RuntimeBudgets
 
-    def begin(self, system: System) -> None:
-        """Connect the backends to the system, when the runtime is entered."""
+    def set_system(self, system: System) -> None:
+        """Set the actor system, which exists only after the runtime has been entered."""
         self._system = system
         self.budgets = RuntimeBudgets(self._shared_budgets, self._pricing.cost, system.loop, system.now)
 
@@ -99,7 +99,7 @@ class RuntimeBackends:
             known = self._resolvers[tools, system] = Resolver(
                 self._config,
                 self.provider,
-                self._refuse,
+                self._on_refusal,
                 tools,
                 system,
                 self.meters.tools,
@@ -113,14 +113,15 @@ class RuntimeBackends:
         return known
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
-        """Return the provider actor of a member."""
+        """Return the provider actor of a pool member. The first call spawns it."""
         return self.providers.provider(self._system, member, binding)
 
     @property
     def stats(self) -> dict[str, BackendStats]:
-        """The stats of each backend that was used."""
+        """The statistics of each backend that was used, by the backend's name."""
         return self.meters.backend_stats(self._pricing.cost)
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
+        """Return the dialect, the encoder and the render target of a binding."""
         codec = adapter(self._config.dialect_of(binding))
         return codec.dialect, codec.encoder, self._config._reader(binding)

@@ -1,4 +1,4 @@
-"""Back up a journal. However its caller is cancelled, an abandoned backup stops and leaves no file.
+"""Back up a journal. If the caller is cancelled, in whatever way, the backup stops and leaves no file.
 
 anyio notifies a worker thread of a cancelled scope, but not of a native cancellation, such as by `asyncio.timeout`,
 which ends only the caller's wait. So a task of the host waits for the thread, and the caller waits for this task. A
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Backup:
-    """One backup. After `abandon`, either `abandon` or the thread removes the copy, whichever finishes last."""
+    """A backup in progress. If it is abandoned, `abandon` or the thread removes the copy, whichever finishes last."""
 
     def __init__(self, host: SessionHost, path: "Path") -> None:
         self._host, self._path = host, path
@@ -50,7 +50,7 @@ class _Backup:
 
 
 async def make_backup(host: SessionHost, path: "Path") -> None:
-    """Copy the journal to a new file; see `JournalAdmin.backup`."""
+    """Copy the journal to a new file at `path`. See `JournalAdmin.backup`."""
     backup = _Backup(host, path)
     task = host.launch(backup.run, "journal/backup")
     try:

@@ -1,9 +1,9 @@
-"""Track the ownership of a claim, from the journal's answer until a session takes the claim over.
+"""Track the owner of a claim, from the journal's answer until a session takes over the claim.
 
-The journal makes a claim even if its caller no longer waits for the answer, and a claim without an owner keeps every
-other host out for as long as this host lives. A cancellation between the answer and the caller's next step loses the
-answer, so ownership cannot depend on the answer. Instead, the journal's own task passes each new claim to its caller,
-or releases the claim if the caller has gone.
+The journal makes a claim even if the caller no longer waits for the answer, and a claim without an owner excludes every
+other host for as long as this host lives. A cancellation between the answer and the caller's next step loses the
+answer, so ownership cannot depend on the answer. Instead, the journal's own task passes each new claim to the caller's
+`_PendingClaim`, which releases the claim if the caller has been cancelled.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -17,7 +17,7 @@ from actors.errors import ActorsError, SessionExists, SessionLeased, ShuttingDow
 from actors.journal.commands import Append, ClaimSession, DeleteLog, ReadLog
 from actors.journal.storage import Claim
 from actors.runtime.registry import SessionRegistry
-from actors.runtime.replays import unknown
+from actors.runtime.replays import unknown_session_error
 from actors.runtime.session_host import SessionHost
 
 POLL = 0.1
@@ -25,26 +25,26 @@ POLL = 0.1
 
 
 class _PendingClaim(Struct):
-    """A requested claim. `is_abandoned`: the caller no longer waits for it."""
+    """A claim that a caller has requested. `is_abandoned` is set if the caller no longer waits for it."""
 
     host: SessionHost
     session: str
     claim: Claim | None = None
     is_abandoned: bool = False
 
-    def take(self, claim: Claim) -> None:
-        """Record the claim when it is made, and release it if its caller has gone."""
+    def set_claim(self, claim: Claim) -> None:
+        """Store the claim when the journal has made it. Release it if the caller no longer waits."""
         self.claim = claim
         if self.is_abandoned:
             self._release()
 
     def abandon(self) -> None:
-        """Release the claim, now or as soon as it is made."""
+        """Release the claim, now or as soon as the journal has made it."""
         self.is_abandoned = True
         self._release()
 
     def _release(self) -> None:
-        if self.claim is not None and self.claim.fence:  # 0 if the session had to have a log and has none
+        if self.claim is not None and self.claim.fence:  # 0 if nothing was claimed, because there is no log
             self.host.release(self.session, self.claim.fence)
 
 
@@ -54,25 +54,27 @@ async def claim_session(host: SessionHost, session: str, *, existing: bool = Fal
     Args:
         host: The host that claims the session.
         session: Id of the session.
-        existing: Claim only a session with a log. Without a log, the claim's `last` is 0, and it needs no release.
+        existing: Claim the session only if it has a log. Without a log, `last` of the claim is 0, and the claim needs
+            no release.
 
     Raises:
-        SessionLeased: Another host has the session.
+        SessionLeased: Another host has claimed the session.
         JournalError: The session cannot be claimed.
     """
     pending = _PendingClaim(host, session)
     try:
-        return await host.journal.ask(ClaimSession(session, existing, pending.take))
+        return await host.journal.ask(ClaimSession(session, existing, pending.set_claim))
     except BaseException:
         pending.abandon()
         raise
 
 
 async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
-    """Claim a session that has a log; if another host has it, wait so many seconds for that one to let it go.
+    """Claim a session that has a log. Wait up to `wait` seconds for another host to release it.
 
     Raises:
-        SessionLeased: The other host still has the session.
+        SessionLeased: Another host still has the session.
+        JournalError: The session cannot be claimed.
     """
     until = anyio.current_time() + wait
     while True:
@@ -85,9 +87,10 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
 
 
 class Claims:
-    """The ids that one caller has reserved and claimed, and the logs that it has written.
+    """The ids that one caller has reserved and claimed, and the logs that the caller has written.
 
-    A session that starts takes its claim over (`keep`). The other logs are deleted if the caller's block fails.
+    A session that starts takes over its claim (`hand_over`). If the caller's block fails, the other written logs are
+    deleted.
 
     Args:
         host: Claims the sessions and writes the logs.
@@ -100,49 +103,49 @@ class Claims:
         self._fences: dict[str, int] = {}
         self.written: list[str] = []
 
-    async def claim_new(self, given: str | None) -> str:
-        """Reserve and claim an id that has no log, and return it; generate one if none is given.
+    async def claim_new(self, requested_id: str | None) -> str:
+        """Reserve and claim an id that has no log, and return it. Without a `requested_id`, generate one.
 
         Raises:
             SessionExists: The given id has a log, or the session is open.
-            SessionLeased: Another host has the session of the given id.
+            SessionLeased: Another host has claimed the given id.
             JournalError: The session cannot be claimed.
         """
         while True:
-            name = self._reserve(given)
+            name = self._reserve(requested_id)
             try:
                 last = (await self._claim(name)).last
             except SessionLeased:
-                if given is not None:
+                if requested_id is not None:
                     raise
-                last = 1
+                last = 1  # another host uses the generated id, so generate another one
             if not last:
                 return name
-            if given is not None:
+            if requested_id is not None:
                 raise SessionExists(
-                    f"Session {name!r} has a log; resume it, as resume=True does, or take another id"
+                    f"Session {name!r} already has a log; pass resume=True to resume it, or use another id"
                 )
             self._release(name)
             self._registry.change_suffix()
 
-    async def claim_existing(self, given: str, wait: float) -> str:
-        """Reserve and claim a session that has a log; wait up to `wait` seconds for another host to release it.
+    async def claim_existing(self, requested_id: str, wait: float) -> str:
+        """Reserve and claim a session that has a log. Wait up to `wait` seconds for another host to release it.
 
         Raises:
             SessionUnknown: The session has no log.
-            SessionLeased: Another host has the session.
+            SessionLeased: Another host still has the session.
             JournalError: The session cannot be claimed.
         """
-        name = self._reserve(given)
+        name = self._reserve(requested_id)
         claim = await claim_existing(self._host, name, wait)
         self._fences[name] = claim.fence
         if not claim.last:
-            raise unknown(name)
+            raise unknown_session_error(name)
         return name
 
-    async def claim_any(self, given: str) -> bool:
-        """Reserve and claim a session; return True if it has a log. An ended log in memory is deleted."""
-        name = self._reserve(given)
+    async def claim_any(self, requested_id: str) -> bool:
+        """Reserve and claim a session; return True if it has a log. An ended log in memory is deleted first."""
+        name = self._reserve(requested_id)
         claim = await self._claim(name)
         if claim.last and not self._host.is_durable and await _has_closed(self._host, name, claim.last):
             await self._host.journal.ask(DeleteLog(name))
@@ -150,17 +153,17 @@ class Claims:
         return bool(claim.last)
 
     async def write(self, name: str, log: Sequence[LogEvent]) -> None:
-        """Write a log. Raises `JournalError` if it cannot be written."""
+        """Append the first events to the log of a claimed session. Raises `JournalError` if they cannot be written."""
         self.written.append(name)
         await self._host.journal.ask(Append(name, self._fences[name], tuple(log)))
 
-    def keep(self, name: str) -> int:
-        """Pass a claim and its log to a session that starts; return the fencing number."""
+    def hand_over(self, name: str) -> int:
+        """Pass a claim and its log to a session that starts; return the fencing number of the claim."""
         if name in self.written:
             self.written.remove(name)
         return self._fences.pop(name)
 
-    async def drop(self) -> None:
+    async def roll_back(self) -> None:
         """Delete the written logs, then release all claims and ids."""
         for name in self.written:
             with suppress(ActorsError):
@@ -172,17 +175,20 @@ class Claims:
         for name in tuple(self._reserved):
             self._release(name)
 
-    def _reserve(self, given: str | None) -> str:
-        name = self._registry.reserve(given)
+    def _reserve(self, requested_id: str | None) -> str:
+        """Reserve an id, and add it to those that `release` frees."""
+        name = self._registry.reserve(requested_id)
         self._reserved.append(name)
         return name
 
     async def _claim(self, name: str) -> Claim:
+        """Claim a reserved id, and keep the fencing number of the claim."""
         claim = await claim_session(self._host, name)
         self._fences[name] = claim.fence
         return claim
 
     def _release(self, name: str) -> None:
+        """Release one id and its claim."""
         self._reserved.remove(name)
         self._registry.free(name)
         if fence := self._fences.pop(name, 0):
@@ -191,7 +197,7 @@ class Claims:
 
 @asynccontextmanager
 async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerator[Claims]:
-    """Return the claims of a caller. If its block fails, the host deletes the logs that the block has written.
+    """Return an object that tracks the claims of a caller. If the block fails, the logs that it wrote are deleted.
 
     A cancelled caller does not wait for the deletion.
     """
@@ -202,15 +208,15 @@ async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerat
         if not claims.written:
             claims.release()
         elif isinstance(error, Exception):
-            with suppress(ShuttingDown):  # the runtime is being left; the error of the block matters more
-                await host.carry_out(claims.drop, "claims")
+            with suppress(ShuttingDown):  # the caller needs the error of the block instead
+                await host.carry_out(claims.roll_back, "claims")
         else:
-            host.start(claims.drop, "claims")
+            host.start(claims.roll_back, "claims")
         raise
     claims.release()
 
 
 async def _has_closed(host: SessionHost, name: str, last: int) -> bool:
-    """Return True if the last event of a log, with the number `last`, is `closed`."""
+    """Return True if the last event of a log is `closed`. `last` is the number of this event."""
     page = await host.journal.ask(ReadLog(name, last - 1, urgent=True))
     return bool(page.events) and isinstance(page.events[-1], Closed)

@@ -1,7 +1,7 @@
-"""Python's cyclic garbage collector, tuned for a process of many sessions.
+"""Tune Python's cyclic garbage collector for a process with many sessions.
 
 Sessions and turns create no reference cycles, so reference counting frees them at once
-(`tests/runtime/test_garbage.py`), and the collector finds almost nothing. It still runs, by default whenever 700 more
+(`tests/runtime/test_garbage.py`), and the collector finds almost nothing. By default, it still runs whenever 700 more
 objects have been created than freed, which takes a third of the time if thousands of sessions ask at once. With larger
 thresholds it runs less often, and memory use stays the same.
 
@@ -20,14 +20,14 @@ from actors.errors import ConfigError
 from actors.telemetry import logger
 
 GcPolicy: TypeAlias = Literal["tuned"]
-"""`tuned` raises the thresholds at which the garbage collector runs."""
+"""With `tuned`, the garbage collector runs less often."""
 
 Thresholds: TypeAlias = tuple[int, int, int]
 
 TUNED: Final[Thresholds] = (50_000, 20, 20)
-"""New objects before the youngest generation is collected, and collections before each older generation is.
+"""The thresholds that `tuned` sets: new objects per collection, and collections per collection of an older generation.
 
-A turn among 1,500 takes 3.1 ms with these, 3.5 ms with 10,000, 10, 10 and 4.4 ms with the default (Python 3.11).
+A turn among 1,500 takes 3.1 ms with them, 3.5 ms with 10,000, 10, 10 and 4.4 ms with the default (Python 3.11).
 """
 CROWD = 500
 """Number of sessions with actors from which the runtime logs advice about the collector."""
@@ -36,7 +36,10 @@ LOW = 5_000
 
 
 class CollectorTuning:
-    """Counts the runtimes that tune the collector. `TUNING` is the only instance outside tests."""
+    """The thresholds of the collector before and after tuning, and the number of runtimes that tune it.
+
+    `TUNING` is the only instance outside tests.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +49,10 @@ class CollectorTuning:
         self._has_advised = False
 
     def enter(self, policy: GcPolicy | None) -> None:
-        """Raise the thresholds for the first user. No threshold is lowered, and a disabled collector stays disabled."""
+        """Raise the thresholds, if this is the first runtime with `tuned`.
+
+        No threshold is lowered, and a disabled collector stays disabled.
+        """
         if policy is None:
             return
         with self._lock:
@@ -58,7 +64,7 @@ class CollectorTuning:
                 gc.set_threshold(*self._set)
 
     def leave(self, policy: GcPolicy | None) -> None:
-        """Restore the thresholds after the last user, unless other code has changed them in the meantime."""
+        """Restore the thresholds after the last runtime with `tuned`, unless other code has changed them since."""
         if policy is None:
             return
         with self._lock:
@@ -76,33 +82,33 @@ class CollectorTuning:
             self.leave("tuned")
 
     def advise(self, sessions: int) -> None:
-        """Log once how to tune the collector, if many sessions have actors and the thresholds are low."""
+        """Log once how to tune the collector, if at least `CROWD` sessions have actors and the thresholds are low."""
         if sessions < CROWD or self._has_advised:
             return
         self._has_advised = True
         if gc.isenabled() and 0 < gc.get_threshold()[0] < LOW:
             logger.collector_untuned(sessions)
 
-    def forget_parent(self) -> None:
-        """Reset the state in a forked child, which has none of its parent's runtimes."""
+    def reset_after_fork(self) -> None:
+        """Reset the state in a forked child process, where the parent's runtimes do not run."""
         if self._users and gc.get_threshold() == self._set:
             gc.set_threshold(*self._before)
-        self.__init__()  # type: ignore[misc]  # everything, including the lock, which another thread may have held
+        self.__init__()  # type: ignore[misc]  # resets also the lock, which another thread may have held at the fork
 
 
-def checked_policy(given: GcPolicy | None) -> GcPolicy | None:
-    """Return the `gc` argument of a runtime, checked.
+def checked_policy(policy: GcPolicy | None) -> GcPolicy | None:
+    """Check the `gc=` argument of a runtime, and return it.
 
     Raises:
         ConfigError: The argument is neither a policy nor None.
     """
-    if given is not None and given not in get_args(GcPolicy):
+    if policy is not None and policy not in get_args(GcPolicy):
         raise ConfigError(
-            f"gc= takes 'tuned', or None to leave the garbage collector alone, not {given!r:.40}"
+            f"gc= takes 'tuned', or None to leave the garbage collector unchanged, not {policy!r:.40}"
         )
-    return given
+    return policy
 
 
 TUNING = CollectorTuning()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=TUNING.forget_parent)
+    os.register_at_fork(after_in_child=TUNING.reset_after_fork)

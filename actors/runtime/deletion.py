@@ -1,7 +1,7 @@
-"""Delete the log of a session together with the logs of its subagents, and of theirs.
+"""Delete the log of a session together with the logs of all its direct and indirect subagents.
 
-A log contains its calls, and the ids of subagents are derived from the calls. The first event of a subagent's log names
-its parent, so a session to which a program gave the same id is not deleted.
+A log contains its calls, and the ids of subagents are derived from the calls. The first event of a subagent's log
+contains the key of its parent. So a session is not deleted if only its id matches, because a program chose that id.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -30,11 +30,12 @@ from actors.journal.storage import Claim
 from actors.kernel import Ref
 from actors.telemetry import logger
 
-Take: TypeAlias = Callable[[str, Sequence[LogEvent]], Awaitable[None]]
+OnEvents: TypeAlias = Callable[[str, Sequence[LogEvent]], Awaitable[None]]
+"""Called with the id of a session and the events of one page of its log."""
 
 
 async def was_used_before(journal: Ref[JournalCommand], session: str, time: float) -> bool:
-    """Return whether a session was last used before this time, in seconds since 1970."""
+    """Return True if a session was last used before `time` (in seconds since 1970), or has no entry in the journal."""
     entry = await journal.ask(FindSession(session))
     return entry is None or entry.used < time
 
@@ -42,9 +43,9 @@ async def was_used_before(journal: Ref[JournalCommand], session: str, time: floa
 async def delete_logs(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[str]:
     """Delete the logs of a session and all its subagents; return their ids.
 
-    The session is claimed first, so nothing is deleted if another host has it. Subagents are deleted before their
-    parents, so a later call finds the logs that could not be deleted. If a log cannot be read, its subagents are not
-    found.
+    The session is claimed first, so nothing is deleted if another host has claimed it. Subagents are deleted before
+    their parents, so a later call finds the logs that could not be deleted. If a log cannot be read, the subagents of
+    its session are not found.
 
     Args:
         journal: The journal actor.
@@ -52,12 +53,12 @@ async def delete_logs(journal: Ref[JournalCommand], session: str, throttle: Read
         throttle: Makes the search for subagents pause while writes are pending.
 
     Raises:
-        SessionLeased: Another host has the session or one of its subagents.
+        SessionLeased: Another host has claimed the session or one of its subagents.
         JournalError: A log cannot be deleted.
     """
     claim: Claim = await journal.ask(ClaimSession(session, existing=True))
     try:
-        names = [branch.name for branch in reversed(await with_subagents(journal, session, throttle))]
+        names = [branch.name for branch in reversed(await read_with_subagents(journal, session, throttle))]
         for name in names:
             await journal.ask(DeleteLog(name))
     except BaseException:
@@ -76,14 +77,15 @@ async def delete_unused(
 ) -> list[str]:
     """Delete the logs of many sessions, with their subagents, in one transaction; return the deleted ids.
 
-    A session is kept if one of its subagents is in use here, if another host has it, or if it was used since it was
-    listed. If the transaction fails, each session is deleted in its own transaction, and failures are logged.
+    A session is kept if one of its subagents is in use in this runtime, if another host has claimed it, or if it was
+    used since it was listed. If the transaction fails, each session is deleted in its own transaction, and failures are
+    logged.
 
     Args:
         journal: The journal actor.
-        sessions: By id, the number of the session's last event when it was listed.
-        reserve: Keeps sessions from being opened here; returns False if one of them is open, or is being opened.
-        throttle: Makes the search for subagents pause while writes are pending.
+        sessions: By id, the number of the session's last event when the session was listed.
+        reserve: Reserves ids in this runtime, so that the sessions are not opened. Returns False if one of them is in
+            use.
 
     Raises:
         JournalUnavailable: The journal cannot be written.
@@ -92,32 +94,36 @@ async def delete_unused(
     claims, deleted = await _claim_unused(journal, sessions), list[str]()
     try:
         found = [
-            [branch.name for branch in reversed(await with_subagents(journal, each, throttle))]
+            [branch.name for branch in reversed(await read_with_subagents(journal, each, throttle))]
             for each in claims
         ]
         below = [names for names in found if reserve(names)]
         if not below:
             return deleted
         try:
-            deleted += await _delete(journal, list(chain.from_iterable(below)))
+            deleted += await _delete_logs(journal, list(chain.from_iterable(below)))
         except JournalUnavailable:
             raise
         except (SessionLeased, JournalError):
             for names in below:
                 with _logging_failure():
-                    deleted += await _delete(journal, names)
+                    deleted += await _delete_logs(journal, names)
     finally:
-        await _release(journal, {each: claim for each, claim in claims.items() if each not in deleted})
+        await _release_claims(journal, {each: claim for each, claim in claims.items() if each not in deleted})
     return deleted
 
 
-async def _delete(journal: Ref[JournalCommand], names: Sequence[str]) -> Sequence[str]:
+async def _delete_logs(journal: Ref[JournalCommand], names: Sequence[str]) -> Sequence[str]:
+    """Delete the logs of these sessions in one transaction, and return the ids."""
     await journal.ask(DeleteLog(names[0], tuple(names[1:])))
     return names
 
 
 async def _claim_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int]) -> dict[str, Claim]:
-    """Claim the sessions that no other host has and that were not used since they were listed, concurrently."""
+    """Claim these sessions concurrently, and return the claims.
+
+    Sessions that another host has claimed, or that were used since they were listed, are skipped.
+    """
     claims, failures = dict[str, Claim](), list[ActorsError]()
 
     async def claim(session: str) -> None:
@@ -131,14 +137,14 @@ async def _claim_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int
         for session in sessions:
             claiming.start_soon(claim, session)
     unused = {each: claim for each, claim in claims.items() if claim.last == sessions[each] and not failures}
-    await _release(journal, {each: claim for each, claim in claims.items() if each not in unused})
+    await _release_claims(journal, {each: claim for each, claim in claims.items() if each not in unused})
     if failures:
         raise failures[0]
     return unused
 
 
-async def _release(journal: Ref[JournalCommand], claims: Mapping[str, Claim]) -> None:
-    """Release the claims of sessions that still exist."""
+async def _release_claims(journal: Ref[JournalCommand], claims: Mapping[str, Claim]) -> None:
+    """Release the claims of sessions that still exist, even if the caller is cancelled."""
     with anyio.CancelScope(shield=True), suppress(ActorsError):
         for session, claim in claims.items():
             if claim.fence:
@@ -147,7 +153,7 @@ async def _release(journal: Ref[JournalCommand], claims: Mapping[str, Claim]) ->
 
 @contextmanager
 def _logging_failure() -> Generator[None]:
-    """Log an error that prevents the deletion of one log. A session of another host is skipped silently."""
+    """Log a `JournalError` of the block instead of raising it, except `JournalUnavailable`. Ignore `SessionLeased`."""
     try:
         yield
     except JournalUnavailable:
@@ -158,16 +164,18 @@ def _logging_failure() -> Generator[None]:
         logger.retention_failed(error)
 
 
-async def existing_logs(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[str]:
-    """Return the ids of a session and all its subagents, or nothing if the session has no log."""
-    with suppress(JournalDamaged):  # such a log is deleted too
+async def ids_with_subagents(
+    journal: Ref[JournalCommand], session: str, throttle: ReadThrottle
+) -> list[str]:
+    """Return the ids of a session and all its subagents, or an empty list if the session has no log."""
+    with suppress(JournalDamaged):  # a session with a damaged entry can be deleted too
         if await journal.ask(FindSession(session)) is None:
             return []
-    return [branch.name for branch in await with_subagents(journal, session, throttle)]
+    return [branch.name for branch in await read_with_subagents(journal, session, throttle)]
 
 
-async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
-    """Return the parent of a subagent session, if the parent has a log; None for other sessions."""
+async def existing_parent(journal: Ref[JournalCommand], session: str) -> str | None:
+    """Return the id of a subagent's parent, if the parent has a log; None for other sessions."""
     beginning, behind = split_id(session)
     if not behind:
         return None
@@ -179,12 +187,12 @@ async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
 
 
 class Branch(Struct, frozen=True):
-    """The part of a session that is needed to find its subagents.
+    """A session's log, reduced to the values that are needed to find its subagents.
 
     Args:
         name: Id of the session.
         last: Number of the last readable event of its log; 0 without a log.
-        key: The key by which its subagents refer to it.
+        key: The session's key, which the logs of its subagents contain.
         calls: The calls that may have opened subagents.
     """
 
@@ -194,28 +202,32 @@ class Branch(Struct, frozen=True):
     calls: tuple[CallId, ...]
 
 
-async def with_subagents(
+async def read_with_subagents(
     journal: Ref[JournalCommand],
     session: str,
     throttle: ReadThrottle,
-    take: Take | None = None,
+    on_events: OnEvents | None = None,
 ) -> list[Branch]:
-    """Return a session and all its subagents, each before its own subagents.
+    """Return a session and all its direct and indirect subagents. Each session precedes its own subagents.
 
-    `take` is called with the id and the events of each session, page by page. Without `take`, a log that cannot be read
-    counts as a log without subagents.
+    `on_events` is called with the id and the events of each session, page by page. Without `on_events`, a log that
+    cannot be read counts as a log without subagents.
 
     Raises:
-        JournalError: With `take`, a log cannot be read.
+        JournalError: With `on_events`, a log cannot be read.
     """
     found, waiting = list[Branch](), [session]
     while waiting:
-        found.append(branch := await _branch(journal, waiting.pop(), throttle, take))
+        found.append(branch := await _read_branch(journal, waiting.pop(), throttle, on_events))
         waiting += reversed(await _subagent_ids(journal, branch))
     return found
 
 
 async def _subagent_ids(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
+    """Return the ids of the subagents that a session's calls opened.
+
+    The subagents of a call are numbered, so numbers are tried until one has no log.
+    """
     found: list[str] = []
     for call_id in branch.calls:
         for number in count(1):
@@ -227,27 +239,28 @@ async def _subagent_ids(journal: Ref[JournalCommand], branch: Branch) -> list[st
     return found
 
 
-async def _branch(
-    journal: Ref[JournalCommand], session: str, throttle: ReadThrottle, take: Take | None
+async def _read_branch(
+    journal: Ref[JournalCommand], session: str, throttle: ReadThrottle, on_events: OnEvents | None
 ) -> Branch:
+    """Read a session's log page by page, and return the values that are needed to find its subagents."""
     last, key, calls = 0, "", dict[CallId, None]()
     try:
         async for page in LogPages(journal, session, throttle=throttle):
-            if take is not None:
-                await take(session, page.events)
+            if on_events is not None:
+                await on_events(session, page.events)
             if not page.after and isinstance(opened := page.events[0], Opened):
                 key = opened.key
             last = page.end
             calls.update(dict.fromkeys(started_calls(page.events)))
     except JournalError:
-        if take is not None:
+        if on_events is not None:
             raise
         calls.clear()
     return Branch(session, last, key, tuple(calls))
 
 
 async def _opening_event(journal: Ref[JournalCommand], session: str) -> Opened | None:
-    """Return the first event of a log; None if there is no log or it is unreadable."""
+    """Return the first event of a log; None if there is no log or the log is unreadable."""
     with suppress(JournalError):
         page = await journal.ask(ReadLog(session, most=1))
         if page.events and isinstance(opened := page.events[0], Opened):

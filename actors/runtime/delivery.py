@@ -1,6 +1,7 @@
-"""Send the commands of callers to the actors of a session: check the caller, activate the session, send the command.
+"""Send the commands of callers to the actors of a session, which are created if needed.
 
-Internal errors are converted to the documented ones. `actors.runtime.handle` has the public methods.
+Callers are checked first, and internal errors are converted to public ones. `actors.runtime.handle` contains the public
+methods.
 """
 
 from collections.abc import Awaitable, Callable
@@ -48,10 +49,12 @@ R = TypeVar("R")
 
 
 class SessionCaller:
-    """Sends the commands of callers to one session, and creates its actors if it has none.
+    """The private methods of `Session`, which send commands to the session's actors.
+
+    The actors are created if the session has none.
 
     Args:
-        lifecycle: The session.
+        lifecycle: The lifecycle of the session.
     """
 
     __slots__ = ("_lifecycle", "id")
@@ -60,19 +63,19 @@ class SessionCaller:
         self.id: str = lifecycle.name
         self._lifecycle = lifecycle
 
-    def _check(self) -> None:
-        """Reject a caller on another event loop, and a tool for which this session waits."""
+    def _check_caller(self) -> None:
+        """Raise an error if the caller is on another event loop, or is a tool for which this session waits."""
         host = self._lifecycle.host
-        host.check()
+        host.check_event_loop()
         if is_called_from_tool(host.system, self.id):
             raise ReentrantCall(
-                f"A tool of session {self.id!r} cannot use that session: it waits for the tool. Return what it should "
-                "know, or open another session for it"
+                f"A tool of session {self.id!r} cannot use that session, because the session waits for the tool; "
+                "return the value from the tool, or open another session"
             )
 
     @property
     def _actors(self) -> SessionActors:
-        """The session's actors, which are created if there are none."""
+        """The session's actors. If the session has no actors, they are created."""
         try:
             return self._lifecycle.activate()
         except (ActorStopped, ShuttingDown):
@@ -89,16 +92,18 @@ class SessionCaller:
     def _check_result(self, result: AskResult, check: bool) -> AskResult:
         """Return a result, or raise `AskFailed` if the ask failed and `check` is True."""
         if check and result.status == "failed":
-            raise self._lifecycle.host.ask_failed(result)
+            raise self._lifecycle.host.ask_error(result)
         return result
 
-    async def _perform(self, act: HostCall | HostCompaction | HostRewind, text: str = "") -> AskResult:
-        """Run an operation that is queued like an ask; return its result. Readers see it if `text` is not empty."""
-        self._check()
+    async def _run_operation(
+        self, operation: HostCall | HostCompaction | HostRewind, text: str = ""
+    ) -> AskResult:
+        """Queue an operation like an ask, and return its result. With a `text`, readers of the session see it."""
+        self._check_caller()
         sink = AnswerSink(self._ended_error)
         heard = self._lifecycle.host.readers.shared_sink(self.id, sink) if text else sink
         message = pack(Message("user", (Text(text),) if text else ()))
-        await self._send(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
+        await self._send(Submit(message, heard, copy_context(), operation), lambda actors: actors.session)
         return await sink.outcome()
 
     def _prepare_stream(
@@ -107,24 +112,24 @@ class SessionCaller:
         results: CallResults | None,
         approvals: Approvals | None,
         settings: AskSettings,
-        output: Any = None,  # Any: a type, or a JSON Schema
+        output: Any = None,  # Any: a type or a JSON Schema
         key: str | None = None,
     ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
-        """Return the stream of an ask, and the function from `_prepare`."""
-        sink = AskStream(self._ended_error, self._lifecycle.host.check)
-        return sink, self._prepare(sink, message, results, approvals, settings, output, key)
+        """Return the stream of an ask, and the async function that submits the ask."""
+        sink = AskStream(self._ended_error, self._lifecycle.host.check_event_loop)
+        return sink, self._prepare_submission(sink, message, results, approvals, settings, output, key)
 
-    def _prepare(
+    def _prepare_submission(
         self,
         sink: Sink,
         message: UserInput | None,
         results: CallResults | None,
         approvals: Approvals | None,
         settings: AskSettings,
-        output: Any = None,  # Any: as above
+        output: Any = None,  # Any: a type or a JSON Schema
         key: str | None = None,
     ) -> Callable[[], Awaitable[None]]:
-        """Return a function that submits an ask, or results and decisions, with the current context variables.
+        """Return a function that submits an ask, or results and decisions, with the context variables of this call.
 
         Raises:
             ConfigError, NotAwaited, DecisionRefused: As `check_ask_arguments` and `resolutions`.
@@ -144,24 +149,24 @@ class SessionCaller:
         variables: Context,
         key: str | None,
     ) -> None:
-        """Submit an ask, and return when the session has accepted it."""
+        """Submit an ask, and return once the session has accepted it."""
         with self._lifecycle.submitting():
-            await self._lifecycle.host.begin(self._lifecycle.spec.tenant)
+            await self._lifecycle.host.wait_to_begin(self._lifecycle.spec.tenant)
             form = None if output is None else output_of(output)
             self._lifecycle.configuration.check(
                 said := parse_settings(settings, None if form is None else form.schema)
             )
             packed = pack_user_input(message)
             named = None if key is None else ask_key(key, packed, said)
-            sink = self._lifecycle.audience(own, variables)
+            sink = self._lifecycle.sink_with_readers(own, variables)
             await self._deliver(Submit(packed, sink, variables, asked=said, output=form, key=named, own=own))
 
     async def _resolve(self, given: Resolutions, sink: Sink, variables: Context) -> None:
-        """Deliver results and decisions for a turn that waits, and return when they are recorded."""
-        await self._deliver(Resolve(given, self._lifecycle.audience(sink, variables), variables))
+        """Send results and decisions to the turn that waits for them, and return once they are recorded."""
+        await self._deliver(Resolve(given, self._lifecycle.sink_with_readers(sink, variables), variables))
 
     async def _deliver(self, command: Submit | Resolve) -> None:
-        """Deliver a command with a stream. If the command is rejected, close the stream."""
+        """Send a command that has a sink. If the command is rejected, close the sink with the error."""
         try:
             await self._send(command, lambda actors: actors.session)
         except ActorsError as error:
@@ -173,32 +178,40 @@ class SessionCaller:
     async def _query(
         self,
         query: Query[R],
-        whom: Callable[[SessionActors], Ref[Any]] = lambda actors: actors.session,  # Any: each has its own
+        select_actor: Callable[[SessionActors], Ref[Any]] = lambda actors: (
+            actors.session
+        ),  # Any: any type of command
     ) -> R:
-        """Check the caller, and send a query to one of the session's actors."""
-        self._check()
-        return await self._send(query, whom)
+        """Check the caller, and send a query to the selected actor; by default, to the session actor."""
+        self._check_caller()
+        return await self._send(query, select_actor)
 
-    async def _send(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
-        """Send a query to an actor, and return its answer. If the actors are ending, wait until they have ended."""
+    async def _send(
+        self, query: Query[R], select_actor: Callable[[SessionActors], Ref[Any]]
+    ) -> R:  # Any: as in `_query`
+        """Send a query to the selected actor, and return the answer.
+
+        If the actors are ending because the journal failed, wait for their end and create new ones.
+        """
         command: object = query  # so that `isinstance` does not narrow the type of the answer
         if isinstance(command, Submit | Resolve | Switch | Configure):
-            self._lifecycle.host.admit()
+            self._lifecycle.host.check_capacity()
         if self._lifecycle.is_ending:
             await self._lifecycle.actors_ended()
         try:
-            return await whom(self._actors).ask(query)
+            return await select_actor(self._actors).ask(query)
         except (ActorStopped, ShuttingDown):
             raise self._ended_error() from None
         except AskOrderError:
             raise ReentrantCall(
-                f"A tool asked session {self.id!r}, which was not opened by it or below it; a tool may use only those"
+                f"A tool cannot ask session {self.id!r}, because neither the tool nor one of its subagents opened it; "
+                "open a new session in the tool"
             ) from None
         except ActorFailed:
             raise SessionError(f"Session {self.id!r} was just restarted; ask again") from None
 
     def _ended_error(self) -> ActorsError:
-        """Return the error of a session that has ended."""
+        """Return the error for callers of a session that has ended."""
         return copy_error(self._lifecycle.fenced) or SessionClosed(
             f"Session {self.id!r} has ended; open another"
         )

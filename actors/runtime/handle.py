@@ -1,4 +1,4 @@
-"""`Session`, the public handle of one conversation. Its methods send commands to the session's actors."""
+"""Define `Session`, the public handle of one conversation. The methods of a session send commands to its actors."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -40,7 +40,7 @@ T = TypeVar("T")
 class Session(SessionCaller):
     """A conversation, opened by `Runtime.open`.
 
-    Its methods may be called from any task of the runtime's event loop. Cancelling an `ask` or leaving a stream early
+    The methods may be called from any task of the runtime's event loop. Cancelling an `ask` or leaving a stream early
     does not stop the turn; `cancel` does.
     """
 
@@ -50,11 +50,11 @@ class Session(SessionCaller):
         super().__init__(lifecycle)
         self.title: str = lifecycle.spec.title
         self.metadata: Mapping[str, Scalar] = lifecycle.spec.metadata
-        """Read-only. `Runtime.open` was given the title and the metadata, and the session's log has them."""
+        """Read-only labels. The session's log contains the title and metadata that were passed to `Runtime.open`."""
 
     @property
     def target(self) -> str:
-        """The target of the next ask. A queued switch changes it when it is applied."""
+        """The target of the next ask. A queued switch changes the target when the switch is applied."""
         return self._lifecycle.target
 
     @property
@@ -108,21 +108,21 @@ class Session(SessionCaller):
         """Send a message to the model, run the tools that it calls, and return the result of the ask.
 
         With `results` or `approvals` instead of a message, continue the turn that waits for its caller; `pending` lists
-        the calls that it waits for. The results and decisions of one call are recorded together or rejected together,
-        before any queued ask. When nothing is pending any more, the turn continues on the same binding with its own
-        settings; until then the returned status is `awaiting`. If no turn waits for any of the results, the status is
-        `late`, and new results are recorded.
+        the calls for which the turn waits. The results and decisions of one ask are recorded together or rejected
+        together, before any queued ask runs. When no call is pending any more, the turn continues on the same binding
+        with its own settings; until then the returned status is `awaiting`. If no turn waits for any of the results,
+        the status is `late`, and new results are recorded.
 
         Args:
             message: A string, a list of strings and `Media`, or a user `Message`.
             results: Results of external calls, by call id: the value that the tool would return, or the exception with
                 which the call failed.
-            approvals: Decisions about calls that wait for approval, by call id.
+            approvals: Decisions about calls that need approval, by call id.
             key: An idempotency key of 1 to 200 characters, for callers that repeat an ask after a lost connection or
                 host. An ask with the key and message of an earlier ask of the session, on any host, starts nothing new:
-                it joins the earlier one while that is queued or runs, and otherwise returns its result. If the host of
-                the earlier ask ended before the answer, the ask continues in a further turn. A session remembers its
-                last 256 keys.
+                the ask joins the earlier one while that is queued or runs, and otherwise returns its result. If the
+                host of the earlier ask ended before the answer, the ask continues in a further turn. A session
+                remembers its last 256 keys.
             output: The type of the answer (a pydantic model, a dataclass, a `TypedDict`, any annotation) or its JSON
                 Schema. The value is `AskResult.output`. The model may correct an invalid answer a limited number of
                 times; then the ask fails.
@@ -133,12 +133,12 @@ class Session(SessionCaller):
             AskFailed: The ask failed. The session can be used further; `error.result` is the result.
             ConfigError: A setting is unknown, has an invalid value, or forces a tool that the session does not have;
                 `output` has no JSON Schema; both a message and `results` or `approvals` were passed, or none of the
-                three; or settings were passed to an ask that waits.
+                three; or settings were passed together with `results` or `approvals`.
             KeyReused: The key belongs to an ask with another message or another `output`.
-            NotAwaited: A call in `results` is not an external call of this session, or waits for approval; or a call
-                in `approvals` does not wait for a decision. Nothing is recorded.
-            DecisionRefused: The digest of a decision differs from that of its call, or its arguments are invalid.
-                Nothing is recorded.
+            NotAwaited: A call in `results` is not an external call of this session, or waits for approval; or a call in
+                `approvals` does not wait for a decision. Nothing is recorded.
+            DecisionRefused: The digest of a decision differs from that of its call, or the decision has invalid
+                arguments. Nothing is recorded.
             QueueFull: Too many asks are queued, or too many results wait to be recorded; or this ask was queued for
                 `timeout` seconds while an earlier turn waited for its caller.
             ReentrantCall: A tool of this session called this method.
@@ -146,11 +146,12 @@ class Session(SessionCaller):
             SessionClosed: The session has ended, or ended before the ask.
             SessionError: The session crashed before it accepted the ask, so the ask can be sent again; or the role of
                 the message is not `user`.
-            JournalError: The log cannot be written (`JournalUnavailable`), or another host has the session (`Fenced`).
+            JournalError: The log cannot be written (`JournalUnavailable`), or another host has claimed the session
+                (`Fenced`).
         """
-        self._check()
+        self._check_caller()
         sink = AnswerSink(self._ended_error)
-        await self._prepare(sink, message, results, approvals, settings, output, key)()
+        await self._prepare_submission(sink, message, results, approvals, settings, output, key)()
         return self._check_result(await sink.outcome(), check)
 
     @asynccontextmanager
@@ -164,7 +165,7 @@ class Session(SessionCaller):
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> AsyncGenerator[AsyncIterator[SessionEvent]]:
-        """Ask as `ask` does, and stream the events of the ask: `async with session.stream("...") as events`.
+        """Send a message as `ask` does, and stream the events of the ask: `async with session.stream("...") as events`.
 
         The stream ends with exactly one `complete` or `error` event. A slow reader misses deltas; if it misses other
         events too, it receives a `status` event `resync`. Entering the block and reading the events raise the errors of
@@ -173,7 +174,7 @@ class Session(SessionCaller):
         The stream of a repeated ask (`key`) contains the durable events of the first ask, from the log; or, if that ask
         is in flight, its events from then on.
         """
-        self._check()
+        self._check_caller()
         sink, submit = self._prepare_stream(message, results, approvals, settings, output, key)
         await submit()
         try:
@@ -190,7 +191,7 @@ class Session(SessionCaller):
         key: str | None = None,
         **settings: Unpack[AskSettings],
     ) -> TextStream:
-        """Ask as `ask` does, and stream the text of the answer: `async for text in session.stream_text("...")`.
+        """Send a message as `ask` does, and stream the answer: `async for text in session.stream_text("...")`.
 
         With `results` or `approvals`, continue the turn that waits, and stream the rest of its text.
 
@@ -200,7 +201,7 @@ class Session(SessionCaller):
         `aclose` and cancelling the reader do not stop the turn; `cancel` does. The errors of `ask` about the arguments
         and the caller are raised by this method, all others by the loop.
         """
-        self._check()
+        self._check_caller()
         self._lifecycle.configuration.check(parse_settings(settings))
         prepared = self._prepare_stream(message, results, approvals, settings, key=key)
         return TextStream(*prepared, partial(self._check_result, check=True))
@@ -210,11 +211,11 @@ class Session(SessionCaller):
 
         Every reader gets the same durable events, and a slow reader misses none of them; a `status` event `resync`
         reports missed deltas. The deltas of a running ask begin when the reader has reached the end of the log. Reading
-        does not wake a session, and works after the session has ended.
+        does not activate a hibernating session, and works after the session has ended.
 
         Args:
-            after: The number (`seq`) of the last event that you processed, or 0. If several events share the number,
-                pass it only after the last of them, whose `more` is false.
+            after: The number (`seq`) of the last event that you processed, or 0. If several events share a number, pass
+                the number only after the last of them, whose `more` is false.
             follow: Wait for new events until the session ends. With False, stop at the end of the log.
 
         Reading raises `UnknownSeq` if the log has no event with this number, and `SessionClosed` if the session ends
@@ -227,7 +228,7 @@ class Session(SessionCaller):
             follow=follow,
             journal=host.journal,
             readers=host.readers,
-            check=self._check,
+            check=self._check_caller,
             is_over=lambda: self._lifecycle.is_over,
             gone=self._ended_error,
         )
@@ -235,16 +236,17 @@ class Session(SessionCaller):
     async def call_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
         """Run one of the session's tools without the model, and return its result.
 
-        The call is queued like an ask. The history gets a message that names the tool, the call and its result, so the
-        model sees them with the next ask. The call needs no approval, but a tool with the approval `deny` is denied.
+        The call is queued like an ask. A message with the tool, the call and its result is added to the history, so
+        that the model sees them with the next ask. The call needs no approval, but a tool with the approval `deny` is
+        denied.
 
         Raises:
             SessionError: The session has no tool of this name, or the tool is external.
             QueueFull: Too many asks are queued.
         """
-        self._check()
+        self._check_caller()
         call = build_host_call(self.id, self._actors.active_config.tools, name, arguments)
-        return call.value(self.id, await self._perform(call, f"[The program ran the tool {name}.]"))
+        return call.value(self.id, await self._run_operation(call, f"[The program ran the tool {name}.]"))
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
@@ -268,7 +270,7 @@ class Session(SessionCaller):
         """Replace the system prompt, the tools or both. During a turn, the change is queued until the turn has ended.
 
         An omitted argument changes nothing. If several changes are queued, the latest system prompt and the latest
-        tools are applied, and a `status` event `configured` reports it. Earlier calls of a removed tool stay in the
+        tools are applied. A `status` event `configured` reports the change. Earlier calls of a removed tool stay in the
         history. If the model calls a removed tool, the call is answered with an error.
 
         Args:
@@ -280,10 +282,10 @@ class Session(SessionCaller):
             ConfigError: A tool is invalid, or the session's target accepts fewer tools. Nothing changes.
             ToolsetFailed: A toolset cannot be opened.
         """
-        self._check()
+        self._check_caller()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a string, not {type(system).__name__}")
-        change = await self._lifecycle.change(system, tools)
+        change = await self._lifecycle.prepare_change(system, tools)
         try:
             return await self._query(Configure(change))
         finally:
@@ -293,20 +295,21 @@ class Session(SessionCaller):
         """Cancel the ask in flight, and return when all its calls are closed.
 
         Returns:
-            True if an ask was cancelled. False if no ask was in flight, or it ended by itself first.
+            True if an ask was cancelled. False if no ask was in flight, or the ask ended by itself first.
         """
         return await self._query(Cancel())
 
     async def history(self) -> History:
         """Return the conversation so far, with every tool result after its call. Running calls are marked as running.
 
-        Its `report` lists the changes to the initial messages of the session; its `system` is the system prompt.
+        The `report` of the history lists the changes to the session's initial messages, and `system` is the system
+        prompt.
         """
         state, ledger = await self._current_state()
         return with_ledger(state.history, ledger)
 
     async def ledger(self) -> Ledger:
-        """Return the record of every tool call. The end of a call appears once it is durable."""
+        """Return the record of every tool call. The end of a call is in the record once it is durable."""
         return await self._query(DurableLedger(), lambda actors: actors.refs.ledger)
 
     async def preview(self, target: str, **settings: Unpack[AskSettings]) -> Preview:
@@ -334,15 +337,15 @@ class Session(SessionCaller):
         """Compact the history: summarise its older turns, and shorten long or repeated results in the remaining ones.
 
         The compaction is queued like an ask and runs in a turn of its own. The last turns are not summarised
-        (`Compaction.keep_turns`), and the ledger keeps every result. If there was nothing to compact, the returned
-        result says so.
+        (`Compaction.keep_turns`), and the ledger keeps every result. If there is nothing to compact, nothing changes,
+        and the returned result reports that.
 
         Raises:
             CompactionFailed: No summary was written, and no result could be shortened. The history is unchanged.
             QueueFull: Too many asks are queued.
             OverBudget: The session's budget is used up.
         """
-        return (call := HostCompaction()).value(self.id, await self._perform(call))
+        return (call := HostCompaction()).value(self.id, await self._run_operation(call))
 
     async def rewind(self, to: int) -> int:
         """Cut the history back to the end of turn `to`, and return the number of messages that were removed.
@@ -360,7 +363,7 @@ class Session(SessionCaller):
             SessionError: A turn waits for its caller. Cancel it first.
             QueueFull: Too many asks are queued.
         """
-        return (call := HostRewind(to)).value(self.id, await self._perform(call))
+        return (call := HostRewind(to)).value(self.id, await self._run_operation(call))
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop queued asks, log the end of the session, and stop its actors.
@@ -371,10 +374,10 @@ class Session(SessionCaller):
         be used any more, not even to read its history.
 
         Raises:
-            ReentrantCall: A tool of this session called this method, so the close would wait for itself.
+            ReentrantCall: A tool of this session called this method. The close would wait for the tool.
             JournalError: The end cannot be logged. The session is still open, except after `Fenced`.
             ShuttingDown: The close itself was cancelled, for example by code that cancels all tasks of the event loop.
                 The session is still open.
         """
-        self._check()
+        self._check_caller()
         await self._lifecycle.close()

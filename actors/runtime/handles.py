@@ -16,29 +16,29 @@ from actors.runtime.handle import Session
 P = ParamSpec("P")
 
 
-class SessionOpening(Coroutine[Any, Any, Session]):  # Any: the event loop's own traps and answers
-    """A session that is being opened. `await` it, or enter it with `async with`; either one, and only once.
+class SessionOpening(Coroutine[Any, Any, Session]):  # Any: defined by the event loop
+    """An awaitable that opens a session. Either `await` the opening or enter it with `async with`, and only once.
 
-    A session from `await` stays open until `Session.close`. `async with` gives the session back on exit. When its last
-    holder has given it back, the session hibernates; if its log is in memory, it is closed. An ask in flight is not
+    A session from `await` stays open until `Session.close`. `async with` gives the session back on exit. When the last
+    caller has given it back, the session hibernates; if its log is in memory, it is closed. An ask in flight is not
     stopped: the session is closed when the ask has ended and no turn waits for its caller.
     """
 
     __slots__ = ("_opening", "_session")
 
-    def __init__(self, opening: Coroutine[Any, Any, Session]) -> None:  # Any: as above
-        self._opening = _hold(opening)
+    def __init__(self, opening: Coroutine[Any, Any, Session]) -> None:  # Any: defined by the event loop
+        self._opening = _open_and_hold(opening)
         self._session: Session | None = None
 
-    def __await__(self) -> Generator[Any, Any, Session]:  # Any: as above
+    def __await__(self) -> Generator[Any, Any, Session]:  # Any: defined by the event loop
         return self._opening.__await__()
 
-    def send(self, value: Any, /) -> Any:  # Any: as above
+    def send(self, value: Any, /) -> Any:  # Any: defined by the event loop
         """Resume the opening. See `Coroutine.send`."""
         return self._opening.send(value)
 
     def throw(self, *failure: Any) -> Any:  # Any: the argument forms of `Coroutine.throw`
-        """Raise in it, as in a coroutine."""
+        """Raise an exception in the opening. See `Coroutine.throw`."""
         return self._opening.throw(*failure)
 
     def close(self) -> None:
@@ -57,14 +57,17 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: the event loop's own
             await session._lifecycle.give_back()
 
 
-async def _hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: as above
+async def _open_and_hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: defined by the event loop
+    """Open a session, and count the caller as one that holds it."""
     session = await opening
     session._lifecycle.handles += 1
     return session
 
 
-def opens(method: Callable[P, Coroutine[Any, Any, Session]]) -> Callable[P, SessionOpening]:  # Any: as above
-    """Decorate a coroutine method that opens a session, so that it returns a `SessionOpening`."""
+def opens_session(
+    method: Callable[P, Coroutine[Any, Any, Session]],
+) -> Callable[P, SessionOpening]:  # Any: defined by the event loop
+    """Decorate a coroutine method that opens a session. The decorated method returns a `SessionOpening`."""
 
     @wraps(method)
     def opening(*args: P.args, **kwargs: P.kwargs) -> SessionOpening:
@@ -74,7 +77,7 @@ def opens(method: Callable[P, Coroutine[Any, Any, Session]]) -> Callable[P, Sess
 
 
 class OpenSessions(Collection[str]):
-    """The open sessions: a collection of their ids, where `sessions[id]` is the session.
+    """A live view of the open sessions: a collection of their ids, where `sessions[id]` is the session.
 
     `in` takes constant time. Iteration covers the sessions that are open when it begins.
     """
@@ -82,16 +85,16 @@ class OpenSessions(Collection[str]):
     def __init__(self, sessions: Mapping[str, Session]) -> None:
         self._sessions = sessions
 
-    def __getitem__(self, id: str) -> Session:  # noqa: A002  the field's standard name
+    def __getitem__(self, id: str) -> Session:  # noqa: A002  callers expect the name `id`
         """Return an open session. Raises `SessionClosed` if no session with this id is open."""
         if id not in self:
             name = str(id)[:80]
             raise SessionClosed(
-                f"No session {name!r} is open; open it first: open(target, id={name!r}, resume=True) resumes it too"
+                f"No session {name!r} is open; open or resume it with open(target, id={name!r}, resume=True)"
             )
         return self._sessions[id]
 
-    def __contains__(self, id: object) -> bool:  # noqa: A002  the field's standard name
+    def __contains__(self, id: object) -> bool:  # noqa: A002  callers expect the name `id`
         return isinstance(id, str) and id in self._sessions
 
     def __iter__(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Run work in a task of the session host, for deletions, backups and other work that outlives a cancelled caller.
+"""Run work that outlives a cancelled caller, such as deletions and backups, in a task of the session host.
 
-The event loop reports the end of each task, even if the task was cancelled before its first step. The outcome is taken
-from that report and not from the work itself, so a caller never waits for work that did not start.
+The event loop reports the end of each task, even if the task was cancelled before its first step. `HostTask` takes the
+outcome from that report and not from the work itself, so a caller never waits for work that did not start.
 """
 
 import anyio
@@ -14,7 +14,10 @@ from actors.telemetry import logger
 
 
 class HostTask:
-    """Runs `work` until it ends or the runtime has been left. An error that is not an `ActorsError` is logged."""
+    """A task that runs `work` until it ends or the runtime has been left.
+
+    An error of the work is logged if it is not an `ActorsError`.
+    """
 
     __slots__ = ("_error", "_is_done", "_name", "_over", "_work")
 
@@ -22,31 +25,32 @@ class HostTask:
         self._work, self._name = work, name
         self._over, self._is_done = anyio.Event(), False
         self._error: Exception | None = None
-        system.launch(self._run, self._end, name)
+        system.launch(self._run, self._handle_end, name)
 
     async def _run(self) -> None:
         await self._work()
         self._is_done = True
 
-    def _end(self, error: BaseException | None) -> None:
-        del self._work  # it may belong to the owner of this task
+    def _handle_end(self, error: BaseException | None) -> None:
+        """Store the error of the work, and wake the callers that wait for it."""
+        del self._work  # may refer to an object that refers to this task, which would be a cycle
         if isinstance(error, Exception):
-            self._error = copy_error(error)  # without its traceback, which holds this task
+            self._error = copy_error(error)  # without the traceback, which refers to this task
         if error is not None and not isinstance(error, ActorsError):
             logger.actor_crashed(self._name, error)
         self._over.set()
 
     @property
     def has_failed(self) -> bool:
-        """True if the work has ended before it was done."""
+        """True if the work raised an error or was cancelled."""
         return self._over.is_set() and not self._is_done
 
     async def wait(self) -> None:
-        """Wait for the end of the work, including an end by an exception."""
+        """Wait until the work has ended, in whatever way. Raises no error of the work."""
         await self._over.wait()
 
     async def result(self) -> None:
-        """Wait for the end, and raise the error of the work. Each of several callers raises its own copy.
+        """Wait until the work has ended, and raise its error. Each of several callers gets its own copy of the error.
 
         Raises:
             Exception: Raised by the work.

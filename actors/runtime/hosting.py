@@ -1,4 +1,4 @@
-"""Create the host of a runtime's sessions, when the runtime is entered."""
+"""Create the session host of a runtime when the runtime is entered."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -11,7 +11,7 @@ from actors.journal.storage import Storage
 from actors.kernel import SHARED, System
 from actors.provider.advice import ask_failed_error
 from actors.runtime.backends import RuntimeBackends
-from actors.runtime.limits import fitted_limits, turn_bounds
+from actors.runtime.limits import machine_limits, turn_bounds
 from actors.runtime.residency import HostedSession, Residency
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import OpenSubagent
@@ -30,14 +30,14 @@ def make_host(
     config: "Config",
     backends: RuntimeBackends,
     quarantine: Quarantine,
-    ended: Callable[[HostedSession], None],
+    on_session_end: Callable[[HostedSession], None],
     open_subagent: OpenSubagent,
-    tool_failed: Callable[[ToolFailure], object] | None,
+    on_tool_failure: Callable[[ToolFailure], object] | None,
     tracing: "RuntimeTracing | None",
 ) -> SessionHost:
-    """Return the host of the sessions of a system, with a journal actor that writes to the storage.
+    """Return a session host, and spawn the journal actor, which writes to the storage.
 
-    `ended`, `open_subagent` and `tool_failed`: as in `SessionHost`.
+    `on_session_end`, `open_subagent` and `on_tool_failure`: as in `SessionHost`.
     """
     limits, readers = config.limits, Readers()
     kept = SizeLimits(max_bytes=limits.result_bytes, max_string=limits.result_bytes)
@@ -52,19 +52,19 @@ def make_host(
         quarantine,
         turn_bounds(limits),
         limits.max_queued_asks,
-        Residency(fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory)),
-        ended,
+        Residency(machine_limits(limits.max_active_sessions, limits.sessions, limits.memory)),
+        on_session_end,
         Toolsets(system, lru_cache(None)(partial(_named_server, config))),
         open_subagent,
         partial(ask_failed_error, config=config),
-        tool_failed,
+        on_tool_failure,
         readers,
         tracing,
     )
 
 
 def _named_server(config: "Config", name: str) -> ToolSource:
-    """Return the toolset of an MCP server that the configuration names."""
-    from actors.tools.mcp.configured import configured_toolset  # most programs have no MCP servers
+    """Return the toolset of an MCP server from the configuration."""
+    from actors.tools.mcp.configured import configured_toolset  # imported here, because few programs need it
 
     return configured_toolset(config, name)

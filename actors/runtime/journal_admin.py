@@ -1,4 +1,4 @@
-"""`JournalAdmin`, the public type of `Runtime.journal`: list, copy, back up and delete the sessions in a journal.
+"""List, copy, back up and delete the sessions in a journal: `JournalAdmin` is the type of `Runtime.journal`.
 
 The journal actor does most of the work; `SessionOpener` writes logs, and `SessionRemoval` ends open sessions.
 """
@@ -21,36 +21,48 @@ from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import Page, SessionFilter, State, StoredSession
 from actors.kernel.turnstile import compute
 from actors.runtime.backups import make_backup
-from actors.runtime.deletion import with_subagents
-from actors.runtime.given import absolute_path, check_given, check_limit, seconds_of, session_id
+from actors.runtime.deletion import read_with_subagents
 from actors.runtime.opening import SessionOpener
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.removal import SessionRemoval
-from actors.runtime.replays import unknown
+from actors.runtime.replays import unknown_session_error
 from actors.runtime.retention import delete_all, select_sessions, vacuum
 from actors.runtime.session_host import SessionHost
+from actors.runtime.validation import (
+    absolute_path,
+    check_limit,
+    check_types,
+    checked_session_id,
+    seconds_since_1970,
+)
 
 LONG = 64 * 1024
-"""Largest exported file, in bytes, that is parsed in the event loop: some milliseconds. Others use a thread."""
+"""Largest file, in bytes, that is parsed in the event loop, within a few milliseconds. Larger files use a thread."""
 
 
 class HostAccess(NamedTuple):
-    """Access to a runtime's host. `running` raises unless the runtime runs, `opening` also while it drains."""
+    """Two functions that return a runtime's host, or raise an error.
+
+    Args:
+        running: Raises unless the runtime is running.
+        opening: Raises also while the runtime is being left, or accepts no new sessions.
+    """
 
     running: Callable[[], SessionHost]
     opening: Callable[[], SessionHost]
 
 
 class JournalAdmin:
-    """The sessions of a runtime's journal, open or not. Its methods work while the runtime runs."""
+    """The journal of a runtime, with its open and closed sessions. The methods work while the runtime is running."""
 
     def __init__(self, access: HostAccess, registry: SessionRegistry, refusals: deque[Refusal]) -> None:
         self._access, self._registry, self._refusals = access, registry, refusals
-        self._clock = time  # in seconds since 1970
+        self._clock = time  # replaced by tests; returns seconds since 1970
 
     def _host(self) -> SessionHost:
+        """Return the host, after checking that the runtime is running and the caller is on its event loop."""
         host = self._access.running()
-        host.check()
+        host.check_event_loop()
         return host
 
     async def list(
@@ -71,7 +83,7 @@ class JournalAdmin:
         Args:
             tenant: Only sessions of this tenant; `""` for sessions without a tenant.
             state: Only sessions in this state: `idle`, `running`, `awaiting` or `closed`.
-            title: Only sessions whose title contains this text, in upper or lower case.
+            title: Only sessions whose title contains this string; case is ignored.
             metadata: Only sessions with these keys and values. Types must match too: 7 does not match "7".
             limit: Most sessions to return.
             after: `StoredSession.page` of the last session of the previous page.
@@ -81,13 +93,13 @@ class JournalAdmin:
             JournalError: The journal cannot be read.
         """
         host = self._host()
-        check_given(tenant=tenant, state=state, after=after)
+        check_types(tenant=tenant, state=state, after=after)
         check_limit(limit)
         which = SessionFilter(tenant, state, checked_title(title), checked_metadata(metadata))
         return await host.journal.ask(ListSessions("", which, limit, after))
 
-    async def get(self, id: str) -> StoredSession:  # noqa: A002  the field's standard name
-        """Return the journal's directory entry of one session.
+    async def get(self, id: str) -> StoredSession:  # noqa: A002  callers expect the name `id`
+        """Return the journal's entry of one session, open or not, without reading its log.
 
         Raises:
             ConfigError: The id is not a string.
@@ -95,39 +107,39 @@ class JournalAdmin:
             JournalError: The journal cannot be read.
         """
         host = self._host()
-        name = session_id(id)
+        name = checked_session_id(id)
         found = await host.journal.ask(FindSession(name))
         if found is None:
-            raise unknown(name)
+            raise unknown_session_error(name)
         return found
 
-    async def export(self, id: str) -> bytes:  # noqa: A002  the field's standard name
+    async def export(self, id: str) -> bytes:  # noqa: A002  callers expect the name `id`
         """Return the logs of a session and its subagents as a file of JSON lines, without loss.
 
         Raises:
             SessionUnknown: The session has no log.
             JournalError: A log cannot be read.
         """
-        from actors.core.session.export_file import ExportFile  # few programs move sessions
+        from actors.core.session.export_file import ExportFile  # imported here, because few programs need it
 
         host = self._host()
-        name = session_id(id)
+        name = checked_session_id(id)
         file, throttle = ExportFile(), host.readers.throttle
 
-        async def take(session: str, events: Sequence[LogEvent]) -> None:
+        async def add_events(session: str, events: Sequence[LogEvent]) -> None:
             size = 0
             for number, event in enumerate(events, 1):
                 size += file.add(session, event)
                 if not number % SLICE or size >= SLICE_BYTES:
                     size = 0
-                    await throttle.pause()
+                    await throttle.pause()  # let other tasks run after each slice
 
-        if not (await with_subagents(host.journal, name, throttle, take))[0].last:
-            raise unknown(name)
+        if not (await read_with_subagents(host.journal, name, throttle, add_events))[0].last:
+            raise unknown_session_error(name)
         return file.content()
 
     async def import_session(self, file: bytes | str, /, *, id: str | None = None) -> str:  # noqa: A002
-        """Import a session and its subagents from an exported file, and return the id, to be passed to `resume`.
+        """Import a session and its subagents from an exported file, and return the session's id for `Runtime.resume`.
 
         Args:
             file: The content of the file.
@@ -138,16 +150,16 @@ class JournalAdmin:
             SessionExists: The session or one of its subagents is open or has a log.
             JournalError: The logs cannot be written. None of them is kept.
         """
-        from actors.core.session.export_file import assign_ids, import_logs  # as above
+        from actors.core.session.export_file import assign_ids, import_logs  # imported here, as in `export`
 
         given: object = file
         is_long = isinstance(given, bytes | str) and len(given) > LONG
         logs = await compute(lambda: assign_ids(import_logs(file), id), is_long=is_long)
-        await self._opener().import_logs(logs)
+        await self._session_opener().import_logs(logs)
         return logs[0][0]
 
     async def fork(self, source: str, /, at: int | None = None, *, id: str | None = None) -> str:  # noqa: A002
-        """Copy a session up to event number `at` to a new session; return the new id, to be passed to `resume`.
+        """Copy a session up to event number `at` to a new session; return the new id for `Runtime.resume`.
 
         The source does not change, and may be in use. Calls that ran at that event end as `outcome_unknown` in the
         fork, and do not run again. A turn that waited then waits in both sessions.
@@ -164,15 +176,15 @@ class JournalAdmin:
             SessionExists: A session with the new id is open or has a log.
             JournalError: The source cannot be read, or the fork cannot be written.
         """
-        check_given(at=at)
-        return await self._opener().fork(session_id(source), at, id)
+        check_types(at=at)
+        return await self._session_opener().fork(checked_session_id(source), at, id)
 
     async def backup(self, path: str | PathLike[str]) -> None:
         """Copy the journal's file to a new file, while this runtime and other processes continue to write.
 
-        The copy is a consistent snapshot. It contains every event that was acknowledged before the call, and no byte of
-        deleted sessions, and it is on the disk when this method returns. Cancelling the caller stops the backup and
-        removes the file. `actors sessions fsck` checks a copy. To restore it, use the copy as the journal.
+        The copy is a consistent snapshot, with every event that was acknowledged before the call, and without data of
+        deleted sessions. The copy is on the disk when this method returns. Cancelling the caller stops the backup and
+        removes the file. `actors sessions fsck` checks a copy. To restore a copy, use it as the journal.
 
         Args:
             path: Path of the new file. Only this user can read it (mode 0600).
@@ -191,28 +203,29 @@ class JournalAdmin:
         older_than: datetime | timedelta | None = None,
         dry_run: bool = False,
     ) -> Deletion:
-        """Delete sessions with their subagents: close the sessions that are open here, then delete the logs.
+        """Delete sessions with their subagents: close those that are open in this runtime, then delete the logs.
 
-        Only sessions that meet all the given conditions are deleted, one after the other; other sessions are not
-        affected. An id without a log is ignored, and deleted ids can be used again. The refused requests of deleted
-        sessions are removed from `Runtime.refusals`.
+        Sessions are deleted one after the other, and only if they meet all conditions. An id without a log is ignored,
+        and deleted ids can be used again. The refused requests of deleted sessions are removed from `Runtime.refusals`.
 
-        Afterwards, a SQLite file is rewritten and its write-ahead log is emptied, so that no deleted byte is left. This
-        is verified: `Deletion.remaining` lists data that remains, and the reason, such as a program that still reads
-        the file. A Postgres server keeps deleted rows until `VACUUM FULL`, and they are reported until then.
+        Afterwards, a SQLite file is rewritten and its write-ahead log is emptied, so that no deleted data remains. The
+        result is verified: `Deletion.remaining` lists data that does remain, with the reason, such as a program that
+        still reads the file. A Postgres server keeps deleted rows until `VACUUM FULL`, and they are reported until
+        then.
 
         If the caller is cancelled, the deletion of the current session continues, and no other session is deleted.
 
         Args:
-            ids: Ids of the sessions; any session if there are none.
+            ids: Ids of the sessions; without ids, all sessions that meet the other conditions.
             tenant: Only sessions of this tenant; `""` for sessions without a tenant.
             older_than: Only sessions that were last used before this time, or at least this long ago.
             dry_run: Delete nothing, and return the sessions that would be deleted.
 
         Raises:
-            ConfigError: No condition is given; an argument has a wrong type or value; or an age is given and the clock
-                differs so much from the last use of the journal that the age is unreliable. Pass a date instead.
-            SessionLeased: Another host has one of the sessions. All others are deleted.
+            ConfigError: There is no condition; an argument has a wrong type or value; or `older_than` is an age, and
+                the clock differs so much from the last use of the journal that the age is unreliable. Pass a date
+                instead.
+            SessionLeased: Another host has claimed one of the sessions. All others are deleted.
             ReentrantCall: A tool of one of the sessions called this method. All others are deleted.
             SessionExists: One of the sessions is being opened or deleted. All others are deleted.
             JournalError: One of the sessions cannot be deleted.
@@ -221,54 +234,56 @@ class JournalAdmin:
         host = self._host()
         if not ids and tenant is None and older_than is None:
             raise ConfigError(
-                "delete() takes ids, tenant= or older_than=; without any it would delete all sessions"
+                "delete() needs ids, tenant= or older_than=; without a condition, it would delete all sessions"
             )
-        check_given(tenant=tenant, older_than=older_than, dry_run=dry_run)
-        names = [session_id(each) for each in ids]
-        before = await self._time_of(older_than)
+        check_types(tenant=tenant, older_than=older_than, dry_run=dry_run)
+        names = [checked_session_id(each) for each in ids]
+        before = await self._cutoff_time(older_than)
         if dry_run:
             throttle = host.readers.throttle
             return Deletion(tuple(await select_sessions(host.journal, names, tenant, before, throttle)))
-        return await delete_all(host.journal, self._removal(host).delete, names, tenant, before)
+        return await delete_all(host.journal, self._session_removal(host).delete, names, tenant, before)
 
     async def vacuum(self) -> tuple[RemainingData, ...]:
-        """Remove every byte of deleted sessions from the journal's files, as `delete` does; return the remaining data.
+        """Remove all data of deleted sessions from the journal's files, as `delete` does; return the data that remains.
 
         A SQLite file is rewritten if sessions were deleted since the last rewrite. During the rewrite, no session can
-        write to it, and the disk needs space for two copies.
+        write to the file, and the disk needs space for two copies.
         """
         return await vacuum(self._host().journal)
 
-    async def _time_of(self, older_than: datetime | timedelta | None) -> float | None:
-        """Convert a time or an age to seconds since 1970.
+    async def _cutoff_time(self, older_than: datetime | timedelta | None) -> float | None:
+        """Convert a time, or an age before now, to seconds since 1970; return None for None.
 
         Raises:
             ConfigError: The value is an age, and the clock differs too much from the last use of the journal.
         """
         if not isinstance(older_than, timedelta):
-            return seconds_of(older_than)
+            return seconds_since_1970(older_than)
         if older_than < timedelta():
             raise ConfigError(f"older_than= takes an age of 0 or more, not {older_than}")
         now, newest = self._clock(), await self.list(limit=1)
         before = max(0.0, now - older_than.total_seconds())
         if newest and not newest[0].used - SLACK <= now <= newest[0].used + LEAP:
             raise ConfigError(
-                f"The clock says {_date(now)}, and the last session was used {_date(newest[0].used)}: if the clock is "
-                f"right, name a date instead of an age, as {_date(before)}"
+                f"The clock says {_format_date(now)}, but a session was last used on "
+                f"{_format_date(newest[0].used)}; if the clock is right, pass a date instead of an age, such as "
+                f"{_format_date(before)}"
             )
         return before
 
-    def _opener(self) -> SessionOpener:
+    def _session_opener(self) -> SessionOpener:
         return SessionOpener(self._access.opening(), self._registry)
 
-    def _removal(self, host: SessionHost) -> SessionRemoval:
+    def _session_removal(self, host: SessionHost) -> SessionRemoval:
         return SessionRemoval(host, self._registry, self._drop_refusals)
 
     def _drop_refusals(self, names: Collection[str]) -> None:
+        """Remove the refused requests of deleted sessions from `Runtime.refusals`."""
         kept = [refusal for refusal in self._refusals if refusal.session not in names]
         self._refusals.clear()
         self._refusals.extend(kept)
 
 
-def _date(seconds: float) -> str:
+def _format_date(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d}"

@@ -1,12 +1,14 @@
 """Manage one open session: create, passivate and stop its actors, and decide which of its state is in memory.
 
 `actors.core.session.lifecycle` is the table of states, and this module carries out its actions. Most sessions are idle.
-An idle session gives up its actors, and later the state and lanes that its log folds to. With a durable journal, only
-the values that are in no log then stay in memory. The next use creates actors from the same log, and therefore with the
-same state. The host's residency decides what idle sessions keep (`actors.runtime.residency`).
+An idle session first gives up its actors, and later the state and lanes that are rebuilt from its log. With a durable
+journal, memory then contains only the values that no log contains. The next use creates actors from the same log, and
+therefore with the same state. The host's residency decides how much of an idle session stays in memory
+(`actors.runtime.residency`).
 
-If an event cannot be written, the actors of its session are ahead of the log. They are stopped at once, whatever they
-are doing, and created from the log at the next use. Actors that cannot read the log are treated in the same way.
+If an event cannot be written, the state of the session's actors is newer than the log. So the actors are stopped at
+once, even during a turn, and the next use creates new actors from the log. Actors that cannot read the log are stopped
+in the same way.
 """
 
 from collections.abc import Generator, Iterable
@@ -51,7 +53,7 @@ OBJECTS = 4096
 """Estimated bytes of a session's objects while it is in memory, without its messages, calls and lanes."""
 
 END_TRIES = 8
-"""Attempts to log the end of a session. It exceeds the restarts that a session may have while it closes."""
+"""Attempts to log the end of a session: more than the restarts that a session may have while it closes."""
 
 
 class SessionLifecycle:
@@ -59,15 +61,16 @@ class SessionLifecycle:
 
     Args:
         spec: The session's fixed values.
-        host: What the session shares with the other sessions of the runtime.
-        configuration: The session's target, system prompt and tools. Its toolsets are released when the session ends.
-        replay: The session's log, folded.
+        host: The objects that all sessions of the runtime share.
+        configuration: The session's target, system prompt and tools. The session's toolsets are released when the
+            session ends.
+        replay: The state, ledger and lanes rebuilt from the session's log.
         resolver: The session's resolver, kept with the replay for the first use.
-        pending: The asks of a turn that waits for its caller, if the answer has a type, which is in no log.
+        pending: The asks of a turn that waits for its caller, if the answer has a type, which no log contains.
 
-    `above`: the call that opened the session, if it is a subagent. `used`: its usage when its actors last ended.
-    `fenced`: the error that ended the session, if another host has it. `handles`: the number of callers that hold the
-    session (`actors.runtime.handles`).
+    `above`: the call that opened the session, if it is a subagent. `used`: the session's usage when its actors last
+    ended. `fenced`: the error that ended the session, if another host has claimed it. `handles`: the number of callers
+    that hold the session (`actors.runtime.handles`).
     """
 
     __slots__ = (
@@ -120,21 +123,23 @@ class SessionLifecycle:
         self._pending = pending
         self._resolver: Resolver | None = resolver
         self._replay: Replay | None = replay
-        self._begin(replay)
+        self._add_to_residency(replay)
 
-    def _begin(self, replay: Replay) -> None:
+    def _add_to_residency(self, replay: Replay) -> None:
+        """Set the values that depend on the replay, and add the session to the host's residency."""
         state = replay.state
         self.record.pending_calls = pending_calls(state, state.ledger)
-        self._rest_record()
+        self._enter_idle_stage()
         self.holding.record_size("messages", state.size)
         self.holding.record_size("calls", state.ledger.size)
         self.holding.record_size("objects", OBJECTS)
         self.host.residency.add_folded(self)
 
-    def _rest_record(self) -> None:
+    def _enter_idle_stage(self) -> None:
+        """Set the ask tracker's stage for a session without an ask in flight: `awaiting` or `idle`."""
         self.record.record_phase("awaiting" if self.record.pending_calls else "idle")
 
-    # What callers see
+    # Properties of the session
 
     @property
     def name(self) -> str:
@@ -153,7 +158,7 @@ class SessionLifecycle:
 
     @property
     def target(self) -> str:
-        """The target of the next ask."""
+        """The target of the next ask. A queued switch changes the target when the switch is applied."""
         return self.configuration.target
 
     @property
@@ -163,7 +168,7 @@ class SessionLifecycle:
 
     @property
     def pending_calls(self) -> tuple[PendingCall, ...]:
-        """The calls that the turn in flight waits for."""
+        """The calls for which the turn waits: external calls without a result, and calls that need a decision."""
         return self.record.pending_calls
 
     @property
@@ -178,32 +183,32 @@ class SessionLifecycle:
 
     @property
     def is_over(self) -> bool:
-        """True if the session has ended."""
+        """True if the session has ended on this host."""
         return self._state == "ended"
 
-    # The actions of the table
+    # Creating, passivating and evicting
 
-    def _step(self, event: LifecycleEvent) -> LifecycleAction:
+    def _apply_event(self, event: LifecycleEvent) -> LifecycleAction:
         """Enter the state that follows an event in the table, and return the action to take."""
         action, self._state = step(self._state, event)
         return action
 
     def activate(self) -> SessionActors:
-        """Return the session's actors; create them if there are none. They may be passivated at the next await.
+        """Return the session's actors; create them if there are none. The actors may be passivated at the next `await`.
 
         Raises:
             ActorStopped: The session has ended, or the system is shutting down.
-            Fenced: The session has ended, because another host has it.
+            Fenced: The session has ended, because another host has claimed it.
             ShuttingDown: The system is shutting down.
         """
         if self._state == "ended" or not self.host.running:
             raise copy_error(self.fenced) or ActorStopped(f"Session {self.name!r} has ended; open another")
-        match self._step("use"):
+        match self._apply_event("use"):
             case "read":
                 self._make_actors()
-                self.host.residency.reuse.rebuild()
+                self.host.residency.reuse.count_rebuild()
             case "restore":
-                # the first use of a session is not a reuse
+                # the resolver is set only before the first use, which is not a reuse
                 self.host.residency.reuse.hits += self._resolver is None
                 self._make_actors()
             case "restart":
@@ -216,12 +221,12 @@ class SessionLifecycle:
 
     @property
     def current(self) -> SessionActors:
-        """The session's actors. The session must have actors."""
+        """The session's actors, in a state in which the session has actors."""
         assert self._actors is not None
         return self._actors
 
     def _make_actors(self) -> None:
-        """Create the actors, from the replay if it is in memory."""
+        """Create the actors, from the replay if it is in memory, else from the log."""
         self.host.residency.remove_folded(self)
         self.holding.record_size("objects", OBJECTS)
         pending = self._pending or PendingAsks(self.host.most_waiting)
@@ -233,50 +238,56 @@ class SessionLifecycle:
             self.holding,
             pending,
             self._affinity or Affinity(),
-            ActorHooks(self.change, self._actors_ended),
+            ActorHooks(self.prepare_change, self._handle_actors_end),
             self._replay or self.host.replay(self.name),
         )
         self._replay = self._resolver = self._pending = None
 
     def passivate(self) -> bool:
-        """End the actors if they have nothing to do. Return True if the session is without actors now."""
+        """End the actors if they are idle, and keep their state. Return True if the session has no actors now."""
         if self._state == "active" and (replay := self.current.passivate()) is not None:
-            self._step("rest")
+            self._apply_event("rest")
             actors, self._actors = self.current, None
-            # keep the type of the answer, which is in no log
+            # The pending asks contain the type of the answer, which no log contains.
             self._pending = actors.pending if self.pending_calls and actors.pending.form is not None else None
             self._replay, self._affinity, self.used = replay, actors.affinity or None, replay.state.used
             self.host.residency.add_folded(self)
         return self._state != "active"
 
     def evict(self) -> None:
-        """Drop the folded log from memory."""
-        if self._step("evict") == "drop":
+        """Remove the replay from memory, if the session has no actors. The next use reads the log."""
+        if self._apply_event("evict") == "drop":
             self.host.residency.remove_folded(self)
             self._replay = self._resolver = None
-            self._count_log()
+            self._count_evicted()
 
-    def _count_log(self) -> None:
-        """Count the memory of a session whose folded log was dropped."""
+    def _count_evicted(self) -> None:
+        """Reduce the counted bytes of a session whose replay was removed. A log in memory still counts."""
         self.holding.record_size("lanes", 0)
         self.holding.record_size("objects", 0)
         if self.host.is_durable:
             self.holding.release()
 
-    def _actors_ended(self, error: JournalError | None) -> None:
-        """Suspend the session if its journal failed; end it if another host has it, or its actors crashed too often."""
+    def _handle_actors_end(self, error: JournalError | None) -> None:
+        """Suspend the session if its journal failed; otherwise end the session.
+
+        The session ends if another host has claimed it, or if its actors crashed too often.
+        """
         if error is None or isinstance(error, Fenced):
             self.end(error)
             return
-        self._step("fail")
-        self.used = self.current.forget()
-        self._rest_record()
-        self._count_log()
+        self._apply_event("fail")
+        self.used = self.current.reset_state()
+        self._enter_idle_stage()
+        self._count_evicted()
         self.host.residency.remove_active(self)
 
     def end(self, fenced: Fenced | None = None) -> None:
-        """End the session on this host without logging an event. `fenced`: set if another host has the session."""
-        was, action = self._state, self._step("end")
+        """End the session on this host without logging an event.
+
+        `fenced`: the error if another host has claimed the session.
+        """
+        was, action = self._state, self._apply_event("end")
         if action == "nothing":
             return
         if was == "active":
@@ -289,17 +300,17 @@ class SessionLifecycle:
             logger.session_fenced(self.name, fenced)
         self.holding.release()
         self.configuration.release()
-        self.host.forget(self)
+        self.host.remove_session(self)
 
-    # Uses and users
+    # Asks, changes and callers
 
-    def audience(self, sink: Sink, variables: Context) -> Sink:
-        """Return the sink for an ask: its caller's, combined with the other readers of the session and tracing."""
+    def sink_with_readers(self, sink: Sink, variables: Context) -> Sink:
+        """Return the sink for an ask: `sink` of its caller, combined with the session's readers and tracing."""
         sink = sink if self.above is None else self.above.sink_for(self.name, sink)
         shared, tracing = self.host.readers.shared_sink(self.name, sink), self.host.tracing
         return shared if tracing is None else tracing.attach(self.name, shared, variables)
 
-    async def change(
+    async def prepare_change(
         self,
         system: str | EllipsisType | None,
         tools: Iterable[ToolItem] | EllipsisType,
@@ -313,25 +324,28 @@ class SessionLifecycle:
             return ConfigChange(system, ...)
         prompt, host = self.configuration.system if system is ... else system, self.host
 
-        def check(made: Toolset) -> None:
-            host.backends.resolver(made, prompt).pool(target or self.target)
+        def check_target(tools: Toolset) -> None:
+            host.backends.resolver(tools, prompt).pool(target or self.target)
 
-        return ConfigChange(system, await host.toolsets.open(tools, check))
+        return ConfigChange(system, await host.toolsets.open(tools, check_target))
 
     async def give_back(self) -> None:
-        """Record that a caller has given the session back. Without handles, it hibernates or closes once it is idle."""
+        """Record that a caller no longer holds the session.
+
+        A session that no caller holds hibernates once it is idle, or closes if its log is in memory.
+        """
         self.handles -= 1
         self.is_given_back = True
-        await self._rest_unused()
+        await self._hibernate_if_unused()
 
     def on_ask_end(self) -> None:
-        """Called when an ask has ended or its turn waits: free memory, and hibernate or close an unused session."""
+        """Free memory, and let an unused session hibernate or close. Called when an ask has ended or its turn waits."""
         self.host.residency.trim()
         if self.is_given_back and not self.handles:
-            self.host.start(self._rest_unused, f"{self.name}/unused")
+            self.host.start(self._hibernate_if_unused, f"{self.name}/unused")
 
-    async def _rest_unused(self) -> None:
-        """Let a session without handles hibernate; close it if its log is in memory. A busy session stays open."""
+    async def _hibernate_if_unused(self) -> None:
+        """Let a session that no caller holds hibernate, or close it if its log is in memory and it is idle."""
         if self.handles or self.is_over:
             return
         if self.host.is_durable:
@@ -348,8 +362,11 @@ class SessionLifecycle:
         finally:
             self._submitting -= 1
 
-    def let_go(self) -> bool:
-        """End the session here if it has no handle and is idle; its log stays open. Return True if it has ended."""
+    def end_if_unused(self) -> bool:
+        """End the session on this host, if it is idle and no caller holds it. Return True if the session has ended.
+
+        The log stays open, so the session can be resumed.
+        """
         if self.handles or self.closing is not None or self.name in self.host.readers.following:
             return False
         if self._submitting or self.pending_calls or not self.passivate():
@@ -359,7 +376,7 @@ class SessionLifecycle:
         self.end()
         return True
 
-    # The end
+    # Closing
 
     @property
     def is_ending(self) -> bool:
@@ -367,35 +384,35 @@ class SessionLifecycle:
         return self._state == "active" and self.current.is_ending
 
     async def actors_ended(self) -> None:
-        """Wait until actors that are ending have ended. They start no more work."""
+        """Wait until actors that are ending have ended. Return at once if none are ending."""
         while self.is_ending:
             await self.current.wait_ended()
 
     async def interrupt_asks(self) -> None:
-        """End the ask in flight, drop the queued asks, and wait for a close that is under way."""
+        """End the ask in flight, drop the queued asks, and wait for a close that is in progress."""
         if self.closing is not None:
             await self.closing.wait()
         while self.actors is not None and self.actors.busy:
-            with suppress(ActorFailed, JournalError):  # the loop tries again when the actors have restarted
+            with suppress(ActorFailed, JournalError):  # the loop tries again with the restarted actors
                 await self.actors.interrupt()
 
     @property
     def closing(self) -> HostTask | None:
-        """The task of a close that is in progress or done; None if there is none, or the close has failed."""
+        """The task of a close that is in progress or done; None if there was no close, or the close has failed."""
         return None if self._closing is None or self._closing.has_failed else self._closing
 
     async def close(self, *, in_order: bool = True) -> None:
-        """Close the session, and wait for it. If the caller is cancelled, the close continues.
+        """Close the session, and wait for its end. If the caller is cancelled, the close continues.
 
         Toolsets close after the session has ended. Otherwise a toolset that hangs would delay the call of a subagent.
 
         Args:
-            in_order: Cancel the ask in flight first, and log the end of the session. With False, an open turn is closed
-                when the log is next read.
+            in_order: Cancel the ask in flight first, and log the end of the session. With False, nothing is logged, and
+                an open turn is closed when the log is next read.
 
         Raises:
             JournalUnavailable: The end cannot be logged. The session stays open, without its earlier asks.
-            Fenced: Another host has the session, so it has ended here.
+            Fenced: Another host has claimed the session, so it has ended here.
             ShuttingDown: The close itself was cancelled. The session stays open.
         """
         if (closing := self.closing) is None:
@@ -414,9 +431,9 @@ class SessionLifecycle:
         goes_on = False
         try:
             if in_order and not self.is_over:
-                # the session has ended already, or its log cannot be written
+                # These errors mean that the session has already ended, or that its log cannot be written.
                 with suppress(ActorStopped, ShuttingDown, JournalDamaged):
-                    await self._write_end()
+                    await self._log_end()
         except Exception as error:
             goes_on = not isinstance(error, Fenced)
             raise
@@ -424,8 +441,8 @@ class SessionLifecycle:
             if not goes_on:
                 await self._stop()
 
-    async def _write_end(self) -> None:
-        """Log the end. Try again after a crash, or if the log has lost its last events."""
+    async def _log_end(self) -> None:
+        """Log the end of the session. Try again after a crash, or if the log has lost its last events."""
         for left in reversed(range(END_TRIES)):
             await self.actors_ended()
             try:
@@ -437,8 +454,8 @@ class SessionLifecycle:
                 return
 
     async def _stop(self) -> None:
-        """End the actors, and the session with them."""
+        """Stop the actors and end the session, even if the caller is cancelled."""
         with anyio.CancelScope(shield=True):
             if self.actors is not None:
                 await self.actors.stop()
-            self.end()  # nothing to do if the end of the actors has ended it
+            self.end()  # without effect if the end of the actors has already ended the session

@@ -1,4 +1,4 @@
-"""Derive the limits of a runtime and its turns. Limits that are not configured depend on the available memory."""
+"""Derive the limits of a runtime and its turns. By default, they depend on the memory that the process may use."""
 
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,16 @@ from actors.core.turn.bounds import Bounds
 if TYPE_CHECKING:
     from actors.config.settings import RuntimeLimits
 
-SHARE = 2
-"""Sessions may hold 1/SHARE of the process's memory. The rest is for connections, tools and Python."""
-ACTIVE_EACH = 4 * 1024 * 1024
-"""Bytes of the memory limit per idle session that keeps its actors."""
+MEMORY_SHARE = 2
+"""By default, sessions may use 1/MEMORY_SHARE of the process's memory; connections, tools and Python need the rest."""
+BYTES_PER_ACTIVE = 4 * 1024 * 1024
+"""Bytes of the memory limit for each idle session that keeps its actors, if `max_active_sessions` is not set."""
 FEWEST_ACTIVE, MOST_ACTIVE = 64, 4096
-"""Bounds of that number. Creating actors costs a fifteenth of a turn, and leaving a runtime must stop each actor."""
-UNKNOWN = 8 * 1024 * 1024 * 1024
+"""Bounds of the derived number of sessions with actors.
+
+Creating actors takes a fifteenth of a turn's time, and leaving a runtime must stop each actor.
+"""
+ASSUMED_MEMORY = 8 * 1024 * 1024 * 1024
 """Assumed memory of the process, in bytes, if the system does not report it."""
 
 
@@ -25,7 +28,7 @@ class HostLimits(Struct, frozen=True):
     Args:
         active: Most idle sessions that keep their actors.
         sessions: Most open sessions.
-        memory: Most bytes that all sessions together may hold.
+        memory: Most bytes of memory for all sessions together.
     """
 
     active: int
@@ -33,25 +36,25 @@ class HostLimits(Struct, frozen=True):
     memory: int
 
 
-def fitted_limits(active: int | None, sessions: int, memory: int | None) -> HostLimits:
-    """Return the limits of a host on this machine."""
-    from actors.runtime.machine import usable_memory  # when a runtime is entered: it reads files
+def machine_limits(active: int | None, sessions: int, memory: int | None) -> HostLimits:
+    """Return the limits of a host on this machine. See `host_limits` for None."""
+    from actors.runtime.machine import usable_memory  # imported late, so that `import actors` stays fast
 
     return host_limits(active, sessions, memory, usable_memory())
 
 
 def host_limits(active: int | None, sessions: int, memory: int | None, usable: int | None) -> HostLimits:
-    """Return the limits of a host.
+    """Return the limits of a host, with defaults for limits that are None.
 
     Args:
-        active: As in `HostLimits`; None to derive it from the memory.
+        active: As in `HostLimits`; None to derive it from `memory`.
         sessions: As in `HostLimits`.
         memory: As in `HostLimits`; None for half of the usable memory.
         usable: Bytes that the process may use; None if the system does not report it.
     """
-    memory = (usable or UNKNOWN) // SHARE if memory is None else memory
+    memory = (usable or ASSUMED_MEMORY) // MEMORY_SHARE if memory is None else memory
     if active is None:
-        active = min(max(memory // ACTIVE_EACH, FEWEST_ACTIVE), MOST_ACTIVE)
+        active = min(max(memory // BYTES_PER_ACTIVE, FEWEST_ACTIVE), MOST_ACTIVE)
     return HostLimits(active, sessions, memory)
 
 

@@ -1,4 +1,4 @@
-"""Find how much memory this process may use: the memory of the machine, or the lower limit of its container.
+"""Determine how much memory this process may use: the memory of the machine, or the lower limit of its container.
 
 Linux limits groups of processes (cgroups, versions 1 and 2). Groups are nested, and the lowest limit of a group and its
 ancestors applies, so the limits from the process's own group to the outermost are read. A container may see itself as
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+# where each cgroup version is mounted, and the files with the memory limits of a group
 V2 = "sys/fs/cgroup", ("memory.max", "memory.high")
 V1 = "sys/fs/cgroup/memory", ("memory.limit_in_bytes",)
 
@@ -18,17 +19,17 @@ _MEM_TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
 
 
 def usable_memory(root: Path = Path("/")) -> int | None:
-    """Return the bytes that this process may use; None if the system does not report it.
+    """Return the bytes of memory that this process may use; None if the system does not report them.
 
     Args:
-        root: Root directory of the system's files.
+        root: The directory in which to find `proc` and `sys`; tests pass another one.
     """
-    return min((*_installed_memory(root), *_limits(root)), default=None)
+    return min((*_installed_memory(root), *_group_limits(root)), default=None)
 
 
 def _installed_memory(root: Path) -> Iterator[int]:
     """Yield the size of the machine's memory in bytes, if it is known."""
-    for line in _lines(root / "proc/meminfo"):
+    for line in _read_lines(root / "proc/meminfo"):
         if found := _MEM_TOTAL.fullmatch(line):
             yield int(found[1]) * 1024
             return
@@ -36,28 +37,31 @@ def _installed_memory(root: Path) -> Iterator[int]:
         yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _limits(root: Path) -> Iterator[int]:
-    """Yield the limits of the groups that this process is in."""
-    for line in _lines(root / "proc/self/cgroup"):
+def _group_limits(root: Path) -> Iterator[int]:
+    """Yield the memory limits, in bytes, of the groups that this process is in."""
+    for line in _read_lines(root / "proc/self/cgroup"):
         controllers, _, path = line.partition(":")[2].partition(":")
         if not controllers:
-            yield from _limits_above(root, *V2, path)
+            yield from _group_and_ancestor_limits(root, *V2, path)
         elif "memory" in controllers.split(","):
-            yield from _limits_above(root, *V1, path)
+            yield from _group_and_ancestor_limits(root, *V1, path)
 
 
-def _limits_above(root: Path, mount: str, names: tuple[str, ...], path: str) -> Iterator[int]:
-    """Yield the limits of a group and its ancestors. A group without a limit reports `max` or a huge number."""
+def _group_and_ancestor_limits(root: Path, mount: str, names: tuple[str, ...], path: str) -> Iterator[int]:
+    """Yield the memory limits of a group and its ancestors, in bytes.
+
+    A group without a limit reports `max` or a huge number.
+    """
     group = PurePosixPath(path.strip("/"))
     for each in (group, *group.parents):
         for name in names:
-            for line in _lines(root / mount / each / name):
+            for line in _read_lines(root / mount / each / name):
                 if line.isdecimal():
                     yield int(line)
 
 
-def _lines(file: Path) -> list[str]:
-    """Return the lines of a file; none if it cannot be read."""
+def _read_lines(file: Path) -> list[str]:
+    """Return the lines of a file, or an empty list if it cannot be read."""
     try:
         return file.read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):

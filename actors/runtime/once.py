@@ -43,7 +43,7 @@ async def run(
     target: str,
     message: UserInput,
     *,
-    output: Any = None,  # Any: a type or JSON
+    output: Any = None,  # Any: a type or a JSON Schema
     tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
@@ -59,7 +59,7 @@ async def run(
     target: str,
     message: UserInput,
     *,
-    output: Any = None,  # Any: as above
+    output: Any = None,  # Any: a type or a JSON Schema
     tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
@@ -69,7 +69,7 @@ async def run(
     environ: Mapping[str, str] | None = None,
     **settings: Unpack[AskSettings],
 ) -> AskResult:
-    """Send one message in a new session and return the result. The session is not kept.
+    """Send one message in a new session, and return the result. The session ends with the call.
 
     Each call enters and leaves its own `Runtime`, so connections, learned facts and budgets are not shared. For more
     than one ask, a single `Runtime` is faster and cheaper.

@@ -1,12 +1,12 @@
-"""Open, resume, fork and import sessions: claim the id, write or read the log, fold it, open the toolsets, start.
+"""Open, resume, fork and import sessions.
 
-    open             claim a new id        write the first event      start
-    resume           claim a log           read it                    start, and close what it leaves open
-    fork, import     claim new ids         write the other log
-    wake             (claimed)             read the log               actors (`actors.runtime.lifecycle`)
+    open             claim a new id        write the first event      open toolsets, start the session
+    resume           claim a log           read the log               open toolsets, start, close an interrupted turn
+    fork, import     claim new ids         write the copied events
+    activate         (already claimed)     read the log               create actors (`actors.runtime.lifecycle`)
 
-An id belongs to its caller from the reservation on. If the caller fails or is cancelled, its reservation, claim, log
-and open toolsets are removed.
+A caller reserves an id first, and no other caller can use the id then. If the caller fails or is cancelled, the
+reservation, claim, log and open toolsets are removed.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ from actors.runtime.claims import Claims, claiming
 from actors.runtime.handle import Session
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.registry import SessionRegistry
-from actors.runtime.replays import awaited_form, read_events, resumable_replay, unfinished_asks
+from actors.runtime.replays import awaited_output, read_events, resumable_replay, unfinished_asks
 from actors.runtime.session_actors import SessionSpec
 from actors.runtime.session_host import SessionHost
 from actors.runtime.subagent_opening import caller_depth, parent_key
@@ -46,14 +46,14 @@ from actors.tools.toolsets import SessionTools, ToolItem
 
 
 class SessionConfig(Struct, frozen=True):
-    """The part of a session that is in no log. It is passed when the session is opened, and again when it is resumed.
+    """The settings of a session that no log contains. The caller passes them to `open`, and again to `resume`.
 
     Args:
         tools: The tools that the model may call.
-        approve: Called before calls of some tools.
-        deps: The value that the program gives the tools.
-        on_repeat: How repeated calls are handled.
-        output: The output type of an ask whose turn waits.
+        approve: Decides whether a call that needs approval may run; None to wait for a decision of the caller.
+        deps: Any object for the tools, which read it from `ToolContext.deps`.
+        on_repeat: How to treat calls that the model repeats; None for the setting of the runtime.
+        output: The type of the answer of an ask that waits for its caller; only for `resume`.
 
     Raises:
         ConfigError: `approve` is not callable.
@@ -63,7 +63,7 @@ class SessionConfig(Struct, frozen=True):
     approve: Approve | None = None
     deps: object = None
     on_repeat: Repeats | None = None
-    output: Any = None  # Any: a type or JSON
+    output: Any = None  # Any: a type or a JSON Schema
 
     def __post_init__(self) -> None:
         if self.approve is not None and not callable(self.approve):
@@ -74,7 +74,7 @@ class SessionConfig(Struct, frozen=True):
 
 
 class SessionFields(Struct, frozen=True):
-    """Fields of a session's first event. A resumed session keeps those of its log."""
+    """The fields that the caller of `open` sets in a session's first event. On resume, the fields come from the log."""
 
     tenant: str
     budget: Budget | None
@@ -85,13 +85,13 @@ class SessionFields(Struct, frozen=True):
 def session_fields(
     tenant: str, budget: Budget | None, title: str, metadata: Mapping[str, Scalar] | None
 ) -> SessionFields:
-    """Return fields of the first event of a session. Raises `ConfigError` if one cannot be used."""
+    """Check these fields of a session's first event, and return them. Raises `ConfigError` if a field is invalid."""
     budget = None if budget is None else checked_budget(budget)
     return SessionFields(checked_tenant(tenant), budget, checked_title(title), checked_metadata(metadata))
 
 
 class NewSession(Struct, frozen=True):
-    """What the log of a new session begins with: its target, its history, and other fields."""
+    """The content of a new session's first event: target, history and other fields."""
 
     target: str
     history: History
@@ -99,30 +99,30 @@ class NewSession(Struct, frozen=True):
 
 
 class SessionOpener:
-    """Opens sessions on a host.
+    """The operations that open, resume, fork and import sessions on a host.
 
     Args:
         host: The host of the sessions.
-        registry: Holds their ids.
+        registry: The session ids that are in use.
     """
 
     def __init__(self, host: SessionHost, registry: SessionRegistry) -> None:
         self._host, self._registry = host, registry
 
-    async def open(self, given: str | None, new: NewSession, config: SessionConfig) -> Session:
-        """Open a session. `given` is its id; if it is None, an id is generated. See `Runtime.open`."""
+    async def open(self, requested_id: str | None, new: NewSession, config: SessionConfig) -> Session:
+        """Open a new session with the id `requested_id`, or with a generated id if it is None. See `Runtime.open`."""
         await self._admit(new.fields.tenant)
         async with claiming(self._host, self._registry) as claims:
-            return await self._create(claims, await claims.claim_new(given), new, config)
+            return await self._create(claims, await claims.claim_new(requested_id), new, config)
 
     async def open_or_resume(self, name: str, new: NewSession, config: SessionConfig) -> Session:
-        """Return the session of this id: the open one, one from its log, or a new one. See `Runtime.open`."""
+        """Return the session with this id: the open session, a resumed session, or a new one. See `Runtime.open`."""
         tenant = new.fields.tenant
-        await self._host.begin(tenant)
+        await self._host.wait_to_begin(tenant)
         if (session := await self._registry.find_settled(name)) is not None:
             _check_tenant(name, session._lifecycle.spec.tenant, tenant)
             return session
-        self._registry.check_room(self._host)
+        self._registry.ensure_room(self._host)
         async with claiming(self._host, self._registry) as claims:
             if await claims.claim_any(name):
                 return await self._resume(claims, name, config, tenant=tenant)
@@ -142,8 +142,8 @@ class SessionOpener:
             await claims.claim_existing(name, wait)
             return await self._resume(claims, name, config, system, target)
 
-    async def fork(self, source: str, at: int | None, given: str | None) -> str:
-        """Copy a log up to event `at` to a new session; return its id. See `JournalAdmin.fork`."""
+    async def fork(self, source: str, at: int | None, requested_id: str | None) -> str:
+        """Copy a log up to event `at` to a new session; return the new id. See `JournalAdmin.fork`."""
         events = await read_events(self._host.journal, source, self._host.readers.throttle)
         last = len(events) if at is None else at
         if not 0 < last <= len(events):
@@ -152,12 +152,12 @@ class SessionOpener:
             )
         key = self._registry.draw_key()
         async with claiming(self._host, self._registry) as claims:
-            name = await claims.claim_new(given)
+            name = await claims.claim_new(requested_id)
             await claims.write(name, fork_log(events[:last], name, key))
         return name
 
     async def import_logs(self, logs: Sequence[tuple[str, Sequence[LogEvent]]]) -> None:
-        """Write exported logs under these ids, all of them or none. See `JournalAdmin.import_session`."""
+        """Write exported logs under these ids; if one write fails, write none. See `JournalAdmin.import_session`."""
         async with claiming(self._host, self._registry) as claims:
             for name, _ in logs:
                 await claims.claim_new(name)
@@ -165,15 +165,16 @@ class SessionOpener:
                 await claims.write(name, log)
 
     async def _admit(self, tenant: str) -> None:
-        await self._host.begin(tenant)
-        self._registry.check_room(self._host)
+        """Wait until new work of a tenant may start, and check that one more session may be open."""
+        await self._host.wait_to_begin(tenant)
+        self._registry.ensure_room(self._host)
 
     async def _create(self, claims: Claims, name: str, new: NewSession, config: SessionConfig) -> Session:
-        """Write the first event of a log, and start its session."""
+        """Write the first event of a new log, and start its session."""
         opened = opened_event(name, new.target, new.history)
         key, above = self._registry.draw_key(), parent_key()
         opened = replace(opened, key=key, above=above, **asdict(new.fields))
-        async with self._tools_opened(opened, config) as (offer, resolver):
+        async with self._open_tools(opened, config) as (offer, resolver):
             opened = replace(opened, preamble=resolver.config_digest)
             await claims.write(name, (opened,))
             replay = make_replay((opened,), *rebuild((opened,), self._host.backends.rules))
@@ -188,7 +189,7 @@ class SessionOpener:
         target: str | None = None,
         tenant: str = "",
     ) -> Session:
-        """Read a log, start its session, and return when a turn that was running has been closed.
+        """Read a log, start its session, and return once an interrupted turn is closed.
 
         Raises:
             SessionClosed: The session crashed during its recovery, and has ended.
@@ -197,16 +198,16 @@ class SessionOpener:
         opened, replay = await resumable_replay(self._host, name)
         state = replay.state
         _check_tenant(name, opened.tenant, tenant)
-        form = awaited_form(state, config.output)
+        form = awaited_output(state, config.output)
         system = state.history.system if system is ... else system
         opened = replace(opened, system=system, target=target or state.target)
         pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
         # An open turn continues in its own dialect, even if the target accepts fewer tools now.
-        async with self._tools_opened(opened, config, fits=state.pause is None) as (offer, resolver):
+        async with self._open_tools(opened, config, fits=state.pause is None) as (offer, resolver):
             session = self._start(claims, opened, replay, config, offer, resolver, pending)
-        async with _closed_on_failure(session._lifecycle):
+        async with _end_on_failure(session._lifecycle):
             if broken is not None:
-                session._lifecycle.activate()
+                session._lifecycle.activate()  # the new actors close the interrupted turn
                 if state.pause is None:
                     await broken.outcome()
             if target not in (None, state.target):
@@ -214,17 +215,20 @@ class SessionOpener:
         return session
 
     @asynccontextmanager
-    async def _tools_opened(
+    async def _open_tools(
         self, opened: Opened, config: SessionConfig, *, fits: bool = True
     ) -> AsyncGenerator[tuple[SessionTools, Resolver]]:
-        """Open the toolsets of a session, and give its offer and its resolver. If the block fails, close them."""
+        """Open the toolsets of a session, and return its tools and its resolver.
+
+        If the block fails, the toolsets are closed. `fits`: check that the target accepts this number of tools.
+        """
         host, resolvers = self._host, list[Resolver]()
 
-        def check(tools: Toolset) -> None:
+        def resolve(tools: Toolset) -> None:
             resolvers.append(host.backends.resolver(tools, opened.system))
             check_prices(resolvers[0], opened.target, opened.tenant, opened.budget, fits=fits)
 
-        offer = await host.toolsets.open(config.tools, check)
+        offer = await host.toolsets.open(config.tools, resolve)
         try:
             yield offer, resolvers[0]
         except BaseException:
@@ -241,7 +245,7 @@ class SessionOpener:
         resolver: Resolver,
         pending: PendingAsks | None = None,
     ) -> Session:
-        """Start a session whose log is written. The session takes over the claim."""
+        """Start a session whose log is written. The session takes over the claim on its id."""
         host, name = self._host, opened.session
         spec = SessionSpec(
             name,
@@ -249,7 +253,7 @@ class SessionOpener:
             opened.tenant,
             opened.title,
             read_only_metadata(opened.metadata),
-            claims.keep(name),
+            claims.hand_over(name),
             config.approve,
             config.deps,
             caller_depth(),
@@ -262,8 +266,8 @@ class SessionOpener:
 
 
 @asynccontextmanager
-async def _closed_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None]:
-    """End a session if the block fails."""
+async def _end_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None]:
+    """End the session without logging its end if the block fails."""
     try:
         yield
     except BaseException:
@@ -272,7 +276,10 @@ async def _closed_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None
         raise
 
 
-def _check_tenant(name: str, found: str, wanted: str) -> None:
-    """Check that a session belongs to the caller's tenant. A caller without a tenant may use every session."""
-    if wanted and found != wanted:
+def _check_tenant(name: str, session_tenant: str, caller_tenant: str) -> None:
+    """Check that the session's tenant, `session_tenant`, is the caller's tenant.
+
+    A caller without a tenant may use the sessions of all tenants.
+    """
+    if caller_tenant and session_tenant != caller_tenant:
         raise SessionExists(f"Session {name!r} belongs to another tenant; use another id")

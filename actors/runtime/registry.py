@@ -23,7 +23,12 @@ Purpose: TypeAlias = Literal["open", "delete"]
 
 
 class Reservation(Struct):
-    """An id that a caller has reserved. `over`: set when the id is free again, if a caller waits for it."""
+    """A session id that a caller has reserved.
+
+    Args:
+        purpose: Whether the caller opens or deletes the session.
+        over: Set when the id is free again; None if no caller waits for that.
+    """
 
     purpose: Purpose
     over: "anyio.Event | None" = None
@@ -32,25 +37,28 @@ class Reservation(Struct):
 def session_key() -> str:
     """Return a key that no other session has, in any process.
 
-    The idempotency keys of a session's calls begin with it. It comes from the system's randomness, because a seed, or a
-    generator that a fork has copied, would give two processes the same key.
+    The idempotency keys of a session's calls begin with it. The key comes from the system's randomness, because a seed,
+    or a generator that a fork has copied, would give two processes the same key.
     """
     return os.urandom(8).hex()
 
 
 class SessionRegistry:
-    """The sessions of one runtime by id. `draw_key` returns the key of each new session; simulations replace it."""
+    """The open sessions of one runtime by id, and the reserved ids.
+
+    `draw_key` returns the key of each new session; simulations replace it.
+    """
 
     def __init__(self) -> None:
         self.draw_key: Callable[[], str] = session_key
         self.open: dict[str, Session] = {}
         self.ids: OpenSessions = OpenSessions(self.open)
-        """A live view of the open sessions, oldest first."""
+        """The ids of the open sessions, oldest first. The view changes as sessions open and close."""
         self._reserved: dict[str, Reservation] = {}
         self._drawn, self._suffix = 0, ""
 
     def remove(self, session: HostedSession) -> None:
-        """Remove a session that has ended."""
+        """Remove a session that has ended from the open sessions."""
         self.open.pop(session.name, None)
 
     def is_reserved(self, name: str) -> bool:
@@ -62,7 +70,7 @@ class SessionRegistry:
         return name in self.open or name in self._reserved
 
     async def find_settled(self, name: str) -> Session | None:
-        """Return the open session with this id, or None, after any operation that opens, closes or deletes it."""
+        """Wait until no caller opens, closes or deletes this session. Then return it if it is open, else None."""
         while True:
             if (reservation := self._reserved.get(name)) is not None:
                 reservation.over = reservation.over or anyio.Event()
@@ -74,49 +82,51 @@ class SessionRegistry:
             else:
                 await closing.wait()
 
-    def check_room(self, host: SessionHost) -> None:
-        """Check that one more session may be open. A session without a handle makes room for another.
+    def ensure_room(self, host: SessionHost) -> None:
+        """Make sure that one more session may be open. At the limit, release a session that no caller holds.
 
         Raises:
-            TooManySessions: The runtime has as many sessions as it may have.
+            TooManySessions: The maximum number of sessions is open, and none can be released.
         """
         opening = {name for name, each in self._reserved.items() if each.purpose == "open"}
         most = host.residency.limits.sessions
-        if len(self.open.keys() | opening) >= most and not host.residency.let_one_go():
-            raise TooManySessions(f"{len(self.open)} sessions are open, as limits.sessions says; close one")
+        if len(self.open.keys() | opening) >= most and not host.residency.release_one():
+            raise TooManySessions(
+                f"{len(self.open)} sessions are open, the most that limits.sessions allows; close a session"
+            )
 
-    def reserve(self, given: str | None) -> str:
-        """Reserve an id for a session to be opened, and return it. If none is given, an id is generated.
+    def reserve(self, requested_id: str | None) -> str:
+        """Reserve the id `requested_id`, or a generated id if it is None, for a session to be opened. Return the id.
 
         Raises:
-            ConfigError: The id is not usable.
-            SessionExists: The session is open, or being opened or deleted.
+            ConfigError: The id is invalid.
+            SessionExists: The session is open, or is being opened or deleted.
         """
-        if given is None:
+        if requested_id is None:
             self._drawn += 1
-            given = f"session-{self._drawn}{self._suffix}"
-        name: object = given  # callers may pass anything
+            requested_id = f"session-{self._drawn}{self._suffix}"
+        name: object = requested_id  # callers may pass any object
         if not (isinstance(name, str) and SESSION_ID.fullmatch(name)):
             raise ConfigError(
-                f"Session id {str(given)[:80]!r} is invalid; use 1 to 64 letters, digits, '_' or '-'"
+                f"Session id {str(requested_id)[:80]!r} is invalid; use 1 to 64 letters, digits, '_' or '-'"
             )
-        if self.is_taken(given):
+        if self.is_taken(requested_id):
             raise SessionExists(
-                f"Session {given!r} is open already; take another id, or open it with resume=True"
+                f"Session {requested_id!r} is already open; use another id, or pass resume=True"
             )
-        self._reserved[given] = Reservation("open")
-        return given
+        self._reserved[requested_id] = Reservation("open")
+        return requested_id
 
     def change_suffix(self) -> None:
-        """Generate ids with another suffix from now on, because other processes have used the earlier ones."""
+        """Generate ids with another suffix from now on, because a generated id has a log already."""
         self._suffix = f"-{self.draw_key()}"
 
     def reserve_for_deletion(self, *names: str) -> None:
-        """Keep sessions from being opened while they are deleted."""
+        """Reserve these ids, so that no caller opens the sessions while they are deleted."""
         self._reserved |= {name: Reservation("delete") for name in names}
 
     def free(self, *names: str) -> None:
-        """Release reserved ids, and wake the callers that wait for them."""
+        """End the reservations of these ids, and wake the callers that wait for them."""
         for name in names:
             reservation = self._reserved.pop(name, None)
             if reservation is not None and reservation.over is not None:

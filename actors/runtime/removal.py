@@ -1,4 +1,4 @@
-"""Delete sessions that may be open here: close them, then delete their logs and those of their subagents.
+"""Delete sessions that may be open in this runtime: close them, then delete their logs and the logs of their subagents.
 
 `actors.runtime.deletion` deletes the logs. This module reserves the ids in the meantime, so that no caller opens the
 sessions.
@@ -15,11 +15,11 @@ from actors.scheduler.executor import is_called_from_tool
 
 
 class SessionRemoval:
-    """Deletes sessions of a host.
+    """The operations that delete sessions of a host, including open sessions.
 
     Args:
         host: The host of the sessions.
-        registry: Holds their ids.
+        registry: The session ids that are in use.
         on_deleted: Called with the ids of deleted sessions, even if the caller is cancelled.
     """
 
@@ -32,21 +32,23 @@ class SessionRemoval:
         self._host, self._registry, self._on_deleted = host, registry, on_deleted
 
     async def delete(self, name: str, before: float | None) -> Collection[str]:
-        """End a session, delete its log and those below it, and return their ids. See `JournalAdmin.delete`.
+        """Close a session, delete its log and the logs of its subagents, and return the deleted ids.
 
-        A session that was used at `before` or later is kept: it may have been used after it was listed.
+        A session that was used at `before` or later is kept: it may have been used after it was listed. See
+        `JournalAdmin.delete`.
         """
         host, registry = self._host, self._registry
         if is_called_from_tool(host.system, name):
             raise ReentrantCall(
-                f"A tool of session {name!r} cannot delete it: the deletion waits for the tool"
+                f"A tool of session {name!r} cannot delete that session, because the deletion waits for the tool; "
+                "delete it when the ask has ended"
             )
         if registry.is_reserved(name):
-            raise SessionExists(f"Session {name!r} is just being opened or deleted; try again")
+            raise SessionExists(f"Session {name!r} is being opened or deleted by another caller; try again")
         registry.reserve_for_deletion(name)
         deleted: list[str] = []
 
-        async def delete() -> None:
+        async def delete_session() -> None:
             try:
                 if before is not None and not await was_used_before(host.journal, name, before):
                     return
@@ -57,13 +59,13 @@ class SessionRemoval:
             finally:
                 registry.free(name)
 
-        await host.carry_out(delete, f"{name}/delete")
+        await host.carry_out(delete_session, f"{name}/delete")
         return deleted
 
     async def delete_unused(self, stored: Iterable[StoredSession]) -> Collection[str]:
-        """Delete the logs of sessions, and their subagents, that are unchanged since they were listed; return the ids.
+        """Delete the logs of sessions, with their subagents, that are unchanged since they were listed; return the ids.
 
-        A session that is open here, or that was used since, is kept.
+        A session that is open in this runtime, or that was used since, is kept.
         """
         host, registry = self._host, self._registry
         names = {each.id: each.events for each in stored if not registry.is_taken(each.id)}
@@ -78,12 +80,12 @@ class SessionRemoval:
             held.update(below)
             return True
 
-        async def delete() -> None:
+        async def delete_sessions() -> None:
             try:
                 deleted.extend(await delete_unused(host.journal, names, reserve, host.readers.throttle))
                 self._on_deleted(deleted)
             finally:
                 registry.free(*held)
 
-        await host.carry_out(delete, "journal/retention/delete")
+        await host.carry_out(delete_sessions, "journal/retention/delete")
         return deleted

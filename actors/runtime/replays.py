@@ -1,7 +1,7 @@
 """Read and check the logs of sessions that are resumed, and find the asks that a log leaves unfinished.
 
-The caller has claimed the session, so it is the log's only writer. The actors of the session close the open turn and
-its calls (`actors.session.recovery`).
+The caller has claimed the session, so no other host writes to the log. The actors of the session close an interrupted
+turn and its calls (`actors.session.recovery`).
 """
 
 from contextvars import copy_context
@@ -24,7 +24,7 @@ from actors.session.pending import PendingAsks, Submit
 from actors.session.streams import AnswerSink
 
 
-def unknown(session: str) -> SessionUnknown:
+def unknown_session_error(session: str) -> SessionUnknown:
     """Return the error for a session that has no log."""
     return SessionUnknown(
         f"No session {session[:80]!r} has a log in this journal; open it, or name another journal"
@@ -32,7 +32,7 @@ def unknown(session: str) -> SessionUnknown:
 
 
 async def read_events(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[LogEvent]:
-    """Return the events of a session's log, read with pauses while writes are pending.
+    """Return all events of a session's log, in order. Reading pauses while writes are pending.
 
     Raises:
         SessionUnknown: The session has no log.
@@ -40,7 +40,7 @@ async def read_events(journal: Ref[JournalCommand], session: str, throttle: Read
     """
     events = await read_log(journal, session, throttle=throttle)
     if not events:
-        raise unknown(session)
+        raise unknown_session_error(session)
     return events
 
 
@@ -49,46 +49,50 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
 
     Raises:
         SessionUnknown: The session has no log.
-        JournalDamaged: The log does not begin as a session's log does.
+        JournalDamaged: The first event of the log is not `opened`.
         SessionClosed: The session was closed for good.
         JournalError: The log cannot be read.
     """
     replay = await read_replay(host.journal, session, host.backends.rules)
     if not replay.seq:
-        raise unknown(session)
+        raise unknown_session_error(session)
     if replay.opened is None:
         raise JournalDamaged(
-            f"Session {session!r}: its log does not begin with 'opened'", session=session, number=1
+            f"The log of session {session!r} does not begin with an 'opened' event", session=session, number=1
         )
     if replay.state.closed:
         raise SessionClosed(f"Session {session!r} was closed for good; fork it, or open another")
     return replay.opened, replay
 
 
-def awaited_form(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a type or JSON; its values
-    """Return the output type of the ask that waits, from the caller's `output=`; None if no turn waits.
+def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a type or a JSON Schema
+    """Return the output type of a waiting ask, from the caller's `output=`.
+
+    Without `output=`, or if no ask waits, return None.
 
     Raises:
-        ConfigError: The ask that waits has a different schema.
+        ConfigError: The waiting ask has another schema.
     """
     if output is None or state.pause is None:
         return None
     form = output_of(output)
     if state.asked is None or state.asked.output != form.schema:
-        raise ConfigError("output= differs from the output type of the waiting ask; omit it")
+        raise ConfigError(
+            "output= differs from the output type of the waiting ask; pass the same type or omit output="
+        )
     return form
 
 
 def unfinished_asks(
-    replay: Replay, form: Output[Any] | None, most_waiting: int
-) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: its values
-    """Return the pending asks of a resumed session, and the sink of an ask that the log leaves unfinished.
+    replay: Replay, output: Output[Any] | None, most_waiting: int
+) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: the type of the answer is not known here
+    """Return the pending asks of a resumed session, and the sink of its interrupted ask. Both values may be None.
 
-    That ask ends like the ask in flight of a session whose actors crashed.
+    The interrupted ask ends like the ask in flight of a session whose actors crashed.
     """
     if not needs_recovery(replay.state):
-        return None if form is None else PendingAsks(most_waiting, form=form), None
+        return None if output is None else PendingAsks(most_waiting, form=output), None
     name = replay.state.session
     sink = AnswerSink(lambda: SessionClosed(f"Session {name!r} could not be resumed: it crashed"))
     lost = Submit(pack(Message("user")), sink, copy_context())
-    return PendingAsks(most_waiting, current=lost, form=form), sink
+    return PendingAsks(most_waiting, current=lost, form=output), sink

@@ -1,9 +1,9 @@
-"""Decide which sessions keep their actors in memory, and which keep only the state that their log folds to.
+"""Decide which sessions keep their actors in memory, and which keep only the state that is rebuilt from their log.
 
-The most recently used sessions keep their actors (`HostLimits.active`); other idle sessions keep the folded state. When
-all sessions hold more bytes than `HostLimits.memory`, folded states are evicted and then idle actors are ended, least
-recently used first. Busy sessions are not affected. A runtime with the maximum number of sessions releases one without
-a handle.
+The most recently used sessions keep their actors (`HostLimits.active`); other idle sessions keep the state, as a
+replay. When all sessions use more bytes than `HostLimits.memory`, replays are evicted first and then idle actors are
+ended, least recently used first. Busy sessions are not affected. A runtime with the maximum number of sessions releases
+one that no caller holds when another is opened.
 """
 
 from itertools import islice
@@ -18,11 +18,11 @@ from actors.runtime.reuse import Reuse
 from actors.telemetry import logger
 
 TRIES = 64
-"""Most sessions that are tried when memory is needed, or a session must be released for a new one."""
+"""Most sessions to try when memory is needed, or when a session must be released for a new one."""
 
 
 class HostedSession(Protocol):
-    """The part of a session that its host uses (`actors.runtime.lifecycle`)."""
+    """The methods of a session that its host uses. `actors.runtime.lifecycle` implements them."""
 
     handles: int
 
@@ -37,14 +37,14 @@ class HostedSession(Protocol):
         ...
 
     def passivate(self) -> bool:
-        """End the actors if they have nothing to do. Return True if the session is without actors now."""
+        """End the actors if they are idle, and keep their state. Return True if the session has no actors now."""
         ...
 
     def evict(self) -> None:
-        """Drop the folded state."""
+        """Remove the replay from memory."""
 
-    def let_go(self) -> bool:
-        """End the session here if it has no handle and is idle; its log stays open. Return True if it has ended."""
+    def end_if_unused(self) -> bool:
+        """End the session on this host, if it is idle and no caller holds it. Return True if the session has ended."""
         ...
 
     async def interrupt_asks(self) -> None:
@@ -55,12 +55,12 @@ class Residency(Struct):
     """The sessions of one host that are in memory, in three orders, each with the least recently used session first.
 
     Args:
-        limits: The number of sessions that keep their actors, and the bytes that all sessions may hold.
+        limits: The number of sessions that keep their actors, and the bytes that all sessions may use.
         active: The sessions that have actors.
-        folded: The sessions without actors whose folded state is in memory.
-        unused: The sessions that had no handle when they were last given back.
-        held: Counts the bytes that all sessions hold.
-        reuse: Counts uses of sessions that were still in memory, and of others.
+        folded: The sessions without actors whose replay is in memory.
+        unused: The sessions that no caller held when they were last given back.
+        held: Counts the bytes that all sessions use.
+        reuse: Counts the uses of sessions that were in memory, and of sessions that were rebuilt from their log.
     """
 
     limits: HostLimits
@@ -71,40 +71,43 @@ class Residency(Struct):
     reuse: Reuse = field(default_factory=lambda: Reuse(logger.memory_short))
 
     def add_folded(self, session: HostedSession) -> None:
-        """Add a session that keeps only its folded state. If memory is short, evict others."""
+        """Add a session without actors whose replay is in memory. If memory is short, evict replays."""
         self.folded[session.name] = session
-        self.evict_folds(self.limits.memory)
+        self.evict_replays(self.limits.memory)
 
     def remove_folded(self, session: HostedSession) -> None:
-        """Remove a session from those that keep only their folded state."""
+        """Remove a session that gets actors, or whose replay was evicted, from `folded`."""
         self.folded.pop(session.name, None)
 
     def add_active(self, session: HostedSession) -> None:
-        """Mark a session with actors as used now. If too many sessions have actors, end those of idle sessions."""
+        """Mark a session with actors as used now.
+
+        If too many sessions have actors, end the actors of the least recently used sessions.
+        """
         active = self.active
         active.pop(session.name, None)
         active[session.name] = session
         if len(active) == CROWD:
             TUNING.advise(CROWD)
-        for _ in range(2):  # two for each one added, so that an excess shrinks
+        for _ in range(2):  # up to two sessions for each added session, so that an excess shrinks
             oldest = next(iter(active.values()))
             if len(active) <= self.limits.active or oldest is session:
                 return
             self._passivate(oldest)
 
     def remove_active(self, session: HostedSession) -> None:
-        """Remove a session whose actors have ended."""
+        """Remove a session whose actors have ended from `active`."""
         self.active.pop(session.name, None)
 
     def add_unused(self, session: HostedSession) -> None:
-        """Add a session that has no handle any more, and end its actors if they are idle."""
+        """Add a session that no caller holds any more, and end its actors if they are idle."""
         if session.name in self.active:
             self._passivate(session)
         self.unused.pop(session.name, None)
         self.unused[session.name] = session
 
     def forget(self, session: HostedSession) -> None:
-        """Forget a session that has ended."""
+        """Remove a session that has ended from all three orders."""
         for sessions in (self.active, self.folded, self.unused):
             sessions.pop(session.name, None)
 
@@ -113,45 +116,45 @@ class Residency(Struct):
         for oldest in tuple(islice(self.active.values(), 2)):
             if len(self.active) > self.limits.active:
                 self._passivate(oldest)
-        self.has_room()
+        self.free_memory()
 
-    def has_room(self) -> bool:
-        """Free memory if it is short. Return False if busy sessions and logs in memory hold all of it."""
-        return self.held.total < self.limits.memory or self._make_room()
+    def free_memory(self) -> bool:
+        """Free memory if it is short. Return False if busy sessions and logs in memory use all of it."""
+        return self.held.total < self.limits.memory or self._evict_and_passivate()
 
-    def evict_folds(self, most: int) -> None:
-        """Evict folded states until all sessions together hold at most `most` bytes."""
-        while self.held.total > most and self.folded:
+    def evict_replays(self, max_bytes: int) -> None:
+        """Evict replays, least recently used first, until all sessions together use at most `max_bytes` bytes."""
+        while self.held.total > max_bytes and self.folded:
             next(iter(self.folded.values())).evict()
             self.reuse.dropped += 1
 
-    def let_one_go(self) -> bool:
-        """Release the least recently used session without a handle. Return True if one was released.
+    def release_one(self) -> bool:
+        """Release the least recently used session that no caller holds. Return True if a session was released.
 
-        At most `TRIES` sessions are tried. A session that cannot be released now goes to the end of the order; one that
-        has a handle again leaves it.
+        At most `TRIES` sessions are tried. A session that cannot be released now moves to the end of `unused`; a
+        session that a caller holds again is removed from `unused`.
         """
         for candidate in tuple(islice(self.unused.values(), TRIES)):
-            if candidate.let_go():
+            if candidate.end_if_unused():
                 return True
             del self.unused[candidate.name]
             if not candidate.handles:
                 self.unused[candidate.name] = candidate
         return False
 
-    def _make_room(self) -> bool:
-        """Evict folded states and end idle actors, least recently used first. Return True if that freed enough."""
+    def _evict_and_passivate(self) -> bool:
+        """Evict replays and end idle actors, least recently used first. Return True if that freed enough memory."""
         most = self.limits.memory - 1
-        self.evict_folds(most)
+        self.evict_replays(most)
         for oldest in tuple(islice(self.active.values(), TRIES)):
             if self.held.total <= most:
                 return True
             self._passivate(oldest)
-            self.evict_folds(most)
+            self.evict_replays(most)
         return self.held.total <= most
 
     def _passivate(self, session: HostedSession) -> None:
-        """End the actors of a session if they have nothing to do; a busy session counts as used now."""
+        """End the actors of a session if they are idle. A busy session moves to the end of `active`."""
         del self.active[session.name]
         if not session.passivate():
             self.active[session.name] = session

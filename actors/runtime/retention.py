@@ -1,4 +1,4 @@
-"""Delete sessions that have not been used for long, and sessions that a program wants deleted.
+"""Delete sessions that have not been used for long, and sessions that a program wants to delete.
 
 A sweep deletes many sessions in one transaction, and pauses between transactions so that other sessions can write.
 Deletion on request works session by session. The age of a session depends on the wall clock, which may be wrong. So a
@@ -29,40 +29,47 @@ from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import SessionFilter, StoredSession
 from actors.kernel import Ref
-from actors.runtime.deletion import existing_logs, goes_with
+from actors.runtime.deletion import existing_parent, ids_with_subagents
 from actors.telemetry import logger
 
-EVERY = 3600.0
+SWEEP_INTERVAL = 3600.0
 """Seconds between two sweeps."""
 BATCH, BYTES = 16, 4 * 1024 * 1024
 """Most sessions, and most bytes of their logs, in one transaction of a sweep. A longer log is deleted alone."""
 PAUSE = 0.05
 """Seconds between two transactions of a sweep."""
 PAGE = 256
-BEHIND = "~"
-"""Sorts after every id."""
-REWRITTEN = 256 * 1024 * 1024
-"""Largest file, in bytes, that a sweep rewrites: the rewrite blocks all writers."""
-REWRITES = 86_400
-"""Minimum seconds between two rewrites."""
-READERS = 2.0
-"""Most seconds to wait for readers of a file."""
+"""Sessions to read at once from the list of sessions."""
+AFTER_ALL_IDS = "~"
+"""A string that sorts after every session id."""
+MAX_REWRITE = 256 * 1024 * 1024
+"""Largest file, in bytes, that a sweep rewrites. A rewrite blocks all writers."""
+REWRITE_INTERVAL = 86_400
+"""Minimum seconds between two rewrites by sweeps."""
+READER_TIMEOUT = 2.0
+"""Most seconds that `vacuum` waits for readers of a file."""
 PASSES = 16
-"""Most passes over a list of sessions, whose entries may move to the front while it is read."""
+"""Most passes over the list of sessions. A session that is used during a pass moves to the front of the list."""
 
 Delete = Callable[[str, float | None], Awaitable[Collection[str]]]
-"""Deletes a session with its subagents, unless it was used at this time or later; returns the deleted ids."""
+"""Deletes a session with its subagents, unless it was used at this time (seconds since 1970) or later; returns ids."""
 DeleteUnused = Callable[[Sequence[StoredSession]], Awaitable[Collection[str]]]
 """Deletes sessions with their subagents, except those used since they were listed; returns the deleted ids."""
-_LEFT = (SessionLeased, SessionExists, ReentrantCall, JournalDamaged)
-"""Errors that prevent the deletion of one session, but not of others."""
+_SINGLE_SESSION_ERRORS = (SessionLeased, SessionExists, ReentrantCall, JournalDamaged)
+"""Errors that prevent the deletion of one session, but not of other sessions."""
 
 
 async def list_sessions(
     journal: Ref[JournalCommand], tenant: str | None = None, before: float | None = None
 ) -> AsyncGenerator[StoredSession]:
-    """Yield the sessions of a tenant, or sessions last used before a time, most recently used first."""
-    page = None if before is None else (-before, BEHIND)
+    """Yield sessions, most recently used first.
+
+    Args:
+        journal: The journal actor.
+        tenant: Only sessions of this tenant; None for all.
+        before: Only sessions last used before this time, in seconds since 1970; None for all.
+    """
+    page = None if before is None else (-before, AFTER_ALL_IDS)
     while found := await journal.ask(ListSessions("", SessionFilter(tenant), limit=PAGE, page=page)):
         for each in found:
             yield each
@@ -81,7 +88,7 @@ async def select_sessions(
     async with aclosing(_matching(journal, names, tenant, before)) as sessions:
         async for name in sessions:
             if name not in found:
-                found |= dict.fromkeys(await existing_logs(journal, name, throttle))
+                found |= dict.fromkeys(await ids_with_subagents(journal, name, throttle))
     return list(found)
 
 
@@ -92,10 +99,10 @@ async def delete_all(
     tenant: str | None,
     before: float | None,
 ) -> Deletion:
-    """Delete the sessions that meet every condition, and remove every byte of them from the storage's files.
+    """Delete the sessions that meet every condition, and remove all their data from the storage's files.
 
-    A session that is used during the deletion moves to the front of the list, where the reader misses it. So the list
-    is read again until a pass deletes nothing, at most `PASSES` times.
+    A session that is used during the deletion moves to the front of the list, where the current pass misses it. So the
+    list is read again until a pass deletes nothing, at most `PASSES` times.
 
     Args:
         journal: The journal actor.
@@ -105,7 +112,7 @@ async def delete_all(
         before: Only sessions last used before this time, in seconds since 1970; None for all.
 
     Raises:
-        SessionLeased: Another host has one of the sessions. All others are deleted.
+        SessionLeased: Another host has claimed one of the sessions. All others are deleted.
         JournalError: One of the sessions cannot be deleted and all others are, or the journal cannot be written.
     """
     gone, left = dict[str, None](), dict[str, Exception]()
@@ -115,7 +122,7 @@ async def delete_all(
             async for name in sessions:
                 try:
                     deleted = await delete(name, before)
-                except _LEFT as error:
+                except _SINGLE_SESSION_ERRORS as error:
                     left[name] = error
                 else:
                     is_done &= not deleted
@@ -128,18 +135,18 @@ async def delete_all(
     return Deletion(tuple(gone), left_data)
 
 
-async def vacuum(journal: Ref[JournalCommand], most: int | None = None) -> tuple[RemainingData, ...]:
-    """Remove every byte of deleted sessions from the storage's files; return the remaining data and the reasons.
+async def vacuum(journal: Ref[JournalCommand], max_bytes: int | None = None) -> tuple[RemainingData, ...]:
+    """Remove all data of deleted sessions from the storage's files; return the data that remains, with the reasons.
 
-    Readers of a file prevent that, so wait up to `READERS` seconds for them. A file larger than `most` bytes is not
-    rewritten.
+    Readers of a file prevent the removal, so wait up to `READER_TIMEOUT` seconds for them. A file larger than
+    `max_bytes` is not rewritten.
     """
     try:
-        found = await journal.ask(Vacuum(most=most))
-        with anyio.move_on_after(READERS):
+        found = await journal.ask(Vacuum(most=max_bytes))
+        with anyio.move_on_after(READER_TIMEOUT):
             while any(each.is_temporary for each in found):
                 await anyio.sleep(PAUSE)
-                found = await journal.ask(Vacuum(most=most))
+                found = await journal.ask(Vacuum(most=max_bytes))
     except JournalUnavailable as error:
         return (RemainingData("the journal", str(error), is_temporary=True),)
     return tuple(found)
@@ -148,7 +155,7 @@ async def vacuum(journal: Ref[JournalCommand], most: int | None = None) -> tuple
 async def _matching(
     journal: Ref[JournalCommand], names: Sequence[str], tenant: str | None, before: float | None
 ) -> AsyncGenerator[str]:
-    """Yield the ids of the sessions that meet every condition."""
+    """Yield the ids of the sessions that meet every condition, which are those of `delete_all`."""
     if not names:
         async with aclosing(list_sessions(journal, tenant, before)) as sessions:
             async for each in sessions:
@@ -156,7 +163,7 @@ async def _matching(
         return
     for name in dict.fromkeys(names):
         if tenant is None and before is None:
-            yield name  # without looking up its entry, which may be damaged
+            yield name  # the entry of the session is not read, because it may be damaged
             continue
         entry = await journal.ask(FindSession(name))
         if entry is not None and tenant in (None, entry.tenant) and (before is None or entry.used < before):
@@ -164,10 +171,11 @@ async def _matching(
 
 
 class Retention(Struct):
-    """Deletes sessions that were not used for `retention` seconds: when the runtime is entered, and every hour.
+    """A periodic task that deletes sessions that were not used for `retention` seconds.
 
-    Open sessions count as used, here or on another live host. A session that waits for results or an approval expires
-    too. Subagents are deleted with their parent, whatever their age.
+    The task runs when the runtime is entered, and every hour. Open sessions count as used, in this runtime or on
+    another live host. A session that waits for results or an approval expires too. Subagents are deleted with their
+    parent, whatever their age.
 
     Args:
         journal: The journal actor.
@@ -182,12 +190,12 @@ class Retention(Struct):
     delete: DeleteUnused
     clock: Callable[[], float] = time
     steady: Callable[[], float] = anyio.current_time
-    _looked: float | None = None
+    _observed_at: float | None = None
     _vacuumed: float | None = None
     _is_vacuum_due: bool = False
 
     async def run(self) -> None:
-        """Sweep every `EVERY` seconds until the journal has ended."""
+        """Sweep every `SWEEP_INTERVAL` seconds until the journal actor has ended. Errors are logged."""
         while True:
             try:
                 await self.sweep()
@@ -195,26 +203,26 @@ class Retention(Struct):
                 return
             except JournalError as error:  # the next sweep tries again
                 logger.retention_failed(error)
-            await anyio.sleep(EVERY)
+            await anyio.sleep(SWEEP_INTERVAL)
 
     async def sweep(self) -> int:
-        """Delete the sessions that have expired by the trusted time; return their number."""
-        clock = await self._look()
+        """Delete the sessions that have expired by the journal's trusted time; return their number."""
+        clock = await self._observe_clock()
         count, expired = 0, list[StoredSession]()
         waiting, examples = 0, list[str]()
         async with aclosing(list_sessions(self.journal, None, clock.last - self.retention)) as sessions:
             async for each in sessions:
-                if each.used >= clock.earliest_now - self.retention:
+                if each.used >= clock.earliest_now - self.retention:  # expired by the wall clock alone
                     if each.owner is None:
                         waiting += 1
                         if len(examples) < logger.MOST:
                             examples.append(each.id)
                     continue
                 if len(expired) == BATCH or sum(one.bytes for one in expired) + each.bytes > BYTES:
-                    count += await self._expire(expired)
+                    count += await self._delete_expired(expired)
                     expired = []
                 expired.append(each)
-            count += await self._expire(expired)
+            count += await self._delete_expired(expired)
         if waiting:
             logger.retention_waits(examples, waiting, clock.seconds_of_doubt)
         if count:
@@ -222,18 +230,22 @@ class Retention(Struct):
         await self._vacuum_daily()
         return count
 
-    async def _look(self) -> ObservedClock:
-        """Read the clock, and report to the journal how much time has passed since the last reading."""
+    async def _observe_clock(self) -> ObservedClock:
+        """Read the clock, and report to the journal how many seconds have passed since the last reading."""
         looked = self.steady()
-        elapsed = 0 if self._looked is None else int(looked - self._looked)
+        elapsed = 0 if self._observed_at is None else int(looked - self._observed_at)
         clock = await self.journal.ask(ObserveClock(now=int(self.clock()), elapsed=elapsed))
-        self._looked = looked
+        self._observed_at = looked
         return clock
 
-    async def _expire(self, sessions: Sequence[StoredSession]) -> int:
-        """Delete expired sessions, except those in use and subagents of kept parents; return their number."""
+    async def _delete_expired(self, sessions: Sequence[StoredSession]) -> int:
+        """Delete expired sessions, and return their number.
+
+        Sessions in use are kept, and so are subagents whose parents still exist.
+        """
         count = 0
-        while alone := [each for each in sessions if await goes_with(self.journal, each.id) is None]:
+        # Deleting a session deletes its subagents, so only sessions without a parent are deleted explicitly.
+        while alone := [each for each in sessions if await existing_parent(self.journal, each.id) is None]:
             deleted = {*await self.delete(alone)}
             self._is_vacuum_due |= bool(deleted)
             count += len(deleted & {each.id for each in sessions})
@@ -242,14 +254,17 @@ class Retention(Struct):
         return count
 
     async def _vacuum_daily(self) -> None:
-        """Remove the data of deleted sessions from the files, at most once a day; log data that remains, and why.
+        """Remove the data of deleted sessions from the files, at most once a day, and log the data that remains.
 
-        Data that a reader or an outage protects is tried again the next day, even if no more sessions have expired.
+        If a reader or an outage prevented the removal, it is tried again the next day, even if no more sessions have
+        expired.
         """
         now = self.steady()
-        if not self._is_vacuum_due or (self._vacuumed is not None and now - self._vacuumed <= REWRITES):
+        if not self._is_vacuum_due or (
+            self._vacuumed is not None and now - self._vacuumed <= REWRITE_INTERVAL
+        ):
             return
-        found = await vacuum(self.journal, REWRITTEN)
+        found = await vacuum(self.journal, MAX_REWRITE)
         self._vacuumed, self._is_vacuum_due = now, any(each.is_temporary for each in found)
         if found:
             logger.deleted_data_remains([each.place for each in found], [each.reason for each in found])

@@ -1,8 +1,8 @@
 """Count how often a used session is still in memory, and detect a host that thrashes.
 
-A host thrashes if many uses must rebuild a session from its log, because the memory is too small for the sessions that
-are used in turn: at least one use in five. The threshold is not higher, because a caller often uses a session several
-times in a row, for example to read its history after an ask.
+A host thrashes if at least one use in five must rebuild a session from its log, because the memory is too small for the
+sessions that are used alternately. The threshold is not higher, because a caller often uses a session several times in
+a row, for example to read its history after an ask.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from msgspec import Struct
 from actors.core.stats.stats import ReuseStats
 
 REBUILDS, HITS = 64, 4
-"""After this many rebuilds, the host thrashes if there were fewer than `HITS` hits per rebuild."""
+"""After every `REBUILDS` rebuilds, the host counts as thrashing if there were fewer than `HITS` hits per rebuild."""
 
 
 class Reuse(Struct):
-    """Counts the uses of sessions after their first use.
+    """Counters for the uses of sessions after their first use.
 
     Args:
-        on_thrash: Called with the counts, once, when the host thrashes.
+        on_thrash: Called once, with the counts, when the host thrashes.
         hits: Uses of sessions that were in memory.
         rebuilds: Uses that rebuilt a session from its log, because its state had been evicted.
         dropped: Number of evictions for lack of memory.
@@ -32,8 +32,8 @@ class Reuse(Struct):
     _hits_before: int = 0
     _is_noted: bool = False
 
-    def rebuild(self) -> None:
-        """Count a rebuild. After every `REBUILDS`, check whether the host thrashes."""
+    def count_rebuild(self) -> None:
+        """Count a rebuild. After every `REBUILDS` rebuilds, check whether the host thrashes."""
         self.rebuilds += 1
         if self._is_noted or self.rebuilds % REBUILDS:
             return
@@ -44,5 +44,5 @@ class Reuse(Struct):
 
     @property
     def stats(self) -> ReuseStats:
-        """The counts so far."""
+        """A copy of the counts, for `RuntimeStats`."""
         return ReuseStats(self.hits, self.rebuilds, self.dropped)

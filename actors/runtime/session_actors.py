@@ -1,6 +1,6 @@
 """Create, restart and end the actors of one session together.
 
-A `SessionLifecycle` creates them when the session is used, and passivates them when it is idle
+`SessionLifecycle` creates the actors when the session is used, and passivates them when it is idle
 (`actors.runtime.lifecycle`).
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from actors.session.session_actor import SessionActor
 
 RESTART = Restart(ends=(JournalError,))
-"""Actors restart after a crash. A `JournalError` is not a crash: a restart would not help, so it ends them."""
+"""Actors restart after a crash. A `JournalError` ends them instead, because a restart would not help."""
 
 
 class SessionSpec(Struct, frozen=True):
@@ -47,13 +47,13 @@ class SessionSpec(Struct, frozen=True):
 
     Args:
         name: The session's id.
-        key: The session's opaque key: the idempotency keys of its calls begin with it.
-        tenant: The tenant that the session belongs to.
+        key: The session's random key, with which the idempotency keys of its calls begin.
+        tenant: The session's tenant, or "".
         title, metadata: Labels from the program.
         fence: The fencing number of the host's claim on the session.
-        approve: Called before calls of some tools.
-        deps: The program's value for the session's tools.
-        depth: The depth of the session's actors in the order of asks; greater for subagents.
+        approve: Decides whether a call that needs approval may run; None to wait for a decision of the caller.
+        deps: Any object for the session's tools, as `ToolContext.deps`.
+        depth: The depth of the session's actors: 0, or more for subagents. Actors may ask only deeper actors.
         bounds: The limits of a turn.
     """
 
@@ -74,7 +74,7 @@ class ActorHooks(Struct, frozen=True):
 
     Args:
         change: Opens the tools of a configuration change, for a handoff.
-        on_end: Called when the actors have ended by themselves; with an error if the journal ended them.
+        on_end: Called when the actors have ended by themselves, with the `JournalError` that ended them, or None.
     """
 
     change: PrepareChange
@@ -85,14 +85,14 @@ class SessionActors:
     """The actors of one session, with their shared state. After a crash, they restart from the log.
 
     Args:
-        spec: The session.
+        spec: The session's fixed values.
         host: The host of the session.
         configuration: The session's target, system prompt and tools.
-        holding: Counts the bytes that the session holds.
+        holding: Counts the bytes that the session uses.
         pending: The asks that the session has accepted.
         affinity: The pool members that the session prefers.
         hooks: Functions of the session that the actors call.
-        replay: The session's log, folded; None to let the actors read it.
+        replay: The state, ledger and lanes rebuilt from the log; None to let the actors read it.
     """
 
     affinity: Affinity
@@ -121,7 +121,7 @@ class SessionActors:
             spec.name,
             host.limits,
             host.quarantine,
-            host.tool_failed,
+            host.on_tool_failure,
             spec.deps,
             spec.key,
             spec.tenant,
@@ -135,8 +135,8 @@ class SessionActors:
 
     @property
     def state(self) -> SessionState:
-        """The session's state, without the ledger; empty while the log is being read."""
-        return self._acting.state
+        """The session's state, without the ledger. The state is empty until the actors have read the log."""
+        return self._live_session_actor.state
 
     @property
     def busy(self) -> bool:
@@ -154,7 +154,7 @@ class SessionActors:
         return self._group.ended is not None
 
     def start(self) -> None:
-        """Create the actors: the first time from the replay, later from the log."""
+        """Create the actors, from the replay the first time, and from the log later."""
         self.active_config.restore()
         self._group = Group(self._host.system, RESTART)
         self.session = self._spawn_all()
@@ -168,13 +168,13 @@ class SessionActors:
                 await self.session.ask(Cancel(is_leaving=True))
 
     def passivate(self) -> Replay | None:
-        """End the actors if they are idle, and return their state; return None if they are not.
+        """End the actors if they are idle, and return their state as a replay; return None if they are busy.
 
         While a tool runs, the actors stay, because the ledger must record its result.
         """
         if self._executor.running:
             return None
-        objects = self._host.system.passivate(*self._all)
+        objects = self._host.system.passivate(*self._all_refs)
         if objects is None:
             return None
         _, _, renderer, ledger = objects
@@ -182,15 +182,15 @@ class SessionActors:
         assert isinstance(ledger, LedgerActor)
         return Replay(replace(self.state, ledger=ledger.known.ledger), renderer.lanes)
 
-    def forget(self) -> Used | None:
-        """Drop the state after the actors have ended. Return the session's usage."""
+    def reset_state(self) -> Used | None:
+        """Reset the state of actors that have ended. Return the session's usage, or None without a budget."""
         used = self.state.used
         self._state, self._lanes, self._made = UNREAD, Lanes(self._host.backends.rules), None
         return used
 
     async def stop(self) -> None:
-        """End the actors, the session actor first, because it uses the others."""
-        for ref in self._all:
+        """Stop the actors, the session actor first, because it uses the others."""
+        for ref in self._all_refs:
             await self._host.system.stop(ref)
 
     async def wait_ended(self) -> None:
@@ -200,42 +200,47 @@ class SessionActors:
         await over.wait()
 
     @property
-    def _acting(self) -> "SessionActor":
+    def _live_session_actor(self) -> "SessionActor":
+        """The session actor's object, in a state in which it exists."""
         assert self._made is not None
         return self._made
 
     @property
-    def _all(self) -> tuple[Ref[Never], ...]:
-        """The actors, the session actor first."""
+    def _all_refs(self) -> tuple[Ref[Never], ...]:
+        """The refs of all actors, the session actor first."""
         return (self.session, self.refs.scheduler, self.refs.renderer, self.refs.ledger)
 
     def _spawn_all(self) -> Ref[SessionCommand]:
+        """Spawn the four actors, and return the ref of the session actor."""
         name = self._spec.name
         spawn = partial(self._host.system.spawn, group=self._group, depth=self._spec.depth)
-        ledger = spawn(self._ledger_actor, f"{name}/ledger")
-        renderer = spawn(self._renderer_actor, f"{name}/renderer")
-        scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")
+        ledger = spawn(self._make_ledger_actor, f"{name}/ledger")
+        renderer = spawn(self._make_renderer_actor, f"{name}/renderer")
+        scheduler = spawn(partial(self._make_scheduler_actor, ledger), f"{name}/scheduler")
         self.refs = SessionRefs(scheduler, renderer, ledger, self._host.journal)
-        session: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
+        session: Ref[SessionCommand] = spawn(self._make_session_actor, f"{name}/session")
         self._state = UNREAD  # actors that restart read the log
         return session
 
-    def _ledger_actor(self) -> LedgerActor:
-        """Return the ledger actor. It is created first, so it begins a new generation if the log must be read again."""
+    def _make_ledger_actor(self) -> LedgerActor:
+        """Create the ledger actor.
+
+        The ledger actor is created first, so this method also begins a new generation if the log must be read again.
+        """
         if not self._state.session:
             replay, self._replay = self._replay, None
             self._generation = self._generation.next_generation(replay)
         return LedgerActor(self._spec.name, self._state.ledger, self._host.journal, self._generation)
 
-    def _renderer_actor(self) -> RendererActor:
+    def _make_renderer_actor(self) -> RendererActor:
         return RendererActor(self._lanes, self._generation)
 
-    def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
+    def _make_scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
         return SchedulerActor(self.active_config.tools, ledger, self._executor, self._spec.approve)
 
-    def _session_actor(self) -> "SessionActor":
+    def _make_session_actor(self) -> "SessionActor":
         from actors.session.session_actor import (
-            SessionActor,  # imported with the first session: it drives turns
+            SessionActor,  # imported with the first session, so that `import actors` stays fast
         )
 
         self._made = SessionActor(
@@ -250,7 +255,7 @@ class SessionActors:
         return self._made
 
     def _handle_end(self) -> None:
-        """Detach the ended actors from the session, and close the streams of its asks."""
+        """Report the end of the actors to the session, and close the streams of its asks."""
         why = self._group.ended if isinstance(self._group.ended, JournalError) else None
         self._on_end(why)
         self.pending.clear(why)

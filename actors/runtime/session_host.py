@@ -1,4 +1,4 @@
-"""The host of a runtime's sessions: the values that they share, and tasks that outlive a cancelled caller."""
+"""The host of a runtime's sessions: the objects that all sessions share, and tasks that outlive a cancelled caller."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -48,34 +48,29 @@ if TYPE_CHECKING:
 
 
 class SessionHost(Struct):
-    """The values that all sessions of a runtime share.
+    """The objects that all sessions of a runtime share.
 
     Args:
         system: Runs the sessions' actors and tasks.
-        storage: Keeps the sessions' logs.
+        storage: Contains the sessions' logs.
         journal: The actor that writes the logs.
-        backends: Resolves targets, has the rules of bindings, and counts asks, requests and tool calls.
+        backends: Resolves targets, returns the rendering rules of bindings, and counts asks, requests and tool calls.
         limits: The limits of tools.
-        quarantine: Keeps tools that still run after their calls were closed.
+        quarantine: Counts tools that still run after their calls were closed.
         bounds: The limits of a turn.
         most_waiting: Most queued asks of a session.
         residency: Decides which sessions are in memory.
-        rules: Returns the rendering rules of a binding.
-        resolver: Returns the resolver for sessions with these tools and this system prompt.
-        ended: Called with a session that has ended.
+        on_session_end: Called with each session that has ended.
         toolsets: Opens and closes toolsets.
         open_subagent: Opens subagent sessions for tools.
-        ask_failed: Returns the error of an ask that failed.
-        tool_failed: Called with each failure of a tool. It must not raise.
+        ask_error: Returns the `AskFailed` error for the result of a failed ask.
+        on_tool_failure: Called with each failure of a tool. The function must not raise.
         readers: The callers that follow the events of sessions.
-        tracing: Traces asks.
-        meter: Measures the journal.
-        asks: Counts asks.
-        tools: Counts tool calls.
+        tracing: Traces asks; None without tracing.
         turnstile: Limits the tasks that compute between two polls of the event loop.
-        running: Whether actors may still be created for sessions.
-        loop: The event loop that the runtime was entered on.
-        advise: Returns the advice of the error of an ask that failed.
+        running: False once the runtime is being left, and no more actors may be created.
+        loop: The event loop that entered the runtime.
+        advise: Returns only the advice of the `AskFailed` error for a failed ask.
     """
 
     system: System
@@ -87,11 +82,11 @@ class SessionHost(Struct):
     bounds: Bounds
     most_waiting: int
     residency: Residency
-    ended: Callable[[HostedSession], None]
+    on_session_end: Callable[[HostedSession], None]
     toolsets: Toolsets
     open_subagent: OpenSubagent
-    ask_failed: Callable[[AskResult], AskFailed]
-    tool_failed: Callable[[ToolFailure], object] | None = None
+    ask_error: Callable[[AskResult], AskFailed]
+    on_tool_failure: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
     tracing: "RuntimeTracing | None" = None
     turnstile: Turnstile = field(default_factory=turnstile)
@@ -100,15 +95,16 @@ class SessionHost(Struct):
     advise: Callable[[AskResult], str] = lambda _: ""
 
     def __post_init__(self) -> None:
-        ask_failed = self.ask_failed
-        self.advise = lambda result: ask_failed(result).advice  # one function for all sessions
+        ask_error = self.ask_error
+        # Created once for all sessions, to save memory.
+        self.advise = lambda result: ask_error(result).advice
 
     @property
     def is_durable(self) -> bool:
-        """True if logs are kept elsewhere than in memory."""
+        """True if logs survive the process: they are in a file or a database."""
         return self.storage.durability != "memory"
 
-    async def begin(self, tenant: str) -> None:
+    async def wait_to_begin(self, tenant: str) -> None:
         """Wait until new work of a tenant may start; see `Turnstile.begin`."""
         await self.turnstile.wait_to_begin(self.system.dispatcher, tenant)
 
@@ -119,45 +115,50 @@ class SessionHost(Struct):
         return LoopLag(dict(zip((*LAGS, inf), lags.counts, strict=True)), lags.seconds, lags.longest)
 
     def replay(self, session: str) -> Replay | None:
-        """Return the replay of a session's log if it is short and in memory; else its actors read it."""
+        """Return the replay of a session's log if the log is short and in memory; otherwise None.
+
+        Without a replay, the session's actors read the log.
+        """
         events: list[LogEvent] = []
         if not self.storage.blocking:
-            # if that fails, the actors read the log through the journal, which raises a typed error
+            # If the read fails, the actors read the log through the journal, which raises a typed error.
             events = call_host(partial(self.storage.read, session), lambda _: [])
         if not events or len(events) > SLICE:  # the actors fold a long log slice by slice
             return None
         return make_replay(events, *rebuild(events, self.backends.rules))
 
-    def check(self) -> None:
-        """Check that the caller is on the runtime's event loop; on another one, it would never receive an answer.
+    def check_event_loop(self) -> None:
+        """Check that the caller is on the runtime's event loop. On another loop, the caller would wait for ever.
 
         Raises:
             WrongEventLoop: The caller is on another event loop than the runtime.
         """
         if running_loop() is not self.loop:
             raise WrongEventLoop(
-                "A runtime and its sessions belong to the thread and event loop that entered the runtime; call from "
-                "there, as asyncio.run_coroutine_threadsafe and anyio.from_thread.run do"
+                "A runtime and its sessions belong to the thread and event loop that entered the runtime; call them "
+                "there, for example with asyncio.run_coroutine_threadsafe or anyio.from_thread.run"
             )
 
-    def admit(self) -> None:
-        """Reject new work if the journal is slow or the memory is full, so that running work can end.
+    def check_capacity(self) -> None:
+        """Reject new work if the journal is slow or the memory is full, so that asks in flight can end.
 
         Raises:
             JournalUnavailable: An event would wait too long to be written.
-            TooManySessions: Busy sessions, and logs in memory, hold all the memory that sessions may hold.
+            TooManySessions: Busy sessions and logs in memory use all memory that sessions may use.
         """
         lag = self.backends.meters.journal.lag(self.journal.waiting, BATCH, self.system.now())
         if lag > LAG:
-            raise JournalUnavailable(f"The journal is slow: an event would wait {lag:.0f} s; try again later")
-        if not self.residency.has_room():
+            raise JournalUnavailable(
+                f"The journal is slow: an event would wait {lag:.0f} s to be written; try again later"
+            )
+        if not self.residency.free_memory():
             held, most = self.residency.held.total, self.residency.limits.memory
             raise TooManySessions(
-                f"The sessions hold {held} bytes; limits.memory is {most}. "
+                f"The sessions use {held} bytes of memory, and limits.memory is {most}; "
                 + (
-                    "Try again when some are done"
+                    "try again when some asks have ended"
                     if self.is_durable
-                    else "Close some, or keep logs in a file"
+                    else "close some sessions, or store the journal in a file"
                 )
             )
 
@@ -166,11 +167,11 @@ class SessionHost(Struct):
         self.system.launch(work, partial(_log_error, name), name)
 
     def launch(self, work: Work, name: str) -> HostTask:
-        """Start work that continues if its callers are cancelled, and return its task."""
+        """Start work that continues if its callers are cancelled, and return the task to wait for."""
         return HostTask(self.system, work, name)
 
     async def carry_out(self, work: Work, name: str) -> None:
-        """Run work and wait for it. If the caller is cancelled, the work continues.
+        """Run work, and wait for its end. If the caller is cancelled, the work continues.
 
         Raises:
             Exception: Raised by `work`.
@@ -179,37 +180,45 @@ class SessionHost(Struct):
         await self.launch(work, name).result()
 
     def release(self, session: str, fence: int) -> None:
-        """Release a session, so that other hosts can claim it. A journal that has ended has released all sessions."""
+        """Release the claim on a session, so that other hosts can claim it.
+
+        If the journal has ended, it has released all sessions, and nothing needs to be done.
+        """
         command = ReleaseSession(session, fence)
         with suppress(ActorStopped, ShuttingDown):
             if not self.journal.offer(command):
                 self.start(partial(self._release, command), f"{session}/release")
 
     async def _release(self, command: ReleaseSession) -> None:
-        with suppress(ActorStopped, ShuttingDown):  # as above
+        """Send a release to the journal when its mailbox was full."""
+        with suppress(ActorStopped, ShuttingDown):  # a journal that has ended has released all sessions
             await self.journal.send(command)
 
-    def forget(self, session: HostedSession) -> None:
-        """Forget a session that has ended, end its readers' streams, and let other hosts claim it."""
+    def remove_session(self, session: HostedSession) -> None:
+        """Remove a session that has ended from the host.
+
+        The streams of its readers end, and other hosts can claim the session.
+        """
         self.residency.forget(session)
         self.readers.end(session.name)
-        self.ended(session)
+        self.on_session_end(session)
         self.release(session.name, session.fence)
 
-    def keep_alive(self) -> None:
+    def start_lease_renewal(self) -> None:
         """Renew the lease of this host for as long as the system runs, if its storage has leases."""
         if (lease := self.storage.lease) is not None:
             self.start(partial(self._renew_lease, lease / 3), "journal/heartbeat")
 
     async def _renew_lease(self, seconds: float) -> None:
+        """Renew the lease every `seconds` seconds, until the journal has ended."""
         with suppress(ActorStopped, ShuttingDown):
             while True:
                 await anyio.sleep(seconds)
                 with suppress(JournalError):  # try again, unless a host that takes over fences this one
                     await self.journal.ask(RenewLease())
 
-    async def settle(self) -> None:
-        """Cancel every ask, so that no turn stays open in a log. From now on, no actors are created."""
+    async def cancel_asks(self) -> None:
+        """Cancel every ask, so that no turn stays open in a log. From then on, no actors are created."""
         self.running = False
         async with anyio.create_task_group() as tasks:
             for session in tuple(self.residency.active.values()):

@@ -1,7 +1,7 @@
-"""Open and close the storage of a runtime. An opened storage is closed wherever the callers are cancelled.
+"""Open and close the storage of a runtime. An opened storage is closed, wherever its callers are cancelled.
 
-A blocking storage is opened and closed in threads, and a thread continues when its caller is cancelled. So the threads
-share a lock: the close waits for an opening in progress, and an opening that starts after the close does nothing.
+A blocking storage is opened and closed in threads, and a thread continues when its caller is cancelled. So both threads
+use a lock: the close waits for an opening in progress, and an opening that starts after the close does nothing.
 """
 
 import threading
@@ -16,7 +16,7 @@ from actors.telemetry import logger
 
 
 class StorageOwner:
-    """Opens a storage once and closes it once."""
+    """The owner of a runtime's storage, which is opened and closed at most once."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -32,19 +32,19 @@ class StorageOwner:
         await self._run(self._open)
 
     async def close(self) -> None:
-        """Close the storage. If this is cancelled, a thread closes it."""
+        """Close the storage. If the caller is cancelled, a thread closes it."""
         try:
             await self._run(self._close)
         finally:
             if not self._is_closed:
                 threading.Thread(target=self._close, name="actors journal", daemon=True).start()
 
-    async def _run(self, use: Callable[[], None]) -> None:
-        """Call `use` in a thread if the storage blocks, otherwise in the event loop."""
+    async def _run(self, function: Callable[[], None]) -> None:
+        """Call a function, in a thread if the storage blocks and in the event loop otherwise."""
         if self._storage.blocking:
-            await anyio.to_thread.run_sync(use, limiter=anyio.CapacityLimiter(1))
+            await anyio.to_thread.run_sync(function, limiter=anyio.CapacityLimiter(1))
         else:
-            use()
+            function()
 
     def _open(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Open a subagent session for a tool, as a child of the session whose call the tool runs."""
+"""Open a subagent session for a tool call. The session of the call becomes the parent of the new session."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -20,100 +20,114 @@ from actors.tools.context import SubagentOptions
 
 
 class SubagentOpener:
-    """Opens the sessions that tools ask for.
+    """A function object that opens subagent sessions for tools.
 
     Args:
         open_session: `Runtime.open`.
         session: Returns an open session by its id.
-        most: Maximum depth of subagents.
+        max_depth: Maximum depth of nested subagents.
     """
 
     def __init__(
-        self, open_session: Callable[..., Awaitable[Session]], session: Callable[[str], Session], most: int
+        self,
+        open_session: Callable[..., Awaitable[Session]],
+        session: Callable[[str], Session],
+        max_depth: int,
     ) -> None:
-        self._open, self._session, self._most = open_session, session, most
+        self._open, self._session, self._max_depth = open_session, session, max_depth
 
-    async def __call__(self, above: ParentCall, options: SubagentOptions) -> tuple[Session, SessionLifecycle]:
-        """Open a session that inherits target, `approve`, `deps`, tenant and remaining budget from its parent.
+    async def __call__(self, call: ParentCall, options: SubagentOptions) -> tuple[Session, SessionLifecycle]:
+        """Open a child session, which inherits target, `approve`, `deps`, tenant and remaining budget from its parent.
 
         Raises:
             SubagentDepthExceeded: The session would exceed the maximum depth.
             OverBudget: The budget of the parent is used up.
         """
-        outer = self._session(above.session)._lifecycle
-        if outer.spec.depth >= self._most:
+        parent = self._session(call.session)._lifecycle
+        if parent.spec.depth >= self._max_depth:
             raise SubagentDepthExceeded(
-                f"A subagent of session {above.session!r} would be {outer.spec.depth + 1} levels deep; "
-                f"limits.max_subagent_depth is {self._most}"
+                f"A subagent of session {call.session!r} would be {parent.spec.depth + 1} levels deep; "
+                f"limits.max_subagent_depth is {self._max_depth}"
             )
-        tenant, shared, budget = _inheritance(outer)
+        tenant, shared, budget = _inherited_values(parent)
         opening = partial(
             self._open,
-            options.target or outer.target,
+            options.target or parent.target,
             tools=options.tools,
             system=options.system,
-            approve=outer.spec.approve or _deny_all,
-            deps=outer.spec.deps,
+            approve=parent.spec.approve or _deny_all,
+            deps=parent.spec.deps,
             tenant=tenant,
             budget=budget,
         )
-        session = await _open_numbered(above, outer.spec.key, opening)
-        session._lifecycle.above = above
+        session = await _open_numbered(call, parent.spec.key, opening)
+        session._lifecycle.above = call
         session._lifecycle.configuration.shared = shared
         return session, session._lifecycle
 
 
-_ABOVE: ContextVar[str] = ContextVar("above", default="")
+_PARENT_KEY: ContextVar[str] = ContextVar("parent_key", default="")
 
 
-async def _open_numbered(above: ParentCall, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
-    """Open a session under the first free id. An id is taken while the log of an earlier session is kept."""
-    token = _ABOVE.set(key)
+async def _open_numbered(call: ParentCall, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
+    """Open a session under the first unused id of a call. An id is in use as long as a log with this id exists."""
+    token = _PARENT_KEY.set(key)
     try:
-        for number in count(above.number):
+        for number in count(call.number):
             with suppress(SessionExists):
-                return await opening(id=above.session_id(number))
+                return await opening(id=call.session_id(number))
     finally:
-        _ABOVE.reset(token)
-    raise AssertionError("numbers do not end")
+        _PARENT_KEY.reset(token)
+    raise AssertionError("unreachable: the loop ends only by returning a session or raising")
 
 
 def parent_key() -> str:
-    """Return the key of the parent of the session that is being opened; empty if the program opens it."""
-    return _ABOVE.get()
+    """Return the key of the parent of the session that is being opened; "" if the program opens the session."""
+    return _PARENT_KEY.get()
 
 
-def _inheritance(outer: SessionLifecycle) -> tuple[str, SharedBudget | None, Budget | None]:
-    """Return a subagent session's tenant, its shared budget, and the remainder of that budget.
+def _inherited_values(parent: SessionLifecycle) -> tuple[str, SharedBudget | None, Budget | None]:
+    """Return the tenant of a subagent session, the budget that it shares, and the remainder of this budget.
+
+    The budgets are None if the parent has no budget.
 
     Raises:
         SessionClosed: The parent session has no running tool.
         OverBudget: The budget is used up.
     """
-    if (acting := outer.actors) is None:
-        raise SessionClosed(f"Session {outer.name!r} has no tool that runs")
-    tenant, shared = acting.state.tenant, _shared_budget(outer, acting)
+    if (acting := parent.actors) is None:
+        raise SessionClosed(
+            f"Session {parent.name!r} cannot open a subagent, because none of its tools is running"
+        )
+    tenant, shared = acting.state.tenant, _shared_budget(parent, acting)
     return tenant, shared, None if shared is None else shared.remaining
 
 
-def _shared_budget(outer: SessionLifecycle, acting: SessionActors) -> SharedBudget | None:
-    """Return the budget that the subagent sessions share: inherited from further up, else the parent session's own."""
-    state, configuration = acting.state, outer.configuration
+def _shared_budget(parent: SessionLifecycle, acting: SessionActors) -> SharedBudget | None:
+    """Return the budget that the subagents of a session share; None if there is no budget.
+
+    A subagent passes on the budget of its parent. Every other session shares its own budget with its subagents.
+    """
+    state, configuration = acting.state, parent.configuration
     if configuration.shared is not None or state.budget is None or state.used is None:
         return configuration.shared
-    if configuration.lent is None or configuration.lent.before != state.used:  # lent for an earlier batch
-        cost, loop = acting.active_config.resolver.cost, outer.host.system.loop
+    # a budget that was shared for an earlier batch does not include the usage since then
+    if configuration.lent is None or configuration.lent.before != state.used:
+        cost, loop = acting.active_config.resolver.cost, parent.host.system.loop
         configuration.lent = SharedBudget(state.budget, state.used, cost, loop)
     return configuration.lent
 
 
 async def _deny_all(call: ToolCall) -> bool:
-    """Deny every call. The parent's tool waits, so no one could decide."""
+    """Deny every call. The parent's tool waits for the subagent, so no caller could make a decision."""
     return False
 
 
 def caller_depth() -> int:
-    """Return the depth of a session that is opened now: one more than that of its parent, which may then ask it."""
+    """Return the depth of a session that is opened now: 0, or the depth of the calling tool's session plus 1.
+
+    A session may ask only deeper sessions, so a tool may ask the sessions that it opens.
+    """
     child = current_child()
     depth = -1 if child is None else child.owner.rank[0]
     return 0 if depth >= SHARED else depth + 1

@@ -1,9 +1,10 @@
-"""Tools that delegate: `subagent` gives a task to a new session, `handoff` gives the conversation to another target.
+"""Create tools that delegate a task to a new session (`subagent`) or the conversation to another target (`handoff`).
 
     research = subagent("research", "Find things out.", system="You are thorough.", tools=[search])
     session = await runtime.open("openai:gpt-5.2", tools=[research])
 
-`actors.scheduler.children` ties the new session to its call. Other tools can open sessions with `ToolContext.subagent`.
+The new session ends with the call that opened it (`actors.scheduler.children`). Other tools can open sessions with
+`ToolContext.subagent`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ from actors.tools import Tool, ToolContext, tool
 from actors.tools.handover import Handover
 from actors.tools.options import ToolOptions
 from actors.tools.toolsets import ToolItem
-from actors.tools.toolsets.source import check_list, source_of
+from actors.tools.toolsets.source import check_tool_list, toolset_source
 
 
 def subagent(
@@ -30,33 +31,36 @@ def subagent(
     tools: Iterable[ToolItem] = (),
     output: Any = None,  # Any: a type or a JSON Schema
     **options: Unpack[ToolOptions],
-) -> Tool[..., Any]:  # Any: only sessions call it
+) -> Tool[..., Any]:  # Any: only sessions call the tool, so the type of its result does not matter
     """Return a tool that sends its one argument, `task`, to a new session and returns the answer.
 
     If the session's ask does not complete, the call fails and the model receives the reason. The `approve` function of
-    the parent session decides about the calls of the new session that need approval; without one, they are denied.
+    the parent session decides about the calls of the new session that need approval; without `approve`, they are
+    denied.
 
     Args:
-        name: As of any tool.
-        description: For the model: what it may leave to it.
-        target: Whom it talks to; the target of the session above if not given.
-        system: Its system prompt.
-        tools: What its model may call. External tools are rejected: no caller could pass their results.
-        output: The form of its answer, as in `Session.ask`; the call returns that value then, not a text.
+        name: Name of the tool.
+        description: Tells the model which tasks it can delegate to the subagent.
+        target: Target of the new session, as in `Runtime.open`; by default, the target of the parent session.
+        system: System prompt of the new session; none by default.
+        tools: The tools that the subagent's model may call. External tools are rejected, because no caller could pass
+            their results.
+        output: The type of the answer, as in `Session.ask`. The tool then returns a value of this type instead of a
+            string.
         options: Fields of `Tool`.
 
     Raises:
-        ToolDefinitionError: The name is not accepted by every provider, or `tools` contains an external tool or an
-            object that is not a tool.
+        ToolDefinitionError: A provider does not accept the name, or `tools` contains an external tool or an object that
+            is not a tool.
         ConfigError: `output` has no JSON Schema, or `target` or `system` is not a string.
     """
-    offered = tuple(check_list(tools))
+    offered = tuple(check_tool_list(tools))
     for field, given in (("target", target), ("system", system)):
         value: object = given
         if not isinstance(value, str | None):
             raise ConfigError(f"Subagent {name!r}: {field}= takes a string, not {type(value).__name__}")
     for each in offered:
-        source_of(each)
+        toolset_source(each)
     if output is not None:
         output_of(output)
     for each in offered:
@@ -66,11 +70,11 @@ def subagent(
                 "give the tool to the parent session"
             )
 
-    async def ask(task: str, context: ToolContext[Any]) -> object:  # Any: it uses none
+    async def ask(task: str, context: ToolContext[Any]) -> object:  # Any: the tool does not use `deps`
         """Give a task to a subagent.
 
         Args:
-            task: All that it needs to know, in words: it sees nothing of this conversation.
+            task: Everything that the subagent needs to know, in words: it sees nothing of this conversation.
         """
         async with context.subagent(target, tools=offered, system=system) as child:
             result = await child.ask(task, output=output, check=False)
@@ -93,24 +97,24 @@ def handoff(
     system: str | EllipsisType | None = ...,
     tools: Sequence[ToolItem] | EllipsisType = ...,
     **options: Unpack[ToolOptions],
-) -> Tool[..., Any]:  # Any: as above
+) -> Tool[..., Any]:  # Any: as for `subagent`
     """Return a tool without arguments that hands the conversation over to another target.
 
     After a call of this tool, the turn ends, and the ask continues with a turn of the new target over the same history,
     without a new user message. The session keeps the new target, as after `Session.switch`, and the new system prompt
-    and tools, as after `Session.configure`. A switch or change that the program has queued takes precedence.
+    and tools, as after `Session.configure`. If the program has queued a switch or change, it takes precedence.
 
     Args:
         name: Name of the tool.
         description: Tells the model when to hand over.
         target: The new target: a backend or a pool, as in `Runtime.open`.
         system: The new system prompt; None removes it. Unchanged by default.
-        tools: The new tools of the session; unchanged by default. The list is read at the handover, so two handoffs
-            may be added to each other's lists. Toolsets are opened at the handover; if that fails, the ask fails.
+        tools: The new tools of the session; unchanged by default. The list is read at the handover, so two handoffs may
+            be added to each other's lists. Toolsets are opened at the handover; if that fails, the ask fails.
         options: Fields of `Tool`.
 
     Raises:
-        ToolDefinitionError: The name is not accepted by every provider.
+        ToolDefinitionError: A provider does not accept the name.
         ConfigError: `target` or `system` is not a string, or `tools` is not a list.
     """
     handover = Handover(target=target, system=system, tools=tools)

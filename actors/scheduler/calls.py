@@ -25,7 +25,7 @@ from actors.core.turn.tool_output import is_large, split_output
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, JournalError, KernelError, ReentrantCall, ResourceBusy, ThreadsBusy
-from actors.interrupts import is_delivered, is_group
+from actors.interrupts import is_from_signal, is_group
 from actors.kernel.contained import ContainedTask
 from actors.kernel.deadlines import Timer
 from actors.kernel.event_loop import Waiter, event_loop, wake
@@ -259,7 +259,7 @@ class CallExecution:
         except GeneratorExit:  # a coroutine that is being closed must not return a value
             raise
         except BaseException as error:  # a tool may raise any exception, even `SystemExit`
-            if is_delivered(error):
+            if is_from_signal(error):
                 raise
             return self._failure_event(error)
 
@@ -313,7 +313,7 @@ class CallExecution:
         except GeneratorExit:
             raise
         except BaseException as error:
-            if is_delivered(error):
+            if is_from_signal(error):
                 raise
             return self._return_event(value)
         return read if isinstance(read, Returned) else self._return_event(value)
@@ -344,7 +344,7 @@ class CallExecution:
             answer = _CaughtException(error)
         if isinstance(answer, _CaughtException):
             assert self._task is not None
-            if self._task.cancelled or is_delivered(answer.error):
+            if self._task.cancelled or is_from_signal(answer.error):
                 raise answer.error
             self._report_error(answer.error)
             return None

@@ -19,7 +19,7 @@ from anyio._core import _eventloop
 from anyio.abc import AsyncBackend
 from anyio.lowlevel import EventLoopToken, current_token
 
-from actors.interrupts import is_delivered
+from actors.interrupts import is_from_signal
 
 R = TypeVar("R")
 LoopRegistration = Callable[[], AbstractContextManager[None]]
@@ -73,7 +73,7 @@ async def _await_call(function: Callable[..., Awaitable[object]], *args: object)
     try:
         return await function(*args)
     except (SystemExit, KeyboardInterrupt) as error:
-        if is_delivered(error):
+        if is_from_signal(error):
             raise
         return _ExitException(error)
 
@@ -83,7 +83,7 @@ def _call_function(function: Callable[..., object], *args: object) -> object:
     try:
         return function(*args)
     except (SystemExit, KeyboardInterrupt) as error:
-        if is_delivered(error):
+        if is_from_signal(error):
             raise
         return _ExitException(error)
 

@@ -58,7 +58,7 @@ class HandoverSteps:
         ask = self._ask
         if handover.tools is ...:
             check_prices(ask.resolver, handover.target, ask.log.state.tenant, ask.log.state.budget)
-        if ask.cancelled or not handover.changes:
+        if ask.cancelled or not handover.has_changes:
             return
         with anyio.CancelScope() as scope:
             ask.set_stop(lambda _: scope.cancel())

@@ -19,7 +19,7 @@ from actors.errors import ConfigError, ToolDefinitionError
 from actors.kernel.host_code import call_host
 from actors.scheduler.calls import describe_for_model
 from actors.telemetry import logger
-from actors.tools.signature import reader_of
+from actors.tools.signature import schema_and_converter
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Output(Generic[T]):
 
     def __init__(
         self, schema: Mapping[str, Any], convert: Any = None
-    ) -> None:  # Any: JSON, and the function from `reader_of`
+    ) -> None:  # Any: JSON, and the function from `schema_and_converter`
         wrapped, self._is_wrapped = _wrap_schema(schema)
         try:
             self._check = compile_schema(wrapped, tool="output", every_pattern=convert is None)
@@ -158,4 +158,4 @@ def output_of_schema(schema: Json) -> Output[Any]:  # Any: the value is JSON
 @lru_cache(maxsize=256)
 def _output_of_type(requested: Any) -> Output[Any]:  # Any: a type or an annotation
     """Return the `Output` for a type. Asks with the same type share one `Output`."""
-    return Output(*reader_of(requested))
+    return Output(*schema_and_converter(requested))

@@ -1,4 +1,4 @@
-"""Give a running tool its call and a narrow interface to its session.
+"""Give a running tool information about its call, and a limited interface to its session.
 
 Tools receive a `ToolContext`; the scheduler creates one for each call.
 """
@@ -21,11 +21,11 @@ Deps = TypeVar("Deps")
 
 
 class Subagent(Protocol):
-    """A child session that a tool has opened: the part of `Session` that tools need."""
+    """A child session that a tool has opened. A subagent has some of the methods of `Session`."""
 
     @property
     def id(self) -> str:
-        """The id of the child session, and of its log."""
+        """The id of the child session and of its log."""
         ...
 
     async def ask(
@@ -37,7 +37,7 @@ class Subagent(Protocol):
         check: bool = True,
         **settings: Unpack[AskSettings],
     ) -> AskResult:
-        """Send a message and return the result. Raises `AskFailed`, as `Session.ask` does."""
+        """Send a message to the child session, and return the result. See `Session.ask`."""
         ...
 
     def stream(
@@ -50,19 +50,19 @@ class Subagent(Protocol):
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> AbstractAsyncContextManager[AsyncIterator[SessionEvent]]:
-        """Send a message, or what a paused ask waits for, and stream the events."""
+        """Send a message, or results and decisions for a waiting turn, and stream the events. See `Session.stream`."""
         ...
 
     async def switch(self, target: str) -> SwitchOutcome:
-        """Send the next ask to `target`."""
+        """Send the following asks to `target`. See `Session.switch`."""
         ...
 
     async def cancel(self) -> bool:
-        """Cancel the ask in flight."""
+        """Cancel the ask in flight, and return True if there was one. See `Session.cancel`."""
         ...
 
     async def history(self) -> History:
-        """Return the conversation so far."""
+        """Return the conversation so far, with every tool result after its call."""
         ...
 
 
@@ -75,11 +75,11 @@ class SubagentOptions(Struct, frozen=True):
 
 
 class SessionLink(Protocol):
-    """The session's side of a `ToolContext`. Every member except `subagent` may be used in any thread."""
+    """The functions of a session that a `ToolContext` uses. All except `subagent` may be called in any thread."""
 
     @property
     def is_cancelled(self) -> bool:
-        """Return True if the call was cancelled or has passed its deadline."""
+        """True if the call was cancelled or has passed its deadline."""
         ...
 
     @property
@@ -89,36 +89,36 @@ class SessionLink(Protocol):
 
     @property
     def now(self) -> float:
-        """The current time in seconds, on the clock of the deadlines."""
+        """The current time in seconds, on the clock of the call's deadline."""
         ...
 
     def progress(self, message: str, fraction: float | None) -> None:
-        """Report the progress of the call."""
+        """Report the progress of the call to the readers of the ask."""
 
     def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
-        """Open a child session. Call this in the event loop only."""
+        """Return a context manager that opens a child session. Call this only in the event loop."""
         ...
 
 
 class NoSession:
-    """The session's side of a context that was created without a session."""
+    """A replacement for the session in a `ToolContext` that was created without a session, for example by a test."""
 
     is_cancelled = False
     history = NO_MESSAGES
     now: float = 0.0
 
     def progress(self, message: str, fraction: float | None) -> None:
-        """Ignore the report."""
+        """Do nothing."""
 
     def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
-        """Raise `SessionError`, because there is no parent session."""
+        """Raise `SessionError`, because a child session needs a parent session."""
         raise SessionError(
             "A ToolContext without a session cannot open a subagent; call the tool from a session"
         )
 
 
 class _Done:
-    """An awaitable that is already complete."""
+    """An awaitable that is already complete. `ToolContext.progress` returns it."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
@@ -130,20 +130,24 @@ _NO_SESSION = NoSession()
 
 @dataclass(frozen=True, eq=False)
 class ToolContext(Generic[Deps]):
-    """The call that a tool runs for. A parameter annotated with this type receives it, and is not part of the schema.
+    """Information about the call for which a tool runs, and an interface to the call's session.
+
+    A function's parameter with this annotation receives the context, and is not part of the tool's schema.
 
         @tool
         async def search(query: str, context: ToolContext[Database]) -> list[str]:
             await context.progress("searching", 0.5)
             return await context.deps.find(query)
 
-    Tests may create a context directly, `ToolContext(deps)`: it is never cancelled and ignores progress.
+    Tests may create a context directly, `ToolContext(deps)`. A context without a session is never cancelled and ignores
+    progress.
 
     Args:
-        deps: The value that the host passed to `Runtime.open(deps=...)`.
-        session_id: The session of the call.
+        deps: The object that the program passed to `Runtime.open(deps=...)`.
+        session_id: Id of the call's session.
         call_id: The canonical id of the call.
-        idempotency_key: Unique to this call, and equal each time the call runs: for services that deduplicate requests.
+        idempotency_key: Unique to this call, and the same each time the call runs: for services that deduplicate
+            requests.
         deadline: Time at which the call is ended, on the clock of `anyio.current_time()`; None if only cancellation
             ends the call.
     """
@@ -153,35 +157,34 @@ class ToolContext(Generic[Deps]):
     call_id: str = ""
     idempotency_key: str = ""
     deadline: float | None = None
-    _door: SessionLink = field(default=_NO_SESSION, repr=False)
+    _link: SessionLink = field(default=_NO_SESSION, repr=False)
 
     @property
     def cancelled(self) -> bool:
-        """True if the call was cancelled or has passed its deadline. A function in a thread learns of it only here."""
-        return self._door.is_cancelled
+        """True if the call was cancelled or has passed its deadline. A function in a thread must check this itself."""
+        return self._link.is_cancelled
 
     @property
     def remaining(self) -> float | None:
         """Seconds until the deadline, at least 0; None without a deadline. May be read in any thread."""
-        return None if self.deadline is None else max(0.0, self.deadline - self._door.now)
+        return None if self.deadline is None else max(0.0, self.deadline - self._link.now)
 
     @property
     def history(self) -> History:
         """The conversation at the start of the turn, including the user message."""
-        return self._door.history
+        return self._link.history
 
     def progress(self, message: str = "", fraction: float | None = None) -> Awaitable[None]:
         """Report the progress of the call in the ask's stream, as a `status` event `progress`.
 
-        The report is published before this method returns, in any thread. A function that is not async simply calls it;
-        an async one may await it. Reports never wait for a reader: of several pending reports, a reader may see only
-        the last.
+        The report is published before this method returns, in any thread, so a function that is not async need not
+        await it. A report never waits for a reader: of several pending reports, a reader may receive only the last.
 
         Args:
-            message: A short description; the text is cut to 500 characters.
+            message: A short description, which is cut to 500 characters.
             fraction: The completed fraction, from 0 to 1.
         """
-        self._door.progress(message, fraction)
+        self._link.progress(message, fraction)
         return _DONE
 
     def subagent(
@@ -194,7 +197,7 @@ class ToolContext(Generic[Deps]):
         """Open a child session: `async with context.subagent(system="...") as child`.
 
         The child has its own log, ledger and lanes, and its parent's `deps` and approvals. Without an `approve`
-        callback in the parent, calls that need approval are denied. The parent's stream also shows the events of the
+        function in the parent, calls that need approval are denied. The parent's stream also contains the events of the
         child's asks. The child is closed when its block or the call ends, and the call does not end before that.
 
         Args:
@@ -205,4 +208,4 @@ class ToolContext(Generic[Deps]):
         Entering the block raises the errors of `Runtime.open`, and `SubagentDepthExceeded` beyond
         `limits.max_subagent_depth` levels of sessions. Only async tools can open a child session.
         """
-        return self._door.subagent(SubagentOptions(target, tools, system))
+        return self._link.subagent(SubagentOptions(target, tools, system))

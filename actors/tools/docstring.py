@@ -1,4 +1,4 @@
-"""Read the description and the parameter notes from a docstring in Google or reST style. `tool` uses this module."""
+"""Parse a tool's docstring, in Google or reST style, into a description and notes on the parameters."""
 
 import inspect
 import re
@@ -13,14 +13,18 @@ _GOOGLE = re.compile(r"(\s+)\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 _REST = re.compile(r":param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
 
 
-def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:  # Any: any function
-    """Return the description in a function's docstring, and the note of each parameter."""
+def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:  # Any: functions of any type
+    """Return the description in a function's docstring, and the notes on its parameters by name.
+
+    The description ends at the first section, such as `Args:`.
+    """
     lines = (inspect.getdoc(function) or "").splitlines()
     start = next((number for number, line in enumerate(lines) if _SECTION.match(line)), len(lines))
-    return "\n".join(lines[:start]).strip(), _notes(lines[start:])
+    return "\n".join(lines[:start]).strip(), _parameter_notes(lines[start:])
 
 
-def _notes(lines: Iterable[str]) -> dict[str, str]:
+def _parameter_notes(lines: Iterable[str]) -> dict[str, str]:
+    """Return the notes on parameters in the sections of a docstring, by the parameter's name."""
     notes: dict[str, str] = {}
     current, indent, is_open = "", 0, False
     for line in lines:

@@ -1,4 +1,4 @@
-"""Describe a handover: the target, system prompt and tools that a conversation continues with.
+"""Describe a handover: the target, system prompt and tools with which a conversation continues.
 
 The session applies a `Handover` after a call of a handoff tool has returned.
 """
@@ -13,10 +13,10 @@ from actors.errors import ConfigError
 
 
 class Handover(Struct, frozen=True, eq=False, kw_only=True):
-    """The changes that a tool call makes to its session after it has returned; see `actors.handoff`.
+    """The changes to a session after a call of a handoff tool has returned; see `actors.handoff`.
 
     Args:
-        target: A backend or a pool.
+        target: The new target: a backend or a pool.
         system: The new system prompt, or None for no system prompt; unchanged by default.
         tools: The new tools, as in `Runtime.open`; unchanged by default. Every handoff reads the list again.
 
@@ -28,7 +28,7 @@ class Handover(Struct, frozen=True, eq=False, kw_only=True):
     system: str | EllipsisType | None = ...
     tools: (
         Sequence[Any] | EllipsisType
-    ) = ...  # Any: entries of `tools=`; their types belong to a higher package
+    ) = ...  # Any: entries of `tools=`, whose types this package cannot import
 
     def __post_init__(self) -> None:
         if not isinstance(self.target, str):
@@ -42,6 +42,6 @@ class Handover(Struct, frozen=True, eq=False, kw_only=True):
             )
 
     @property
-    def changes(self) -> bool:
-        """True if the handover changes the system prompt or the tools."""
+    def has_changes(self) -> bool:
+        """True if the handover changes the system prompt or the tools, in addition to the target."""
         return self.system is not ... or self.tools is not ...

@@ -1,7 +1,7 @@
 """Convert a function's signature to a JSON Schema, and validated arguments to the function's types.
 
-`tool` and structured outputs use this module. pydantic builds the schema and the values; it is imported when the first
-tool is defined.
+`tool` and structured outputs use this module. pydantic, which does the conversions, is imported when the first tool is
+defined.
 """
 
 import inspect
@@ -17,7 +17,7 @@ from actors.core.data.jsonio import Json, JsonValue, dump, is_array, is_object
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.turn.batch import BoundArguments
 from actors.errors import ConfigError, ToolDefinitionError
-from actors.interrupts import is_delivered
+from actors.interrupts import is_from_signal
 from actors.kernel.host_code import call_host
 from actors.tools.context import ToolContext
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 
 class Parameters(Struct, frozen=True):
-    """A function's parameters as a pydantic model. Its fields are numbered, so that every parameter name is possible.
+    """A function's parameters as a pydantic model.
 
-    `fields`: pairs of a field's name and its parameter's name.
+    The fields of the model are numbered (`p0`, `p1`, ...), because pydantic does not accept every parameter name as a
+    field name. `fields` contains pairs of a field's name and its parameter's name; `schema` is the JSON Schema for the
+    model.
     """
 
     model: type["BaseModel"]
@@ -36,44 +38,51 @@ class Parameters(Struct, frozen=True):
     schema: Json
 
     @classmethod
-    def of(
+    def from_function(
         cls, function: Callable[..., Any], name: str, notes: Mapping[str, str]
-    ) -> "Parameters":  # Any: any function
+    ) -> "Parameters":  # Any: functions of any type
+        """Return the parameters of a tool's function. `notes` contains descriptions by parameter name.
+
+        Raises:
+            ToolDefinitionError: A parameter cannot be passed by name, or its type has no JSON Schema.
+        """
         from pydantic import ConfigDict, Field, create_model
 
-        hints = _hints(function, name)
+        hints = _type_hints(function, name)
         context = context_parameter(function, name)
-        parameters = {key: each for key, each in _parameters(function, name).items() if key != context}
-        fields: dict[str, Any] = {}  # Any: pydantic takes (type, FieldInfo) pairs
+        parameters = {key: each for key, each in _named_parameters(function, name).items() if key != context}
+        fields: dict[str, Any] = {}  # Any: `create_model` expects pairs of a type and a FieldInfo
         for number, (key, parameter) in enumerate(parameters.items()):
-            info: dict[str, Any] = {"alias": key}  # Any: arguments of Field
+            info: dict[str, Any] = {"alias": key}  # Any: arguments of `Field`
             if note := notes.get(key):
                 info["description"] = note
-            fields[f"p{number}"] = (hints.get(key, Any), Field(**info, **_default(parameter)))
+            fields[f"p{number}"] = (hints.get(key, Any), Field(**info, **_default_arguments(parameter)))
 
-        def build() -> "tuple[type[BaseModel], Json]":
+        def build_model() -> "tuple[type[BaseModel], Json]":
             config = ConfigDict(extra="forbid", protected_namespaces=())
             model: type[BaseModel] = create_model("Arguments", __config__=config, **fields)
             return model, dump(_strip_titles(model.model_json_schema()))
 
-        def refuse(
-            error: BaseException,
-        ) -> Never:  # pydantic and hooks of the types raise many kinds
+        # Pydantic and the types' own hooks may raise any exception.
+        def raise_definition_error(error: BaseException) -> Never:
             raise ToolDefinitionError(_schema_error(name, parameters, hints, error)) from None
 
-        model, schema = call_host(build, refuse)
+        model, schema = call_host(build_model, raise_definition_error)
         return cls(model, tuple(zip(fields, parameters, strict=True)), schema)
 
-    def convert(self, given: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
-        """Convert JSON arguments to the function's types. Omitted parameters are left to the function's defaults."""
+    def convert(self, arguments: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
+        """Convert JSON arguments to the function's types, or return the errors in them.
+
+        Omitted parameters stay omitted, so that the function's own defaults apply.
+        """
         try:
-            value = self.model.model_validate(given)
+            value = self.model.model_validate(arguments)
         except ValueError as error:
-            from pydantic import ValidationError  # an import in each call would cost more than the check
+            from pydantic import ValidationError  # imported only here: an import in each call would be slow
 
             if not isinstance(error, ValidationError):
                 raise
-            return _from_pydantic(error)
+            return _argument_errors(error)
         given_fields = value.model_fields_set
         return BoundArguments({name: getattr(value, key) for key, name in self.fields if key in given_fields})
 
@@ -84,17 +93,17 @@ def is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-def inner(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: any function
-    """Return the function inside a `functools.partial`; any other function is returned unchanged."""
-    return inner(function.func) if isinstance(function, partial) else function
+def unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: functions of any type
+    """Return the function that a `functools.partial` wraps, or any other function unchanged."""
+    return unwrap_partial(function.func) if isinstance(function, partial) else function
 
 
-def context_parameter(function: Callable[..., Any], name: str) -> str | None:  # Any: any function
-    """Return the name of the parameter that receives the `ToolContext`, found by its annotation; None if there is none.
+def context_parameter(function: Callable[..., Any], name: str) -> str | None:  # Any: functions of any type
+    """Return the name of the parameter that is annotated with `ToolContext`; None if there is none.
 
     Raises:
-        ToolDefinitionError: Several parameters receive a context, or an annotation that mentions `ToolContext` cannot
-            be resolved.
+        ToolDefinitionError: Several parameters have this annotation, or an annotation that mentions `ToolContext`
+            cannot be resolved.
     """
     try:
         parameters = inspect.signature(function).parameters
@@ -102,7 +111,7 @@ def context_parameter(function: Callable[..., Any], name: str) -> str | None:  #
         return None
     written = {key: each.annotation for key, each in parameters.items() if each.annotation is not each.empty}
     try:
-        hints = {**written, **_hints(function, name)}
+        hints = {**written, **_type_hints(function, name)}
     except ToolDefinitionError:
         if not any(isinstance(each, str) and "ToolContext" in each for each in written.values()):
             return None  # the unresolved annotations do not mention a context
@@ -110,12 +119,13 @@ def context_parameter(function: Callable[..., Any], name: str) -> str | None:  #
     found = [key for key in written if _is_context(hints[key])]
     if len(found) > 1:
         raise ToolDefinitionError(
-            f"Tool {name!r} takes {len(found)} contexts, {', '.join(found)}; one is enough"
+            f"Tool {name!r} has {len(found)} parameters for a ToolContext, {', '.join(found)}; keep only one"
         )
     return found[0] if found else None
 
 
-def _is_context(hint: Any) -> bool:  # Any: an annotation
+def _is_context(hint: Any) -> bool:  # Any: an annotation may be any object
+    """Return True if an annotation is `ToolContext`, with or without type arguments, or a union that contains it."""
     if get_origin(hint) in (Union, UnionType):
         return any(map(_is_context, get_args(hint)))
     if get_origin(hint) is Annotated:
@@ -124,54 +134,64 @@ def _is_context(hint: Any) -> bool:  # Any: an annotation
     return isinstance(kind, type) and issubclass(kind, ToolContext)
 
 
-def reader_of(
+def schema_and_converter(
     annotation: Any,
 ) -> tuple[
     dict[str, Any], Callable[[JsonValue], tuple[Any] | list[ArgumentError]]
-]:  # Any: a type; JSON; its values
-    """Return the JSON Schema of a type, and a function that converts JSON to its values.
+]:  # Any: a type, its JSON Schema, and values of the type
+    """Return the JSON Schema of a type, and a function that converts JSON to a value of the type.
+
+    The function returns a tuple with the value, or a list of errors.
 
     Raises:
         ConfigError: The value is not a type, or the type has no JSON Schema.
     """
     from pydantic import TypeAdapter, ValidationError
 
-    def build() -> tuple[TypeAdapter[Any], dict[str, Any]]:
+    def build_adapter() -> tuple[TypeAdapter[Any], dict[str, Any]]:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
         return adapter, _strip_titles(adapter.json_schema())
 
-    def refuse(error: BaseException) -> Never:  # as in `Parameters.of`
+    # Pydantic and the type's own hooks may raise any exception.
+    def raise_definition_error(error: BaseException) -> Never:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ConfigError(
             f"output= of type {inspect.formatannotation(annotation)} has no JSON Schema: {reason}"
         ) from None
 
-    adapter, schema = call_host(build, refuse)
+    adapter, schema = call_host(build_adapter, raise_definition_error)
 
     def convert_value(value: JsonValue) -> tuple[Any] | list[ArgumentError]:
         try:
             return (adapter.validate_python(value),)
         except ValidationError as error:
-            return list(_from_pydantic(error))
+            return list(_argument_errors(error))
 
     return schema, convert_value
 
 
-def _parameters(
+def _named_parameters(
     function: Callable[..., Any], name: str
-) -> Mapping[str, inspect.Parameter]:  # Any: any function
+) -> Mapping[str, inspect.Parameter]:  # Any: functions of any type
+    """Return the parameters that a model can pass to a tool's function, and the context parameter.
+
+    Raises:
+        ToolDefinitionError: A parameter cannot be passed by name, or the signature cannot be read.
+    """
     parameters: Mapping[str, inspect.Parameter]
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        raise ToolDefinitionError(f"Tool {name!r} has no signature to read; use Tool.from_schema") from None
-    if isinstance(function, partial):  # the model cannot set arguments that are already bound
+        raise ToolDefinitionError(
+            f"Tool {name!r}: Python cannot read the signature of this function; use Tool.from_schema"
+        ) from None
+    if isinstance(function, partial):  # arguments that are already bound are not parameters for the model
         parameters = {key: each for key, each in parameters.items() if key not in function.keywords}
     for key, parameter in parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ToolDefinitionError(
                 f"Tool {name!r}: parameter {str(parameter)!r} is {parameter.kind.description}; "
-                "models give named arguments only, so name each parameter or use Tool.from_schema"
+                "models pass arguments by name only, so name each parameter or use Tool.from_schema"
             )
         if key in ("self", "cls") and parameter.annotation is parameter.empty:
             raise ToolDefinitionError(
@@ -184,21 +204,34 @@ def _parameters(
     return parameters
 
 
-def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:  # Any: types
-    function = inner(function)
+def _type_hints(
+    function: Callable[..., Any], name: str
+) -> dict[str, Any]:  # Any: an annotation may be any object
+    """Return the annotations of a tool's function as types, by parameter name.
+
+    Raises:
+        ToolDefinitionError: An annotation cannot be resolved.
+    """
+    function = unwrap_partial(function)
     target = function if hasattr(function, "__annotations__") else getattr(function, "__call__", function)  # noqa: B004
 
-    def refuse(error: BaseException) -> Never:  # annotations are code: they may raise anything
+    # Annotations are code and may raise any exception.
+    def raise_definition_error(error: BaseException) -> Never:
         reason = f"{type(error).__name__}: {error}".replace("\n", " ")[:200]
         raise ToolDefinitionError(
-            f"Tool {name!r}: its annotations cannot be read ({reason}); define the types before the tool"
+            f"Tool {name!r}: the annotations cannot be read ({reason}); define the types before the tool"
         ) from None
 
-    return call_host(partial(get_type_hints, inspect.unwrap(target), include_extras=True), refuse)
+    return call_host(
+        partial(get_type_hints, inspect.unwrap(target), include_extras=True), raise_definition_error
+    )
 
 
-def _default(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments of Field
-    """Return a default for the schema if JSON can express it. Calls always use the function's own default."""
+def _default_arguments(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments of `Field`
+    """Return the default of a parameter as arguments of `Field`.
+
+    The schema contains the default only if JSON can express it. A call always uses the function's own default.
+    """
     value = parameter.default
     if value is parameter.empty:
         return {}
@@ -210,10 +243,10 @@ def _default(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments 
 _DATA = frozenset({"default", "const", "enum", "examples"})
 
 
-def _strip_titles(schema: Any) -> Any:  # Any: JSON
-    """Return a generated schema without titles, and without patterns that the linear regular-expression engine rejects.
+def _strip_titles(schema: Any) -> Any:  # Any: parsed JSON
+    """Return a generated schema without titles, and without patterns that our regular-expression engine rejects.
 
-    pydantic itself enforces such patterns (it generates one for Decimal) when it converts the value.
+    pydantic generates such patterns (for Decimal, for example), and enforces them itself when it converts the value.
     """
     if is_array(schema):
         return [_strip_titles(item) for item in schema]
@@ -228,23 +261,24 @@ def _strip_titles(schema: Any) -> Any:  # Any: JSON
 
 def _schema_error(
     name: str, parameters: Iterable[str], hints: Mapping[str, Any], error: BaseException
-) -> str:  # Any: types
-    """Return the message for a schema that cannot be generated, naming the parameter that caused the failure."""
+) -> str:  # Any: an annotation may be any object
+    """Return the error message for a schema that cannot be generated. The message names the parameter at fault."""
     from pydantic import TypeAdapter
 
     for key in parameters:
         try:
             TypeAdapter(hints.get(key, Any)).json_schema()
-        except BaseException as failure:  # the same failure as before
-            if is_delivered(failure):
+        except BaseException as failure:  # this parameter raises the error of the complete model
+            if is_from_signal(failure):
                 raise
             hint = inspect.formatannotation(hints[key])
             return f"Tool {name!r}: parameter {key!r} of type {hint} has no JSON Schema; use JSON types"
     reason = " ".join(str(error).split())[:200]
-    return f"Tool {name!r}: its parameters have no JSON Schema ({reason})"
+    return f"Tool {name!r}: no JSON Schema can be generated for its parameters ({reason}); use JSON types"
 
 
-def _from_pydantic(error: "ValidationError") -> tuple[ArgumentError, ...]:
+def _argument_errors(error: "ValidationError") -> tuple[ArgumentError, ...]:
+    """Convert a pydantic error to argument errors, at most 16, with paths such as `items[0].name`."""
     found: list[ArgumentError] = []
     for fault in error.errors(include_url=False, include_context=False)[:16]:
         path = ""

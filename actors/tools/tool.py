@@ -1,4 +1,4 @@
-"""Define one tool: a function, its name, its argument schema and its options for the runtime.
+"""Define `Tool`: a function with its name, its argument schema and its options.
 
 Sessions declare tools to the model; the scheduler runs their functions.
 """
@@ -25,21 +25,23 @@ from actors.tools.options import (
     default_approval,
     option_errors,
 )
-from actors.tools.signature import Parameters, context_parameter, inner, is_async
+from actors.tools.signature import Parameters, context_parameter, is_async, unwrap_partial
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_DESCRIPTION = 64 * 1024
-"""Maximum characters of a description: it may come from an untrusted server, and every request contains it."""
+"""Maximum characters of a description, which may come from an untrusted server and is part of every request."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-"""The names that every provider accepts (docs/reference/rulebook.md, tool names)."""
+"""Matches the tool names that every provider accepts (docs/reference/rulebook.md, tool names)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tool(Generic[P, R]):
-    """One tool. Calling it calls the function, so a decorated function stays usable.
+    """A function that a model may call, with its name, its argument schema and its options.
+
+    Calling a tool calls its function, so a decorated function stays usable.
 
     Args:
         name: The name for the model: letters, digits, `_` and `-`, at most 64 characters.
@@ -50,8 +52,8 @@ class Tool(Generic[P, R]):
             returns one of these values for the arguments of a call.
         timeout: Seconds that one call may take; None for no limit.
         effects: Effects of a call on the outside world. `pure`: none, so a call may run again, or be answered with the
-            result of an equal call. `idempotent`: repeated runs with one idempotency key have the effect of one run.
-            `once`: a call never runs again.
+            result of an equal call. `idempotent`: repeated runs with the same idempotency key have the effect of one
+            run. `once`: a call never runs again.
         resources: Names of the resources that a call writes to, or a function that returns them for the arguments of a
             call. Calls of a session with a common resource run one after another, in call order.
 
@@ -68,11 +70,11 @@ class Tool(Generic[P, R]):
     timeout: float | None = None
     effects: Effects = "once"
     resources: ResourceRule = ()
-    _handover: Handover | None = None  # made by `actors.handoff`
+    _handover: Handover | None = None  # only for tools that `actors.handoff` returns
     _model: Parameters | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for problem in _problems(self):
+        for problem in _definition_errors(self):
             raise ToolDefinitionError(problem)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -89,12 +91,12 @@ class Tool(Generic[P, R]):
     ) -> "Tool[P, R]":
         """Return a tool with an explicit JSON Schema.
 
-        The function receives the arguments as parsed JSON, one keyword argument for each field. They are validated
-        against the schema first, except for patterns with a lookaround or a backreference, which the function must
-        check.
+        The function receives the arguments as parsed JSON, one keyword argument for each field. The arguments are
+        validated against the schema first, except for patterns with a lookaround or a backreference, which the function
+        must check.
 
         Raises:
-            ToolDefinitionError: The schema is invalid, or has a reference to another document.
+            ToolDefinitionError: The schema is invalid, or refers to another document.
         """
         check = compile_schema(schema, tool=name)
         new = cls(
@@ -105,10 +107,10 @@ class Tool(Generic[P, R]):
             **options,
         )
         new.__dict__["_check"] = check
-        if (taken := new.context_parameter) in _properties(new.schema):
+        if (taken := new.context_parameter) in _property_names(new.schema):
             raise ToolDefinitionError(
-                f"Tool {name!r}: its schema has a field {taken!r}, "
-                "which is also the function's parameter for the context; rename one"
+                f"Tool {name!r} has a schema with a field {taken!r}, "
+                "but the function receives its context in the parameter of that name; rename one of them"
             )
         return new
 
@@ -132,17 +134,17 @@ class Tool(Generic[P, R]):
             options: Fields of `Tool`.
 
         Raises:
-            ToolDefinitionError: As in `from_schema`.
+            ToolDefinitionError: As for `from_schema`.
         """
         if read_only:
             options.setdefault("effects", "pure")
         options.setdefault("approval", default_approval(options.get("effects", "once")))
-        return Tool[..., Any].from_schema(name, description, parameters, _no_function, **options)
+        return Tool[..., Any].from_schema(name, description, parameters, _raise_external, **options)
 
     @property
     def is_external(self) -> bool:
         """True if the tool has no function, so that the caller of the ask provides its results."""
-        return self.function is _no_function
+        return self.function is _raise_external
 
     @property
     def is_read_only(self) -> bool:
@@ -150,44 +152,47 @@ class Tool(Generic[P, R]):
         return self.effects == "pure"
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
-        """Return the approval for a call with these arguments: `deny` if the rule returns an unknown value.
+        """Return the approval for a call with these arguments.
 
-        Exceptions of the rule propagate.
+        If the rule is a function, an unknown return value means `deny`, and its exceptions propagate.
         """
         said = self.approval if isinstance(self.approval, str) else self.approval(arguments)
         return said if said in ("allow", "ask", "deny") else "deny"
 
     def keys_of(self, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
-        """Return the resources that a call with these arguments writes to. Exceptions of the rule propagate."""
+        """Return the names of the resources that a call with these arguments writes to.
+
+        If `resources` is a function, its exceptions propagate.
+        """
         named = self.resources(arguments) if callable(self.resources) else self.resources
         return (named,) if isinstance(named, str) else tuple(map(str, named))
 
     @cached_property
     def _check(self) -> ArgumentCheck:
-        """The compiled schema, compiled on first use."""
+        """The validator of arguments, compiled on first use."""
         return compile_schema(self.schema, tool=self.name)
 
     @property
     def schema(self) -> dict[str, JsonValue]:
-        """The parameters as a parsed value, new at each read."""
+        """The parameters as parsed JSON. Each read returns a new value, which the caller may change."""
         value = parse(self.parameters)
         assert isinstance(value, dict)
         return value
 
     @cached_property
     def context_parameter(self) -> str | None:
-        """The parameter that receives the call's `ToolContext`; None if there is none."""
+        """The name of the function's parameter that receives the call's `ToolContext`; None if there is none."""
         return context_parameter(self.function, self.name)
 
     @cached_property
     def is_async(self) -> bool:
-        """True if a call returns an awaitable. Other functions run in a thread."""
+        """True if the function returns an awaitable. Other functions run in a thread."""
         return is_async(self.function)
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
-        """Return the function's arguments, or the errors in the given ones.
+        """Convert a call's arguments to the function's arguments, or return the errors in them.
 
-        Arguments are validated against the schema first, so a string is not accepted as a number, and then converted to
+        Arguments are first validated against the schema, so a string is not accepted as a number, and then converted to
         the function's types. `actors.core.turn.batch` decides whether to correct small mistakes.
         """
         given = dict(arguments)
@@ -196,42 +201,49 @@ class Tool(Generic[P, R]):
         return BoundArguments(given) if self._model is None else self._model.convert(given)
 
     def _only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
-        """Return the arguments corrected to fit the schema if exactly one correction is possible; otherwise None."""
+        """Return the arguments with the correction that makes them fit the schema.
+
+        If no correction or more than one is possible, return None.
+        """
         return only_repair(dict(arguments), self._check)
 
 
-def _properties(schema: Mapping[str, JsonValue]) -> Collection[object]:
+def _property_names(schema: Mapping[str, JsonValue]) -> Collection[object]:
+    """Return the names of the properties in a JSON Schema of an object."""
     named = schema.get("properties")
     return named if isinstance(named, dict) else ()
 
 
-def _no_function(**arguments: object) -> Never:
-    raise KernelError("An external tool has no function; the caller of the ask provides its result")
+def _raise_external(**arguments: object) -> Never:
+    """The function of every external tool. Raises `KernelError`."""
+    raise KernelError(
+        "An external tool cannot be called, because it has no function; pass its result to `Session.ask`"
+    )
 
 
-def _problems(tool: Tool[..., Any]) -> Iterator[str]:  # Any: any function
-    """Yield the errors in a tool's definition, each in one line."""
-    name: object = tool.name  # object: definitions may come from untrusted servers
+def _definition_errors(tool: Tool[..., Any]) -> Iterator[str]:  # Any: a tool with any function
+    """Yield the errors in a tool's definition, each as one line."""
+    name: object = tool.name  # `object`, because an untrusted server may send any value
     about: object = tool.description
     if not (isinstance(name, str) and NAME.fullmatch(name)):
         yield (
-            f"Tool name {str(name)[:80]!r} is not usable: it takes 1 to 64 letters, digits, '_' or '-', "
-            "and starts with a letter; give another with name="
+            f"Tool name {str(name)[:80]!r} is invalid; with name=, pass 1 to 64 letters, digits, '_' or '-', "
+            "the first of them a letter"
         )
     if not isinstance(about, str) or len(about) > MAX_DESCRIPTION:
         yield f"Tool {name!r} needs a description of at most {MAX_DESCRIPTION} characters"
     if inspect.isgeneratorfunction(tool.function) or inspect.isasyncgenfunction(tool.function):
         yield f"Tool {name!r} is a generator; return one value instead of yielding"
     if tool.timeout is not None and not 0 < tool.timeout < float("inf"):
-        yield f"Tool {name!r} has timeout={tool.timeout!r}; it takes seconds above 0"
+        yield f"Tool {name!r} has timeout={tool.timeout!r}; use a number of seconds above 0, or None"
     yield from (
         f"Tool {name!r} has {problem}"
         for problem in option_errors(tool.approval, tool.effects, tool.resources)
     )
 
 
-def is_tool(value: object) -> TypeGuard[Tool[..., Any]]:  # Any: any function
-    """Return True for a tool. After `isinstance`, type checkers would not know of what function."""
+def is_tool(value: object) -> TypeGuard[Tool[..., Any]]:  # Any: a tool with any function
+    """Return True for a `Tool`. Unlike `isinstance`, this gives type checkers a complete type."""
     return isinstance(value, Tool)
 
 
@@ -256,25 +268,26 @@ def tool(
     description: str | None = None,
     **options: Unpack[ToolOptions],
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
-    """Make a tool of a function, as a decorator with or without arguments.
+    """Convert a function to a tool. Use it as a decorator, with or without arguments.
 
     Args:
-        function: A sync or async function with named parameters. Their types become the schema; a parameter without a
-            type accepts any JSON. Arguments that `functools.partial` bound by name are not parameters.
+        function: A sync or async function with named parameters. The types of the parameters become the schema; a
+            parameter without a type accepts any JSON. Arguments that `functools.partial` bound by name are not
+            parameters.
         name: Defaults to the function's name.
-        description: Defaults to the docstring up to its sections; `Args:` describes the parameters.
+        description: Defaults to the docstring up to its first section; its `Args:` section describes the parameters.
         options: Fields of `Tool`: `approval`, `timeout`, `effects`, `resources`.
 
     Raises:
-        ToolDefinitionError: The signature or a type has no JSON Schema.
+        ToolDefinitionError: A parameter cannot be passed by name, or its type has no JSON Schema.
     """
 
-    def build(function: Callable[P, R]) -> Tool[P, R]:
-        from actors.tools.docstring import parse_docstring  # only needed for functions
+    def build_tool(function: Callable[P, R]) -> Tool[P, R]:
+        from actors.tools.docstring import parse_docstring  # only tools from functions need it
 
-        tool_name = name or str(getattr(inner(function), "__name__", ""))
-        about, notes = parse_docstring(inner(function))
-        model = Parameters.of(function, tool_name, notes)
+        tool_name = name or str(getattr(unwrap_partial(function), "__name__", ""))
+        about, notes = parse_docstring(unwrap_partial(function))
+        model = Parameters.from_function(function, tool_name, notes)
         return Tool(
             tool_name,
             about if description is None else description,
@@ -284,13 +297,13 @@ def tool(
             _model=model,
         )
 
-    return build if function is None else build(function)
+    return build_tool if function is None else build_tool(function)
 
 
 def with_function(
     tool: Tool[..., Any], *, name: str, function: Callable[..., Any]
-) -> Tool[..., Any]:  # Any: any function
-    """Return a copy of a tool with another name and function, and the same description and schema."""
+) -> Tool[..., Any]:  # Any: functions of any type
+    """Return a copy of a tool with another name and function, without compiling the schema again."""
     new = replace(tool, name=name, function=function)
     new.__dict__["_check"] = tool._check
     return new

@@ -1,4 +1,4 @@
-"""Hold the tools of a session in order, by name. Sessions and the scheduler look tools up here."""
+"""Define `Toolset`, an ordered set of tools. Sessions and the scheduler look tools up by name."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -10,27 +10,27 @@ from actors.tools.tool import Tool, is_tool, tool
 
 
 class Toolset:
-    """The tools of a session, in order, by name. Frozen.
+    """An immutable, ordered set of tools with different names.
 
     Args:
-        tools: Tools, or functions to make tools of.
+        tools: Tools, or functions that are converted to tools.
 
     Raises:
-        ToolDefinitionError: Two tools have one name, or a schema is invalid.
+        ToolDefinitionError: Two tools have the same name, or a schema is invalid.
     """
 
     def __init__(
         self, tools: Iterable[Tool[..., Any] | Callable[..., Any]] = ()
-    ) -> None:  # Any: any function
-        self._tools: dict[str, Tool[..., Any]] = {}  # Any: any function
+    ) -> None:  # Any: functions of any type
+        self._tools: dict[str, Tool[..., Any]] = {}  # Any: functions of any type
         for item in tools:
             added = item if is_tool(item) else tool(item)
             if added.name in self._tools:
                 raise ToolDefinitionError(f"Two tools are named {added.name!r}; rename one with name=")
-            _ = added._check  # compile now: an invalid schema must not fail in a turn
+            _ = added._check  # compile the schema now, so that an invalid schema does not fail during a turn
             self._tools[added.name] = added
 
-    def __iter__(self) -> Iterator[Tool[..., Any]]:  # Any: any function
+    def __iter__(self) -> Iterator[Tool[..., Any]]:  # Any: functions of any type
         return iter(self._tools.values())
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class Toolset:
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 
-    def __getitem__(self, name: str) -> Tool[..., Any]:  # Any: any function
+    def __getitem__(self, name: str) -> Tool[..., Any]:  # Any: functions of any type
         if found := self._tools.get(name):
             return found
         close = nearest(name, self._tools)
@@ -54,10 +54,10 @@ class Toolset:
         """The names of the tools, in order."""
         return tuple(self._tools)
 
-    def find(self, name: str) -> Tool[..., Any] | None:  # Any: any function
-        """Return the tool with this name, or None."""
+    def find(self, name: str) -> Tool[..., Any] | None:  # Any: functions of any type
+        """Return the tool with this name, or None if there is none."""
         return self._tools.get(name)
 
-    def unknown(self, name: str) -> dict[str, JsonValue]:
-        """Return the `tool_error` result for a call of a tool that the set does not have."""
+    def unknown_tool(self, name: str) -> dict[str, JsonValue]:
+        """Return the `tool_error` result for a call of a tool that is not in this set."""
         return unknown_tool_error(name, self._tools)

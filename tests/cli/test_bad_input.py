@@ -95,7 +95,7 @@ def test_an_error_in_actors_toml_names_the_position_and_never_the_value(
     [
         ("from actors import Tool\nt = Tool('t', 'd', b'{\"type\": 5}', print)", "'t'"),
         ("from actors import tool\n@tool\ndef f(*args: int): ...", "'f'"),
-        ("from actors import tool\n@tool(name='no good')\ndef f(): ...", "'no good' is not usable"),
+        ("from actors import tool\n@tool(name='no good')\ndef f(): ...", "'no good' is invalid"),
         ("x = 1", "defines no tool"),
         ("def (", "SyntaxError"),
         ("import nothing_of_that_name", "ModuleNotFoundError"),

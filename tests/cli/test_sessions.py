@@ -93,7 +93,7 @@ def _export_replay_import_fork_delete(tmp_path: Path) -> None:
     assert run_sessions(tmp_path, "export", "trip").out == out.read_text()
     assert run_sessions(tmp_path, "import", str(out), "--to", "copy").out == "copy\n"
     taken = run_sessions(tmp_path, "import", str(out))
-    assert (taken.code, "'trip' has a log" in taken.complaint) == (1, True)
+    assert (taken.code, "'trip' already has a log" in taken.complaint) == (1, True)
     assert run_sessions(tmp_path, "fork", "trip", "--at", "2", "--to", "early").out == "early\n"
     assert len(run_sessions(tmp_path, "show", "early", "--json").out.splitlines()) < 10
     assert run_sessions(tmp_path, "delete", "trip").code == 0
@@ -304,7 +304,7 @@ def test_an_age_is_rejected_if_the_clock_is_far_from_the_journal(tmp_path: Path)
     store_dated_sessions(tmp_path)
     run_sessions(tmp_path, "delete", "now")
     refused = run_sessions(tmp_path, "delete", "--older-than", "90 days")
-    assert (refused.code, "name a date instead of an age, as 20" in refused.complaint) == (
+    assert (refused.code, "pass a date instead of an age, such as 20" in refused.complaint) == (
         3,
         True,
     )

@@ -45,7 +45,7 @@ class ProgressRecorder(NoSession):
 async def call(
     offer: SessionTools, name: str, door: ProgressRecorder | None = None, /, **arguments: object
 ) -> object:
-    context = ToolContext(None) if door is None else ToolContext(None, _door=door)
+    context = ToolContext(None) if door is None else ToolContext(None, _link=door)
     result: object = await offer.tools[name].function(_tool_context=context, **arguments)
     return result
 

@@ -99,7 +99,7 @@ def test_normal_messages_are_kept_unchanged_with_an_empty_report() -> None:
 @pytest.mark.parametrize("given", [[human()], (human(),), None, "text"])
 def test_render_rejects_anything_but_a_history(given: object) -> None:
     with pytest.raises(
-        TranscriptError, match=r"render takes a History, not \w+; History\(messages\) makes one"
+        TranscriptError, match=r"render\(\) takes a History, not \w+; create one with History\(messages\)"
     ):
         render(given, Ledger(), dialect("anthropic"))  # type: ignore[arg-type]  # rejected by type checkers
 

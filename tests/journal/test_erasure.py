@@ -44,7 +44,7 @@ sys.stdin.read()
 @pytest.fixture
 def no_reader_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for readers."""
-    monkeypatch.setattr("actors.runtime.retention.READERS", 0)
+    monkeypatch.setattr("actors.runtime.retention.READER_TIMEOUT", 0)
 
 
 def write(storage: Storage, session: str, mark: bytes = MARK, times: int = 200) -> None:
@@ -124,7 +124,7 @@ class Reread(SqliteStorage):
 
 
 async def test_a_deletion_waits_briefly_for_a_reader(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.runtime.retention.READERS", 60)
+    monkeypatch.setattr("actors.runtime.retention.READER_TIMEOUT", 60)
     storage = Reread(path)
     write(storage, "gone")
     async with runtime_with(a=openai(), storage=storage) as runtime:

@@ -89,7 +89,7 @@ async def test_a_deletion_without_conditions_is_refused(storage: Storage) -> Non
     write_closed_log(storage, "one")
     async with runtime_with(a=openai(), storage=storage) as runtime:
         for dry_run in (False, True):
-            with pytest.raises(ConfigError, match="without any it would delete all sessions"):
+            with pytest.raises(ConfigError, match="without a condition, it would delete all sessions"):
                 await runtime.journal.delete(dry_run=dry_run)
         assert stored_ids(storage) == {"one"}
 

@@ -136,7 +136,7 @@ async def test_a_passivated_session_keeps_no_log_state_in_memory() -> None:
         await session.ask("Hello.")
         actors = session._lifecycle.actors
         assert actors is not None
-        made = ref(actors._acting)
+        made = ref(actors._live_session_actor)
         storage.at = 0
         with pytest.raises(JournalUnavailable):
             await session.ask("And?")

@@ -73,7 +73,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def deletion_of(runtime: Runtime) -> DeleteUnused:
     """Return the deletion of unused sessions of a runtime."""
-    return runtime.journal._removal(runtime._running_host()).delete_unused
+    return runtime.journal._session_removal(runtime._running_host()).delete_unused
 
 
 def retention(runtime: Runtime, clock: Clock) -> Retention:
@@ -356,7 +356,7 @@ async def test_deleting_a_tenant_deletes_its_sessions_and_their_subagents(clock:
         assert len((await runtime.journal.delete(tenant="m")).sessions) == 3
         assert stored_ids(runtime._storage) == ["other"]
         assert list(runtime.sessions) == ["other"]
-        with pytest.raises(ConfigError, match=r"takes ids, tenant= or older_than="):
+        with pytest.raises(ConfigError, match=r"needs ids, tenant= or older_than="):
             await runtime.journal.delete()
 
 
@@ -379,7 +379,7 @@ async def test_other_sessions_run_between_two_deletions(storage: Storage) -> Non
             write_closed_log(storage, f"s{number}", tenant="t")
 
         async def delete(name: str, before: float | None) -> Collection[str]:
-            deleted = await runtime.journal._removal(runtime._running_host()).delete(name, before)
+            deleted = await runtime.journal._session_removal(runtime._running_host()).delete(name, before)
             assert (await session.ask("Well?")).text == "Yes."
             return deleted
 
@@ -399,7 +399,7 @@ async def test_a_session_used_after_the_listing_is_not_deleted(storage: Storage,
             if "used" not in runtime.sessions:
                 session = await runtime.resume("used", target="a")
                 assert (await session.ask("Well?")).text == "Yes."
-            return await runtime.journal._removal(runtime._running_host()).delete(name, before)
+            return await runtime.journal._session_removal(runtime._running_host()).delete(name, before)
 
         deletion = await delete_all(runtime._running_host().journal, delete, (), None, clock.now - DAY)
         assert deletion.sessions == ("old",)

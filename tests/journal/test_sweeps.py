@@ -122,7 +122,9 @@ async def test_a_session_used_since_the_listing_is_kept_and_released(storage: St
     storage.append([Entry("used", claim.fence, (to("b"),))])
     storage.release("used", claim.fence)
     async with runtime_with(a=openai(), storage=storage) as runtime:
-        assert await runtime.journal._removal(runtime._running_host()).delete_unused(listed) == ["unused"]
+        assert await runtime.journal._session_removal(runtime._running_host()).delete_unused(listed) == [
+            "unused"
+        ]
         (left,) = storage.sessions()
         assert (left.id, left.owner) == ("used", None)
 
@@ -212,7 +214,7 @@ async def test_a_sweep_does_not_count_against_the_session_limit(clock: Clock) ->
         anyio.create_task_group() as tasks,
     ):
         await runtime.open("a", id="open")
-        tasks.start_soon(runtime.journal._removal(runtime._running_host()).delete_unused, stored)
+        tasks.start_soon(runtime.journal._session_removal(runtime._running_host()).delete_unused, stored)
         await storage.begun.wait()
         tasks.start_soon(partial(runtime.open, "a", id="new"))
         try:
@@ -243,7 +245,7 @@ async def test_a_sweep_remembers_a_bounded_number_of_doubtful_sessions(
 async def test_a_sweep_logs_remaining_data_and_retries_the_next_day(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("actors.runtime.retention.READERS", 0)
+    monkeypatch.setattr("actors.runtime.retention.READER_TIMEOUT", 0)
     path = tmp_path / "sessions.db"
     storage = SqliteStorage(path, clock=clock)
     write(storage, "gone")

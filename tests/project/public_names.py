@@ -16,7 +16,7 @@ from pathlib import Path
 
 import actors
 
-MODULES = ("actors", *sorted(f"actors.{name}" for name in (*actors._OTHERS, "sync")))
+MODULES = ("actors", *sorted(f"actors.{name}" for name in (*actors._SUBMODULES, "sync")))
 """The public modules."""
 
 NOT_CONSTRUCTED = frozenset(

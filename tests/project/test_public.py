@@ -105,7 +105,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 @pytest.mark.parametrize("name", ["SessionExists", "QueueFull"])
 def test_a_name_of_another_public_module_is_an_error_that_names_the_module(name: str) -> None:
-    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is actors\.errors\.{name}$"):
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; use actors\.errors\.{name}$"):
         getattr(actors, name)
 
 

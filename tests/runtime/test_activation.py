@@ -93,7 +93,7 @@ async def test_sessions_continue_normally_after_passivation(*, kept: bool) -> No
             assert active(runtime) == {other.id}
             residency = runtime._running_host().residency
             if not kept:
-                residency.evict_folds(0)
+                residency.evict_replays(0)
             assert set(residency.folded) == ({session.id} if kept else set())
         assert len((await session.ledger()).interactions()) == 4
     assert one.refusals == two.refusals == []

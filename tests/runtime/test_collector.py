@@ -92,7 +92,7 @@ def test_thresholds_that_the_program_sets_meanwhile_are_kept() -> None:
 
 def test_an_unknown_policy_is_a_config_error() -> None:
     given: Any = "fast"
-    with pytest.raises(ConfigError, match=r"gc= takes 'tuned', or None to leave .* alone, not 'fast'"):
+    with pytest.raises(ConfigError, match=r"gc= takes 'tuned', or None to leave .* unchanged, not 'fast'"):
         Runtime(environ={}, gc=given)
 
 

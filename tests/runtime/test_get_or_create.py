@@ -223,9 +223,7 @@ async def test_impossible_opens_raise_short_errors() -> None:
         with pytest.raises(SessionClosed, match="No session 'one' is open; open"):
             runtime.sessions["one"]
         await runtime.open("a", id="one")
-        with pytest.raises(
-            SessionExists, match="is open already; take another id, or open it with resume=True"
-        ):
+        with pytest.raises(SessionExists, match="is already open; use another id, or pass resume=True"):
             await runtime.open("a", id="one")
 
 
@@ -307,7 +305,7 @@ async def test_a_looked_up_session_keeps_its_place_while_its_ask_begins(
             pass
         async with anyio.create_task_group() as tasks:
             with monkeypatch.context() as patched:
-                patched.setattr(SessionHost, "begin", begin)
+                patched.setattr(SessionHost, "wait_to_begin", begin)
                 tasks.start_soon(ask, runtime.sessions["one"])
                 await begun.wait()
             with pytest.raises(TooManySessions):
@@ -362,7 +360,7 @@ async def test_a_session_released_during_a_failed_close_makes_room(
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
     async with runtime_with(a=openai(), storage=storage, limits=limits) as runtime:
         with monkeypatch.context() as patched:
-            patched.setattr(SessionLifecycle, "_write_end", fail)
+            patched.setattr(SessionLifecycle, "_log_end", fail)
             async with anyio.create_task_group() as tasks:
                 async with runtime.open("a", id="one", resume=True) as session:
                     tasks.start_soon(close, session)

@@ -75,7 +75,7 @@ async def test_an_unexpected_error_of_a_close_reaches_its_caller(
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
-            patched.setattr(SessionLifecycle, "_write_end", fail)
+            patched.setattr(SessionLifecycle, "_log_end", fail)
             with pytest.raises(Bug):
                 await session.close()
         assert list(runtime.sessions) == ["one"]
@@ -93,7 +93,7 @@ async def test_an_uncopyable_error_of_a_close_reaches_its_caller_unchanged(
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
-            patched.setattr(SessionLifecycle, "_write_end", fail)
+            patched.setattr(SessionLifecycle, "_log_end", fail)
             with pytest.raises(UncopyableError, match="one 1"):
                 await session.close()
     assert crashes == ["one/close"]

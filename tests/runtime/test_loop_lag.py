@@ -169,7 +169,7 @@ async def test_a_reactivated_session_with_a_long_log_is_folded_in_slices(
             assert (await session.ask("Search.")).status == "complete"
         while not session._lifecycle.passivate():
             await anyio.lowlevel.checkpoint()
-        runtime._running_host().residency.evict_folds(0)
+        runtime._running_host().residency.evict_replays(0)
         fold = LogFold.add
 
         def count_and_add(folding: LogFold, part: Sequence[LogEvent]) -> None:

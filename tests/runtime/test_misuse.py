@@ -169,13 +169,13 @@ def _look() -> str:
 @pytest.mark.parametrize(
     ("tools", "says"),
     [
-        (_look, "tools= takes a list, as [_look], not one function"),
-        (LOOK, "tools= takes a list, as [look], not one Tool"),
-        ("files", "tools= takes a list, as ['files'], not one str"),
-        ({"look": _look}, "tools= takes a list, as [tool], not one dict"),
-        (None, "tools= takes a list, as [tool], not one NoneType"),
-        ([None], "tools= has a value of type NoneType; it takes"),
-        ([{"type": "function"}], "tools= has a value of type dict; it takes"),
+        (_look, "tools= takes a list, such as [_look], not a single function"),
+        (LOOK, "tools= takes a list, such as [look], not a single Tool"),
+        ("files", "tools= takes a list, such as ['files'], not a single str"),
+        ({"look": _look}, "tools= takes a list, such as [tool], not a single dict"),
+        (None, "tools= takes a list, such as [tool], not a single NoneType"),
+        ([None], "tools= contains a value of type NoneType; pass functions"),
+        ([{"type": "function"}], "tools= contains a value of type dict; pass functions"),
     ],
     ids=["function", "tool", "text", "mapping", "none", "listed none", "listed mapping"],
 )
@@ -246,11 +246,11 @@ def _invalid_calls(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: an inv
     return {
         "at= takes the number of an event, or None, not str": lambda: runtime.journal.fork("one", "3"),
         "at= takes the number of an event, or None, not bool": lambda: runtime.journal.fork("one", True),
-        "A session's id is a string, not int": lambda: runtime.journal.fork(3),
-        "A session's id is a string, not NoneType": lambda: runtime.journal.export(None),
-        "A session's id is a string, not bytes": lambda: runtime.journal.delete(b"one"),
-        "A session's id is a string, not list": lambda: runtime.resume([]),
-        "A session's id is a string, not dict": lambda: runtime.session({}),
+        "A session id must be a string, not int": lambda: runtime.journal.fork(3),
+        "A session id must be a string, not NoneType": lambda: runtime.journal.export(None),
+        "A session id must be a string, not bytes": lambda: runtime.journal.delete(b"one"),
+        "A session id must be a string, not list": lambda: runtime.resume([]),
+        "A session id must be a string, not dict": lambda: runtime.session({}),
         "An exported session must be bytes or a string, not int": lambda: runtime.journal.import_session(3),
         "Session id '' is invalid": lambda: _import_without_id(runtime),
         "line 1: expected the first line of an exported session": lambda: runtime.journal.import_session(
@@ -262,10 +262,10 @@ def _invalid_calls(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: an inv
         "tenant= takes a string, or None, not int": lambda: runtime.journal.delete(tenant=3),
         "limit= takes a whole number from 0 to 1,000,000, not -1": lambda: runtime.journal.list(limit=-1),
         "limit= takes a whole number from 0 to 1,000,000, not 'x'": lambda: runtime.journal.list(limit="x"),
-        "after= takes what StoredSession.page is, or None, not int": lambda: runtime.journal.list(after=3),
+        "after= takes a StoredSession.page, or None, not int": lambda: runtime.journal.list(after=3),
         "tenant= takes a string, or None, not list": lambda: runtime.journal.list(tenant=[]),
-        "wait= takes seconds, not nan": lambda: runtime.resume("two", wait=nan),
-        "wait= takes seconds, not None": lambda: runtime.resume("two", wait=None),
+        "wait= takes a number of seconds, not nan": lambda: runtime.resume("two", wait=nan),
+        "wait= takes a number of seconds, not None": lambda: runtime.resume("two", wait=None),
     }
 
 

@@ -331,7 +331,7 @@ async def test_a_session_that_cannot_be_resumed_raises_a_short_error() -> None:
             await runtime.resume("nobody")
         assert storage.claim("nobody").fence == 1  # the failed resume left nothing behind
         session = await runtime.open("a", id="trip")
-        with pytest.raises(SessionExists, match="open already"):
+        with pytest.raises(SessionExists, match="is already open"):
             await runtime.resume("trip")
         with pytest.raises(ConfigError, match="is invalid"):
             await runtime.resume("../trip")

@@ -83,7 +83,7 @@ async def test_reuse_and_rebuilds_of_sessions_are_counted() -> None:
         await ask(first)  # its fold is still in memory
         assert runtime.stats().reuse == ReuseStats(2, 0, 0)
         await passivate(first)
-        runtime._running_host().residency.evict_folds(0)
+        runtime._running_host().residency.evict_replays(0)
         await ask(first)
         await second.ledger()
         assert runtime.stats().reuse == ReuseStats(2, 2, 2)
@@ -119,7 +119,7 @@ async def test_a_runtime_with_too_little_memory_logs_it_once(
         for rebuilds in range(3 * REBUILDS):
             assert ("memory_short" in caplog.text) == (rebuilds >= REBUILDS)
             await passivate(session)
-            runtime._running_host().residency.evict_folds(0)
+            runtime._running_host().residency.evict_replays(0)
             await session.ledger()
         assert caplog.text.count("memory_short") == 1
         assert "limits.memory" in caplog.text
@@ -132,7 +132,7 @@ async def test_a_runtime_that_seldom_rebuilds_a_session_logs_nothing(
         await ask(session)
         for _ in range(2 * REBUILDS):
             await passivate(session)
-            runtime._running_host().residency.evict_folds(0)
+            runtime._running_host().residency.evict_replays(0)
             for _ in range(HITS + 2):
                 await session.ledger()
         assert runtime.stats().reuse.rebuilds == 2 * REBUILDS

@@ -76,12 +76,12 @@ async def test_session_ids_are_validated_generated_and_never_reused() -> None:
         first, second = await runtime.open("a"), await runtime.open("a")
         assert first.id != second.id
         assert runtime.session(first.id) is first
-        with pytest.raises(SessionExists, match="open already"):
+        with pytest.raises(SessionExists, match="is already open"):
             await runtime.open("a", id=first.id)
         await first.close()
-        with pytest.raises(SessionExists, match="has a log; resume it"):
+        with pytest.raises(SessionExists, match="already has a log; pass resume=True"):
             await runtime.open("a", id=first.id)
-        with pytest.raises(SessionClosed, match="open it first"):
+        with pytest.raises(SessionClosed, match="open or resume it"):
             runtime.session(first.id)
         assert list(runtime.sessions) == [second.id]
 

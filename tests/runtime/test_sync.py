@@ -215,13 +215,13 @@ async def test_an_interrupted_queued_ask_is_cancelled_when_it_begins() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(outcome, "first", first)
             await gate.started("a")
-            stream = await second.begin(partial(session._prepare_stream, "Me too.", None, None, {}))
+            stream = await second.submit(partial(session._prepare_stream, "Me too.", None, None, {}))
             assert (first.has_begun, second.has_begun) == (True, False)
             tasks.start_soon(second.interrupt)
             await anyio.wait_all_tasks_blocked()
             assert session.busy
             gate.open("a")
-            results["second"] = (await sync._last(stream)).status
+            results["second"] = (await sync._final_result(stream)).status
     assert results == {"first": "complete", "second": "cancelled"}
 
 

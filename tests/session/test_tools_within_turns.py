@@ -361,5 +361,5 @@ def test_a_file_can_set_within_turn(tmp_path: Path) -> None:
 
 
 def test_within_turn_must_be_true_or_false() -> None:
-    with pytest.raises(ToolDefinitionError, match="within_turn='yes'; it takes True or False"):
+    with pytest.raises(ToolDefinitionError, match="within_turn='yes'; use True or False"):
         Debugger().source(within_turn="yes")

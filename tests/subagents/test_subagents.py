@@ -172,12 +172,12 @@ def test_an_external_tool_is_rejected_at_the_subagents_definition() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"tools": [None]}, "tools= has a value of type NoneType"),
+        ({"tools": [None]}, "tools= contains a value of type NoneType"),
         (
             {"tools": Tool.from_schema("look", "", {"type": "object"}, print)},
-            "tools= takes a list, as [look]",
+            "tools= takes a list, such as [look]",
         ),
-        ({"tools": "files"}, "tools= takes a list, as ['files']"),
+        ({"tools": "files"}, "tools= takes a list, such as ['files']"),
         ({"system": 5}, "system= takes a string, not int"),
         ({"target": 5}, "target= takes a string, not int"),
     ],

@@ -39,7 +39,7 @@ from actors.tools.mcp.options import (
     McpOptions,
     McpServer,
     Sampling,
-    options_of,
+    check_options,
 )
 from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.transports import Transport
@@ -59,7 +59,7 @@ NOBODY = cast("Callable[[str], ToolSource]", None)
 
 def in_process_source(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
     """Return a toolset for the reference server in this process."""
-    made, server = options_of(name, cast("McpOptions", options))
+    made, server = check_options(name, cast("McpOptions", options))
     transport = cast("Transport", lambda _ended: reference.server)
     return made(lambda: connect(transport, server))
 
@@ -254,11 +254,11 @@ def test_unusable_tools_are_left_out_and_names_are_made_valid(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"approval": "maybe"}, "approval 'maybe'; it takes allow, ask, deny"),
+        ({"approval": "maybe"}, "approval 'maybe'; use one of allow, ask, deny"),
         ({"approval": {"add": "yes"}}, "approval 'yes'"),
         ({"only": "add"}, "only= takes a list of names"),
         ({"onyl": ["add"]}, "unknown option 'onyl'"),
-        ({"waiting": 0}, "waiting=0; it takes seconds above 0"),
+        ({"waiting": 0}, "waiting=0; use a number of seconds above 0"),
     ],
 )
 def test_an_invalid_option_is_a_typed_error(options: dict[str, Any], problem: str) -> None:
@@ -342,7 +342,7 @@ def test_an_invalid_server_table_is_a_short_config_error(table: str, problem: st
 
 
 class Notes:
-    """Lines that a server process reports."""
+    """LineParser that a server process reports."""
 
     def __init__(self, listener: anyio.abc.Listener[anyio.abc.SocketStream]) -> None:
         self._listener = listener
@@ -442,7 +442,7 @@ async def test_a_child_killed_in_a_call_gives_an_unknown_outcome() -> None:
             pid = int(await notes.wait_for("hanging"))
             os.kill(pid, signal.SIGKILL)
         (result,) = results(bodies(server)[1]).values()
-        assert "Whether it took effect is not known" in result
+        assert "It is not known whether the call took effect" in result
         assert (await session.ask("And now?")).text == "Three."
         assert list(results(bodies(server)[-1]).values())[-1] == "3"
         assert int(await notes.wait_for("began")) != pid
@@ -460,7 +460,7 @@ async def test_a_server_over_http_killed_in_a_call_is_reconnected() -> None:
             await notes.wait_for("hanging")
             await server.kill()
         (result,) = results(bodies(model)[1]).values()
-        assert "Whether it took effect is not known" in result
+        assert "It is not known whether the call took effect" in result
         await server.start()
         assert (await session.ask("And now?")).text == "Three."
         assert list(results(bodies(model)[-1]).values())[-1] == "3"

@@ -9,8 +9,8 @@ from mcp_types import CallToolResult, ListToolsResult, methods
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from actors.core.values.content import Media
-from actors.tools.mcp.answers import LeaveOut, accept_result
-from actors.tools.mcp.child import Lines
+from actors.tools.mcp.answers import OnDroppedTool, accept_result
+from actors.tools.mcp.child import LineParser
 from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.streams import OpenRequests
@@ -130,7 +130,7 @@ def test_a_distorted_list_offers_every_valid_tool_and_names_the_others() -> None
         assert listed.next_cursor == "more"
 
 
-def _append_to(left_out: list[tuple[str, str]]) -> LeaveOut:
+def _append_to(left_out: list[tuple[str, str]]) -> OnDroppedTool:
     return lambda tool, why: left_out.append((tool, why))
 
 
@@ -141,7 +141,7 @@ def test_lines_cut_anywhere_yield_the_same_messages(size: int) -> None:
         {"jsonrpc": "2.0", "id": number, "result": {"text": "x" * number * 50}} for number in range(40)
     ]
     said = b"".join(json.dumps(message).encode() + b"\n" for message in messages)
-    lines = Lines(McpLimits(max_bytes=1_500), requests, "any")
+    lines = LineParser(McpLimits(max_bytes=1_500), requests, "any")
     heard = [item for at in range(0, len(said), size) for item in lines.feed(said[at : at + size])]
     read = [item.message.id for item in heard if not isinstance(item, Exception)]  # type: ignore[union-attr]  # answers
     assert read == [number for number, message in enumerate(messages) if len(json.dumps(message)) <= 1_500]
@@ -150,11 +150,11 @@ def test_lines_cut_anywhere_yield_the_same_messages(size: int) -> None:
 def test_values_are_counted_outside_of_strings() -> None:
     limits = McpLimits(max_values=1_000)
     commas = "," * 100_000
-    assert limits.excess(json.dumps({"result": {"text": commas}}).encode()) is None
-    excess = limits.excess(json.dumps({"result": {"values": [0] * 100_000}}).encode())
+    assert limits.excess_error(json.dumps({"result": {"text": commas}}).encode()) is None
+    excess = limits.excess_error(json.dumps({"result": {"values": [0] * 100_000}}).encode())
     assert excess is not None
     assert (excess.setting, excess.value) == ("max_values", 100_000)
-    texts = limits.excess(json.dumps({"result": {"values": ['\\", a'] * 100_000}}).encode())
+    texts = limits.excess_error(json.dumps({"result": {"values": ['\\", a'] * 100_000}}).encode())
     assert texts is not None
     assert texts.setting == "max_values"
-    assert limits.excess(b'{"result": "' + b'\\",' * 1_000_000) is None
+    assert limits.excess_error(b'{"result": "' + b'\\",' * 1_000_000) is None

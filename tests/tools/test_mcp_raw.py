@@ -285,7 +285,7 @@ async def test_an_answer_below_the_limits_is_read(way: str) -> None:
 @WAYS
 async def test_a_list_of_tools_above_a_limit_is_an_error_naming_the_limit(way: str) -> None:
     with pytest.raises(
-        ToolsetFailed, match=r"more than max_bytes=1,000 allows; ask for less, or raise max_bytes"
+        ToolsetFailed, match=r"more than max_bytes=1,000 allows; request less data, or raise max_bytes"
     ):
         async with connect(table(*(f"tool_{number}" for number in range(100))), way, max_bytes=1_000):
             raise AssertionError
@@ -303,7 +303,7 @@ async def test_limits_in_a_file_apply(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "many"])
 def test_an_invalid_limit_is_a_typed_error(value: Any) -> None:  # Any: any value that a caller may pass
-    with pytest.raises(ToolDefinitionError, match=r"max_bytes=.*; it takes a whole number above 0"):
+    with pytest.raises(ToolDefinitionError, match=r"max_bytes=.*; use a whole number above 0"):
         mcp.stdio("server", max_bytes=value)
 
 

@@ -86,15 +86,15 @@ def test_a_tool_takes_at_most_one_context() -> None:
     def two(a: ToolContext[Shop], b: ToolContext[Shop]) -> str:
         return ""
 
-    with pytest.raises(ToolDefinitionError, match="'two' takes 2 contexts, a, b; one is enough"):
+    with pytest.raises(
+        ToolDefinitionError, match="'two' has 2 parameters for a ToolContext, a, b; keep only one"
+    ):
         tool(two)
 
 
 def test_a_schema_cannot_have_a_field_with_the_name_of_the_context() -> None:
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"context": {"type": "string"}}}
-    with pytest.raises(
-        ToolDefinitionError, match="has a field 'context', which is also the function's parameter"
-    ):
+    with pytest.raises(ToolDefinitionError, match="has a schema with a field 'context'"):
         Tool.from_schema("work", "Work.", schema, plain)
 
 
@@ -103,7 +103,7 @@ def test_an_unreadable_annotation_is_rejected_if_it_may_be_a_context() -> None:
         return path
 
     work.__annotations__["context"] = "ToolContext[Nowhere]"
-    with pytest.raises(ToolDefinitionError, match="'work': its annotations cannot be read"):
+    with pytest.raises(ToolDefinitionError, match="'work': the annotations cannot be read"):
         Tool.from_schema("work", "Work.", SCHEMA, work)
     work.__annotations__["context"] = "Nowhere"
     assert Tool.from_schema("work", "Work.", SCHEMA, work).context_parameter is None

@@ -68,9 +68,9 @@ def test_resources_are_named_or_derived_from_the_arguments(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"approval": "maybe"}, "approval='maybe'; it is 'allow', 'ask', 'deny' or a function"),
-        ({"approval": ["ask"]}, "approval=['ask']; it is"),
-        ({"effects": "none"}, "effects='none'; they are 'pure', 'idempotent' or 'once'"),
+        ({"approval": "maybe"}, "approval='maybe'; use 'allow', 'ask', 'deny' or a function"),
+        ({"approval": ["ask"]}, "approval=['ask']; use"),
+        ({"effects": "none"}, "effects='none'; use 'pure', 'idempotent' or 'once'"),
         ({"resources": 5}, "resources=5; use a name, a tuple of names or a function"),
         ({"resources": ("disk", 5)}, "resources=('disk', 5); use a name, a tuple of names or a function"),
         ({"approval": later}, "an async function as approval=; use a function that is not async"),

@@ -263,10 +263,10 @@ def field_default(a: int = Field(3)) -> None: ...
         (callback, "parameter 'then' of type"),
         (unknown, "name 'Nowhere' is not defined"),
         (field_default, "parameter 'a' has Field() as its default; use Annotated"),
-        (lambda a: a, "Tool name '<lambda>' is not usable"),
+        (lambda a: a, "Tool name '<lambda>' is invalid"),
         (Tool.bind, "is an unbound method"),
         (dict.fromkeys, "fromkeys"),
-        (min, "no signature"),
+        (min, "Python cannot read the signature"),
     ],
 )
 def test_a_function_that_cannot_be_a_tool_is_rejected_with_a_short_error(
@@ -281,7 +281,7 @@ def test_a_function_that_cannot_be_a_tool_is_rejected_with_a_short_error(
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "-a", "_a", "1a", "é", "a" * 65, "a\n", "a\ud800"])
 def test_a_name_that_a_provider_refuses_is_rejected(name: str) -> None:
-    with pytest.raises(ToolDefinitionError, match="is not usable"):
+    with pytest.raises(ToolDefinitionError, match="is invalid"):
         Tool.from_schema(name, "", {"type": "object"}, plain)
 
 
@@ -313,7 +313,7 @@ def test_an_unknown_tool_name_suggests_the_nearest() -> None:
         Toolset([weather])["wether"]
     with pytest.raises(ConfigError, match="there are: none"):
         Toolset()["wether"]
-    answer = Toolset([weather]).unknown("wether")["tool_error"]
+    answer = Toolset([weather]).unknown_tool("wether")["tool_error"]
     assert isinstance(answer, dict)
     assert answer["message"] == "There is no tool wether. Did you mean weather?"
 

@@ -149,7 +149,7 @@ async def test_a_toolset_that_does_not_close_is_cancelled_and_blocks_no_other(
             finally:
                 ends.append("cancelled")
 
-    monkeypatch.setattr("actors.tools.toolsets.HOLD", 0.01)
+    monkeypatch.setattr("actors.tools.toolsets.CLOSE_WAIT", 0.01)
     bench = Bench(notes=ends)
     async with runtime_with(a=openai(), seconds=10) as runtime:
         session = await runtime.open("a", tools=[bench.source(), ToolSource(sticks, "sticks", closing=0.2)])
@@ -201,7 +201,7 @@ async def test_a_toolset_that_ignores_its_cancellation_is_reported_and_left(
         with anyio.CancelScope(shield=True):
             await ended.wait()
 
-    monkeypatch.setattr("actors.tools.toolsets.HOLD", 0.01)
+    monkeypatch.setattr("actors.tools.toolsets.CLOSE_WAIT", 0.01)
     monkeypatch.setattr("actors.telemetry.logger.toolset_stuck", told.append)
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[ToolSource(deaf, "deaf", closing=0.01)])
@@ -227,7 +227,8 @@ async def test_a_context_manager_is_a_toolset_and_may_yield_functions() -> None:
     server = openai(WORK, Turn(Say("ok")))
     async with runtime_with(a=server) as runtime:
         with pytest.raises(
-            ToolDefinitionError, match=r"'plain' creates a toolset; pass ToolSource\(plain, name\)"
+            ToolDefinitionError,
+            match=r"'plain' is a function that creates a toolset; pass ToolSource\(plain, name\)",
         ):
             await runtime.open("a", tools=[plain])
         session = await runtime.open("a", tools=[plain()])
@@ -247,7 +248,7 @@ async def test_a_toolset_that_yields_no_list_of_tools_is_rejected(given: Any) ->
     async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ToolsetFailed) as raised:
             await runtime.open("a", tools=[ToolSource(bench, "bench")])
-    gave = f"it yielded {type(given).__name__}; a toolset yields a list of tools"
+    gave = f"the toolset yielded {type(given).__name__} instead of a list of tools"
     assert str(raised.value) == f"Toolset 'bench' cannot be opened: {gave}"
 
 
@@ -433,13 +434,13 @@ async def test_reopening_backs_off_and_a_call_hastens_the_next_try() -> None:
         for _ in range(12):
             owner._on_end(OSError("gone"))  # as if one more try had failed
             delays.append(owner._delay)
-            owner._withdraw()
+            owner._cancel_timer()
         assert delays[:4] == [0.4, 0.8, 1.6, 3.2]
         assert delays[-1] == 30.0
         owner._timer = runtime._system.deadlines.call_at(runtime._system.now() + 1000, owner._start)
         bench.refuses = None
         owner.state = "down"
-        assert (await owner.current("work")).name == "work"
+        assert (await owner.current_tool("work")).name == "work"
 
 
 async def wait_for_close(bench: Bench) -> None:

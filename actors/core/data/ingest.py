@@ -331,11 +331,9 @@ def _is_interrupt(error: BaseException) -> bool:
     if isinstance(error, Exception):
         return False
     # imported here, because few values raise and the module is slow to load
-    from actors.interrupts import (
-        is_delivered,
-    )
+    from actors.interrupts import is_from_signal
 
-    return is_delivered(error)
+    return is_from_signal(error)
 
 
 def _type_name(kind: type[object]) -> str:

@@ -1,13 +1,11 @@
-"""Use MCP servers as toolsets, through the `mcp` SDK (the extra `mcp`).
-
-    from actors import mcp
+"""Use MCP servers as toolsets, through the `mcp` SDK (the extra `mcp`). `actors.mcp` exports these names.
 
     files = mcp.stdio("npx", ["-y", "@modelcontextprotocol/server-filesystem", "/data"], name="files")
-    issues = mcp.http("https://example.com/mcp", headers={"Authorization": f"Bearer {token}"}, name="issues")
-    session = await runtime.open("openai:gpt-5.2", tools=[files, issues], approve=ask_the_user)
+    session = await runtime.open("openai:gpt-5.2", tools=[files], approve=ask_the_user)
 
-Both functions return a `ToolSource`, so a server is opened, kept and closed like every toolset. Servers are untrusted:
-their tools need approval, except those that the server declares as read-only.
+`stdio` and `http` return a `ToolSource`, a toolset that the runtime opens and closes like any other. Servers are
+untrusted: by default, every call of their tools needs approval, except calls of tools that the server declares
+read-only. The SDK is imported when the first server is opened (`sdk`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Unpack
 
-from actors.tools.mcp.options import Elicit, Elicitation, McpOptions, Sample, Sampling, options_of
+from actors.tools.mcp.options import Elicit, Elicitation, McpOptions, Sample, Sampling, check_options
 from actors.tools.mcp.sdk import with_sdk
 from actors.tools.toolsets import ToolSource
 from actors.tools.toolsets.source import OpenedTools
@@ -42,7 +40,7 @@ def stdio(
         env: Environment variables in addition to `PATH`, `HOME` and a few more; no other variable is inherited.
         cwd: Working directory of the program.
         log: A file to which the program's standard error is appended. If the server cannot be opened, the error
-            contains the last lines.
+            contains its last lines.
         name: The name in errors, and the prefix of a tool whose name is already in use; the program's name by default.
         options: Fields of `McpOptions`.
 
@@ -50,16 +48,16 @@ def stdio(
         ConfigError: The SDK is not installed.
         ToolDefinitionError: An option is invalid.
     """
-    build_source, server = options_of(name or Path(command).name, options)
+    build_source, server = check_options(name or Path(command).name, options)
 
-    def open_() -> AbstractAsyncContextManager[OpenedTools]:
+    def open_server() -> AbstractAsyncContextManager[OpenedTools]:
         from actors.tools.mcp.connection import connect
         from actors.tools.mcp.transports import ChildServer
 
         child = ChildServer(command, tuple(args), dict(env or {}), cwd, log, server.limits, server.name)
         return connect(child.open, server)
 
-    return build_source(partial(with_sdk, open_))
+    return build_source(partial(with_sdk, open_server))
 
 
 def http(
@@ -81,18 +79,19 @@ def http(
         ConfigError: The SDK is not installed.
         ToolDefinitionError: An option is invalid.
     """
-    build_source, server = options_of(name or _host(url), options)
+    build_source, server = check_options(name or _host_name(url), options)
 
-    def open_() -> AbstractAsyncContextManager[OpenedTools]:
+    def open_server() -> AbstractAsyncContextManager[OpenedTools]:
         from actors.tools.mcp.connection import connect
         from actors.tools.mcp.transports import RemoteServer
 
         return connect(RemoteServer(url, dict(headers or {}), server.limits, server.name).open, server)
 
-    return build_source(partial(with_sdk, open_))
+    return build_source(partial(with_sdk, open_server))
 
 
-def _host(url: str) -> str:
+def _host_name(url: str) -> str:
+    """Return the host of a URL, as the default name of a server."""
     from urllib.parse import urlsplit
 
     return urlsplit(url).hostname or "mcp"

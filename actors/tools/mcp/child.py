@@ -1,7 +1,8 @@
 """Connect to a server in a child process: JSON-RPC messages, one per line, over the standard streams.
 
 `actors.mcp.stdio` uses this transport. The SDK's own transport buffers lines of any length and drops standard error.
-This one rejects lines above the limit without buffering them, and keeps the last lines of standard error for errors.
+This transport rejects lines above the limit without buffering them, and keeps the last lines of standard error for
+error messages.
 """
 
 import json
@@ -25,21 +26,19 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, RequestId, jsonrpc_m
 
 from actors.errors import AnswerTooLarge, ToolsetDown
 from actors.telemetry import logger
-from actors.tools.mcp.disclosure import redact, secrets_of
+from actors.tools.mcp.disclosure import find_secrets, redact
 from actors.tools.mcp.limits import McpLimits
-from actors.tools.mcp.refusals import error_data
-from actors.tools.mcp.streams import OpenRequests, watch
-from actors.tools.toolsets.owner import reason
+from actors.tools.mcp.refusals import encode_error
+from actors.tools.mcp.streams import OpenRequests, wrap_streams
+from actors.tools.toolsets.owner import failure_reason
 
 CHUNK = 64 * 1024  # bytes per read
 TAIL = 4096  # bytes of standard error to keep
-TAIL_LINES, TAIL_CHARS = 10, 800  # maximum lines and characters of standard error in an error
-FLUSH, GRACE, KILL = (
-    0.5,
-    2.0,
-    2.0,
-)  # seconds to flush the input, to wait for the exit, and to wait after each signal
+TAIL_LINES, TAIL_CHARS = 10, 800  # maximum lines and characters of standard error in an error message
+# Seconds to wait until the input is flushed, until the process exits, and after each signal.
+FLUSH, GRACE, KILL = 0.5, 2.0, 2.0
 POLL = 0.01  # seconds between two checks for the exit
+# the id of a JSON-RPC message, in the start and at the end of a line
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
 _LAST_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?\}\s*$')
 
@@ -71,28 +70,29 @@ class ChildServer:
 
     @asynccontextmanager
     async def open(self, on_end: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
-        """Start the server and yield its streams. `on_end` is called when the server ends the connection.
+        """Start the server, and return its streams. `on_end` is called when the server ends the connection.
 
         Raises:
             OSError: The process cannot be started.
-            ToolsetDown: The process exited. The message has the exit code and the end of standard error.
+            ToolsetDown: The process exited. The message contains the exit code and the end of standard error.
         """
         process = await self._start()
-        tail, requests = Tail(), OpenRequests()
+        tail, requests = StderrTail(), OpenRequests()
         code: int | None = None
         try:
             async with _run_streams(process, self._limits, requests, tail, self._log, self._name) as streams:
                 try:
-                    yield watch(streams, requests, on_end, self._name)
+                    yield wrap_streams(streams, requests, on_end, self._name)
                 except Exception:
                     code = await _exit_code(process, tail)
                     raise
         except Exception as error:
             if code is None:
                 raise
-            raise ToolsetDown(f"{reason(error)}; {self._end(code, tail)}") from error
+            raise ToolsetDown(f"{failure_reason(error)}; {self._describe_exit(code, tail)}") from error
 
     async def _start(self) -> Process:
+        """Start the process, in a session of its own, so that its descendants can be stopped too."""
         command = self._command
         if sys.platform == "win32":
             from mcp.os.win32.utilities import get_windows_executable_command
@@ -106,8 +106,9 @@ class ChildServer:
             start_new_session=True,
         )
 
-    def _end(self, code: int, tail: "Tail") -> str:
-        last = tail.lines(secrets_of(self._args, self._env))
+    def _describe_exit(self, code: int, tail: "StderrTail") -> str:
+        """Return a description of a process's exit, with its code and the end of its standard error."""
+        last = tail.last_lines(find_secrets(self._args, self._env))
         suffix = (
             f", and its standard error ends with: {last}" if last else ", and its standard error is empty"
         )
@@ -119,18 +120,18 @@ async def _run_streams(
     process: Process,
     limits: McpLimits,
     requests: OpenRequests,
-    tail: "Tail",
+    tail: "StderrTail",
     log: str | Path | None,
     name: str,
 ) -> AsyncGenerator[TransportStreams]:
-    """Yield the streams of a process, and stop the process afterwards, also if the caller is cancelled."""
+    """Return the streams of messages of a process. Stop the process afterwards, even if the caller is cancelled."""
     incoming_send, incoming = anyio.create_memory_object_stream[Item](0)
     outgoing_send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_forward_messages, process, Lines(limits, requests, name), incoming_send)
-        tasks.start_soon(_write, process, outgoing, incoming_send, flushed)
-        tasks.start_soon(_read_errors, process, tail, log)
+        tasks.start_soon(_forward_messages, process, LineParser(limits, requests, name), incoming_send)
+        tasks.start_soon(_send_messages, process, outgoing, incoming_send, flushed)
+        tasks.start_soon(_read_stderr, process, tail, log)
         try:
             yield incoming, outgoing_send
         finally:
@@ -139,17 +140,19 @@ async def _run_streams(
                 outgoing_send.close()
                 with anyio.move_on_after(FLUSH):
                     await flushed.wait()
-                await _stop(process)
+                await _stop_process(process)
                 for stream in (incoming_send, outgoing):
                     stream.close()
             tasks.cancel_scope.cancel()
 
 
 async def _forward_messages(
-    process: Process, lines: "Lines", incoming_send: MemoryObjectSendStream[Item]
+    process: Process, lines: "LineParser", incoming_send: MemoryObjectSendStream[Item]
 ) -> None:
-    """Forward the server's messages. When the session no longer listens, drain the output so that the server can
-    exit."""
+    """Forward the messages of a server to the SDK's session.
+
+    When the session no longer listens, the rest of the output is read and dropped, so that the server can exit.
+    """
     assert process.stdout is not None
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         async with incoming_send:
@@ -160,13 +163,16 @@ async def _forward_messages(
         await _drain(process.stdout)
 
 
-async def _write(
+async def _send_messages(
     process: Process,
     outgoing: MemoryObjectReceiveStream[SessionMessage],
     incoming_send: MemoryObjectSendStream[Item],
     flushed: anyio.Event,
 ) -> None:
-    """Send the session's messages. If that fails, close the incoming stream, so that pending requests fail."""
+    """Send the messages of the SDK's session to a server.
+
+    If the server no longer reads them, close the incoming stream, so that pending requests fail.
+    """
     assert process.stdin is not None
     try:
         async with outgoing:
@@ -179,10 +185,10 @@ async def _write(
         flushed.set()
 
 
-async def _read_errors(process: Process, tail: "Tail", log: str | Path | None) -> None:
-    """Keep the end of standard error, and append all of it to the log."""
+async def _read_stderr(process: Process, tail: "StderrTail", log: str | Path | None) -> None:
+    """Read standard error until the stream ends. Keep the last bytes in `tail`, and append all bytes to the log."""
     assert process.stderr is not None
-    file: BinaryIO | None = None if log is None else open(log, "ab", buffering=0)  # noqa: ASYNC230, SIM115  local
+    file: BinaryIO | None = None if log is None else open(log, "ab", buffering=0)  # noqa: ASYNC230, SIM115  short writes to a local file
     try:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
             while True:
@@ -196,41 +202,43 @@ async def _read_errors(process: Process, tail: "Tail", log: str | Path | None) -
             file.close()
 
 
-class Tail:
-    """The last bytes of a stream of any length."""
+class StderrTail:
+    """The last `TAIL` bytes of a process's standard error. `ended` is set when the stream has ended."""
 
     def __init__(self) -> None:
         self._data = b""
         self.ended: anyio.Event = anyio.Event()
 
     def add(self, data: bytes) -> None:
+        """Append bytes, and drop all but the last `TAIL`."""
         self._data = (self._data + data)[-TAIL:]
 
-    def lines(self, secrets: tuple[str, ...]) -> str:
-        """Return the last lines, joined and without the secrets; "" if there are none."""
+    def last_lines(self, secrets: tuple[str, ...]) -> str:
+        """Return the last lines, joined with `|` and without the secrets; "" if there are none."""
         text = redact(self._data.decode("utf-8", "replace"), secrets)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " | ".join(lines[-TAIL_LINES:])[-TAIL_CHARS:]
 
 
-class Lines:
-    """A parser of the messages that a server writes. It buffers at most one line of the maximum length."""
+class LineParser:
+    """A parser of the lines that a server writes. The parser buffers at most one line of the maximum length."""
 
     def __init__(self, limits: McpLimits, requests: OpenRequests, name: str) -> None:
         self._limits, self._requests, self._name = limits, requests, name
         self._line = bytearray()
-        self._dropped = 0  # bytes dropped from a line that is too long; only its start and end are kept
+        self._dropped = 0  # number of bytes dropped from the middle of a line that is too long
         self._start = b""
 
     def feed(self, data: bytes) -> Iterator[Item]:
-        """Add received bytes and yield the complete messages."""
+        """Add received bytes, and yield the messages that are complete."""
         *ends, rest = data.split(b"\n")
         for end in ends:
             self._add(end)
-            yield from self._message()
+            yield from self._end_line()
         self._add(rest)
 
     def _add(self, data: bytes) -> None:
+        """Add bytes to the current line. Of a line that is too long, only the start and the end are kept."""
         self._line += data
         size = len(self._line)
         if size > self._limits.max_bytes or self._dropped:
@@ -239,56 +247,60 @@ class Lines:
             self._dropped += max(size - 1024, 0)
             del self._line[:-1024]
 
-    def _message(self) -> Iterator[Item]:
+    def _end_line(self) -> Iterator[Item]:
+        """End the current line, and yield its message, or errors in its place if it exceeds a limit."""
         line, size = bytes(self._line), self._dropped + len(self._line)
         start, is_dropped = self._start or line[:1024], self._dropped > 0
         self._line.clear()
         self._dropped, self._start = 0, b""
-        problem = self._limits.too_long(size) if is_dropped else self._limits.excess(line)
+        problem = self._limits.too_long_error(size) if is_dropped else self._limits.excess_error(line)
         if problem is not None:
             logger.answer_refused(self._name, problem)
-            yield from self._refusals(start, line[-1024:], problem)
+            yield from self._error_answers(start, line[-1024:], problem)
         elif line.strip():
             yield self._parse(line)
 
     def _parse(self, line: bytes) -> Item:
+        """Return the message of a line. If the line is an invalid answer to a request, return an error answer."""
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError as error:
             request = _request_id(line[:1024], line[-1024:]) if line.lstrip().startswith(b"{") else None
-            if request not in self._requests.ids:  # other output, not an answer
+            if request not in self._requests.ids:  # the line does not answer a request
                 return error
             error_ = ErrorData(code=PARSE_ERROR, message="The server sent an answer that is not JSON-RPC")
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error_))
 
-    def _refusals(self, start: bytes, end: bytes, problem: AnswerTooLarge) -> Iterator[Item]:
-        """Yield the error that replaces an answer; if its request is not certain, one for each pending request."""
+    def _error_answers(self, start: bytes, end: bytes, problem: AnswerTooLarge) -> Iterator[Item]:
+        """Yield the error answer that replaces a rejected answer.
+
+        If the request of the answer cannot be determined, yield an error answer for each pending request.
+        """
         request = _request_id(start, end)
         waiting: tuple[RequestId, ...] = self._requests.ids
         for each in (request,) if request in waiting else waiting:
-            yield SessionMessage(JSONRPCError(jsonrpc="2.0", id=each, error=error_data(problem)))
+            yield SessionMessage(JSONRPCError(jsonrpc="2.0", id=each, error=encode_error(problem)))
 
 
 def _request_id(start: bytes, end: bytes) -> RequestId | None:
-    """Return the id of the request that an answer is for, found in the start and the end of its line."""
+    """Return the id of the request that a line answers, found in the start or the end of the line."""
     found = _ID.search(start.partition(b'"result"')[0]) or _LAST_ID.search(end)
     request: RequestId | None = None if found is None else json.loads(found[1])
     return request
 
 
-async def _exit_code(process: Process, tail: Tail) -> int | None:
-    """Return the exit code of a process that has exited, after its standard error has been read; None if it still
-    runs."""
+async def _exit_code(process: Process, tail: StderrTail) -> int | None:
+    """Return the exit code of a process after reading its standard error; None if the process has not exited."""
     if not await _has_ended(process, FLUSH):
         return None
-    with anyio.move_on_after(FLUSH):  # a child of the process may keep the pipe open
+    with anyio.move_on_after(FLUSH):  # a child of the process may keep the pipe open for ever
         await tail.ended.wait()
     return process.returncode
 
 
-async def _stop(process: Process) -> None:
-    """Stop a process and its descendants: close its input, then send signals."""
-    await _close(process.stdin)
+async def _stop_process(process: Process) -> None:
+    """Stop a process and its descendants: close its input, and send signals if it does not exit."""
+    await _close_stream(process.stdin)
     if not await _has_ended(process, GRACE):
         if sys.platform == "win32":
             process.kill()
@@ -296,8 +308,8 @@ async def _stop(process: Process) -> None:
             await terminate_posix_process_tree(process, KILL)
         await _has_ended(process, KILL)
     for stream in (process.stdout, process.stderr):
-        await _close(stream)
-    # asyncio keeps its transport open while a descendant holds a pipe, and warns about it later
+        await _close_stream(stream)
+    # asyncio keeps its transport open while a descendant has a pipe open, and would warn about that later
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:
         with suppress(PermissionError):
@@ -305,22 +317,25 @@ async def _stop(process: Process) -> None:
 
 
 async def _has_ended(process: Process, seconds: float) -> bool:
-    """Return True if a process exits within `seconds`. `Process.wait` would also wait for pipes that descendants
-    hold."""
+    """Return True if a process exits within `seconds`.
+
+    `Process.wait` would also wait for pipes that descendants of the process have open.
+    """
     with anyio.move_on_after(seconds):
-        while process.returncode is None:  # noqa: ASYNC110  the backends set it without an event
+        while process.returncode is None:  # noqa: ASYNC110  anyio's backends offer no event for the exit alone
             await anyio.sleep(POLL)
     return process.returncode is not None
 
 
-async def _close(stream: anyio.abc.AsyncResource | None) -> None:
+async def _close_stream(stream: anyio.abc.AsyncResource | None) -> None:
+    """Close a stream that may be None, and ignore errors of the connection."""
     if stream is not None:
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await stream.aclose()
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Read and drop the rest of a stream, so that a writing server can exit. Returns when the stream is closed."""
+    """Read and drop the rest of a stream, so that a writing server can exit. Return when the stream is closed."""
     with suppress(anyio.EndOfStream):
         while True:
             await stream.receive(CHUNK)

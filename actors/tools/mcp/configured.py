@@ -11,7 +11,7 @@ from actors.tools.toolsets import ToolSource
 
 
 def configured_toolset(config: Config, name: str) -> ToolSource:
-    """Return the toolset of a `[mcp.NAME]` table.
+    """Return the toolset for a table `[mcp.NAME]` of the configuration.
 
     Raises:
         UnknownTarget: There is no table with this name.
@@ -29,6 +29,7 @@ def configured_toolset(config: Config, name: str) -> ToolSource:
 
 
 def _options(settings: McpSettings) -> McpOptions:
+    """Return the options of `actors.mcp` that a table sets."""
     options = McpOptions(opening=settings.opening, waiting=settings.waiting, within_turn=settings.within_turn)
     if settings.tools is not None:
         options["only"] = settings.tools
@@ -46,6 +47,7 @@ def _options(settings: McpSettings) -> McpOptions:
 
 
 def _headers(config: Config, name: str, settings: McpSettings) -> dict[str, str]:
+    """Return the headers of a server, with the values of the environment variables that the table names."""
     headers = {
         header: _variable_value(config, name, value.variable)
         if isinstance(value, HeaderVariable)
@@ -58,6 +60,7 @@ def _headers(config: Config, name: str, settings: McpSettings) -> dict[str, str]
 
 
 def _variable_value(config: Config, name: str, variable: str) -> str:
+    """Return the value of an environment variable. Raises `MissingKey` if it is not set or empty."""
     if not (value := config.environ.get(variable, "").strip()):
-        raise MissingKey(f"MCP server {name!r} needs the environment variable {variable}; it is not set")
+        raise MissingKey(f"MCP server {name!r} needs the environment variable {variable}, which is not set")
     return value

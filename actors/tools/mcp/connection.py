@@ -1,7 +1,8 @@
 """Manage one connection to an MCP server: convert its tools, run their calls, and detect the loss of the connection.
 
-A toolset's block holds the connection; calls report from the tasks of tools. When a call is cancelled, the SDK notifies
-the server. If the connection is lost during a call, the call fails with an error that says whether it may have run.
+The block of the toolset keeps the connection open; calls run in the tasks of tools. When a call is cancelled, the SDK
+notifies the server. If the connection is lost during a call, the call fails with an error that says whether the call
+may have run.
 """
 
 from collections import Counter
@@ -25,43 +26,48 @@ from actors.telemetry import logger
 from actors.tools import Approval, Tool, ToolContext
 from actors.tools.mcp.answers import TOOLS
 from actors.tools.mcp.options import REST, McpServer
-from actors.tools.mcp.questions import elicitation, sampling
-from actors.tools.mcp.refusals import too_large
-from actors.tools.mcp.results import failure, tool_output
+from actors.tools.mcp.questions import elicitation_callback, sampling_callback
+from actors.tools.mcp.refusals import decode_error
+from actors.tools.mcp.results import rejection_error, tool_output
 from actors.tools.mcp.transports import Transport
 from actors.tools.tool import MAX_DESCRIPTION
 from actors.tools.toolsets.offer import valid_name
 
-PAGES = 100  # maximum pages of a list of tools
+PAGES = 100  # maximum pages of a server's list of tools
 REFUSED = {"Session terminated": False, "Server returned an error response": True}
-"""Messages of the SDK for requests that an HTTP server rejected, and whether the request may have run. A restarted
-server no longer knows the session and answers 404, or 400, which also has other causes."""
+"""The SDK's error messages for requests that an HTTP server rejected, and whether the request may have run.
+
+A restarted server no longer knows the session and answers 404, or 400, which also has other causes.
+"""
 
 
 @asynccontextmanager
 async def connect(transport: Transport, server: McpServer) -> AsyncGenerator["ServerTools"]:
-    """Open a connection, list its tools and yield it."""
+    """Connect to a server, read its list of tools, and return the connection."""
     connection = ServerTools(server)
     client = Client(
         transport(connection.on_end),
         cache=None,
         message_handler=connection.on_notification,
-        elicitation_callback=elicitation(server),
-        sampling_callback=sampling(server),
+        elicitation_callback=elicitation_callback(server),
+        sampling_callback=sampling_callback(server),
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(client)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
-        if _may_listen(client):
+        if _must_subscribe(client):
             events = await stack.enter_async_context(client.listen(tools_list_changed=True))
             tasks.start_soon(connection.listen, events)
-        await connection.begin(client)
+        await connection.start(client)
         yield connection
 
 
-def _may_listen(client: Client) -> bool:
-    """Return True if changes of the list must be requested. Servers of before 2026 send them without a request."""
+def _must_subscribe(client: Client) -> bool:
+    """Return True if the client must subscribe to changes of the tool list.
+
+    Servers with a protocol from before 2026 announce changes without a subscription.
+    """
     tools = client.server_capabilities.tools
     return (
         client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and bool(tools.list_changed)
@@ -69,39 +75,39 @@ def _may_listen(client: Client) -> bool:
 
 
 class ServerTools:
-    """The tools of a server during one connection; implements `actors.tools.toolsets.source.LiveTools`."""
+    """The tools of a server during one connection. Implements `actors.tools.toolsets.source.LiveTools`."""
 
     def __init__(self, server: McpServer) -> None:
         self._server = server
         self._client: Client | None = None
         self._changed = anyio.Event()
         self._is_lost = self._is_listing = False
-        self.tools: tuple[Tool[..., Any], ...] = ()  # Any: any function
+        self.tools: tuple[Tool[..., Any], ...] = ()  # Any: tools with any function
 
-    async def begin(self, client: Client) -> None:
-        """Read the list of tools for the first time."""
+    async def start(self, client: Client) -> None:
+        """Set the client, and read the list of tools for the first time."""
         self._client = client
-        await self._list()
+        await self._refresh()
 
     @property
     def is_changing(self) -> bool:
-        """True if the server has announced a change of its tool list that was not read yet."""
+        """True if the server has announced a change of its tool list, and the new list has not been read yet."""
         return self._is_listing or self._changed.is_set()
 
     async def changed(self) -> None:
-        """Return when the list has changed; raise when the connection is lost."""
+        """Return when a changed list of tools has been read. Raise when the connection is lost."""
         await self._changed.wait()
         self._changed = anyio.Event()
         if self._is_lost:
             raise ToolsetDown(f"the connection to MCP server {self._server.name!r} was lost")
         self._is_listing = True
         try:
-            await self._list()
+            await self._refresh()
         finally:
             self._is_listing = False
 
     async def on_notification(self, message: IncomingMessage) -> None:
-        """Handle a notification from the server."""
+        """Flag the tool list as changed if a notification of the server announces that."""
         if isinstance(message, ToolListChangedNotification):
             self._changed.set()
 
@@ -114,17 +120,19 @@ class ServerTools:
             self._changed.set()
 
     def on_end(self) -> None:
-        """Record that the server has ended the connection."""
+        """Record that the connection is lost, and wake `changed`."""
         self._is_lost = True
         self._changed.set()
 
-    async def _list(self) -> None:
+    async def _refresh(self) -> None:
+        """Read the list of tools within the time limit, and convert the tools that the host wants to use."""
         with anyio.fail_after(self._server.listing):
             listed = await self._read_list()
         only = self._server.only
         self.tools = self._build_tools([each for each in listed if only is None or each.name in only])
 
     async def _read_list(self) -> list[Listed]:
+        """Return the server's list of tools, read page by page."""
         assert self._client is not None
         listed: list[Listed] = []
         cursor: str | None = None
@@ -132,16 +140,18 @@ class ServerTools:
             try:
                 page = await self._client.list_tools(cursor=cursor)
             except MCPError as error:
-                raise (too_large(error.error) or error) from None
+                raise (decode_error(error.error) or error) from None
             listed += page.tools
             cursor = page.next_cursor
             if cursor is None or len(listed) > TOOLS:
                 break
         return listed[:TOOLS]
 
-    def _build_tools(self, listed: Sequence[Listed]) -> tuple[Tool[..., Any], ...]:  # Any: any function
-        """Return the tools of a list; drop and log a tool that cannot be declared to a model."""
-        tools: list[Tool[..., Any]] = []  # Any: any function
+    def _build_tools(
+        self, listed: Sequence[Listed]
+    ) -> tuple[Tool[..., Any], ...]:  # Any: functions of any type
+        """Convert a list of tools. A tool that cannot be declared to a model is dropped and logged."""
+        tools: list[Tool[..., Any]] = []  # Any: functions of any type
         for name, each in assign_names(listed):
             try:
                 tools.append(self._build_tool(name, each))
@@ -149,25 +159,29 @@ class ServerTools:
                 logger.tool_left_out(self._server.name, each.name, error)
         return tuple(tools)
 
-    def _build_tool(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: any function
+    def _build_tool(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: functions of any type
+        """Convert one tool of the server. Raises `ToolDefinitionError` if it cannot be declared to a model."""
         effects = effects_of(listed)
         return Tool[..., Any].from_schema(
             name,
             (listed.description or listed.title or "")[:MAX_DESCRIPTION],
-            _schema(listed),
-            self._caller(listed.name),
+            _input_schema(listed),
+            self._make_function(listed.name),
             effects=effects,
             approval=self._approval(listed.name, effects),
             timeout=self._server.timeout,
         )
 
     def _approval(self, name: str, effects: Effects) -> Approval:
+        """Return the approval of a tool: from the options of the server, or the default for its effects."""
         rule = self._server.approval
         if isinstance(rule, Mapping):
             rule = rule.get(name) or rule.get(REST)
         return rule or ("allow" if effects == "pure" else "ask")
 
-    def _caller(self, name: str) -> Callable[..., Any]:  # Any: any function
+    def _make_function(self, name: str) -> Callable[..., Any]:  # Any: functions of any type
+        """Return the function of a tool, which sends its calls to the server."""
+
         async def call(
             _tool_context: ToolContext[object], **arguments: Any
         ) -> object:  # Any: validated arguments
@@ -176,35 +190,44 @@ class ServerTools:
         return call
 
     async def _call(self, name: str, arguments: dict[str, JsonValue], context: ToolContext[object]) -> object:
-        async def report(progress: float, total: float | None, message: str | None) -> None:
+        """Send a tool call to the server, report its progress, and return its output.
+
+        Raises:
+            ToolsetDown: The connection is or was lost.
+            ServerToolError: The server rejected the call, or the tool failed.
+        """
+
+        async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             await context.progress(message or "", min(progress / total, 1.0) if total else None)
 
         assert self._client is not None
         if self._is_lost:
             raise ToolsetDown(f"The connection to MCP server {self._server.name!r} was lost")
         try:
-            return tool_output(await self._client.call_tool(name, arguments, progress_callback=report))
+            return tool_output(
+                await self._client.call_tool(name, arguments, progress_callback=report_progress)
+            )
         except MCPError as error:
             if not self._is_lost_call(error):
-                raise failure(error) from None
+                raise rejection_error(error) from None
             raise self._lost_error(may_have_run=REFUSED.get(error.message, True)) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             raise self._lost_error(may_have_run=True) from None
 
     def _is_lost_call(self, error: MCPError) -> bool:
-        """Return True if a call failed because the connection, or the server's session, is gone."""
+        """Return True if a call failed because the connection, or the session on the server, was lost."""
         return self._is_lost or error.code == CONNECTION_CLOSED or error.message in REFUSED
 
     def _lost_error(self, *, may_have_run: bool) -> ToolsetDown:
-        """Mark the connection as lost, and return the error for the call."""
+        """Mark the connection as lost, and return the error for the call that noticed the loss."""
         self.on_end()
         lost = f"The connection to MCP server {self._server.name!r} was lost during the call."
-        end = "Whether it took effect is not known" if may_have_run else "It did not run"
+        end = "It is not known whether the call took effect" if may_have_run else "The call did not run"
         return ToolsetDown(f"{lost} {end}", may_have_run=may_have_run)
 
 
 def effects_of(listed: Listed) -> Effects:
-    """Return the effects of a server's tool according to its annotations."""
+    """Return the effects of a server's tool according to its annotations; `once` without annotations."""
     hints = listed.annotations
     if hints is None:
         return "once"
@@ -213,15 +236,16 @@ def effects_of(listed: Listed) -> Effects:
     return "idempotent" if hints.idempotent_hint else "once"
 
 
-def _schema(listed: Listed) -> dict[str, JsonValue]:
+def _input_schema(listed: Listed) -> dict[str, JsonValue]:
+    """Return the input schema of a server's tool, with the type `object` if it names none."""
     return {"type": "object", **listed.input_schema}
 
 
 def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
-    """Yield tools with their names for the model, independent of the order of the list.
+    """Yield tools with names that a model accepts. The names do not depend on the order of the list.
 
-    A valid name is kept. An invalid name is changed; if two become equal, a digest of the server's name distinguishes
-    them. If two tools have the same name, the server can only call one, so one is dropped.
+    A valid name is kept. An invalid name is changed; if two names become equal, each ends with a digest of the server's
+    name. If two tools have the same name, the server can call only one of them, so the other is dropped.
     """
     tools: dict[str, Listed] = {}
     for each in listed:
@@ -234,7 +258,7 @@ def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
 
 
 def _unique_name(usable: str, name: str, taken: Collection[str]) -> str:
-    """Return a name with a digest of the server's name, which no other tool has."""
+    """Return a name that no other tool has, with a digest of the server's name."""
     digest = content_name(name)
     tries = (valid_name(f"{usable[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
     return next(each for each in tries if each not in taken)

@@ -1,4 +1,4 @@
-"""Remove secrets from addresses and standard error before errors show them."""
+"""Remove secrets from addresses and from standard error, before errors contain them."""
 
 import os
 import re
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 _NAMES_A_SECRET = re.compile(r"(?i)(token|key|secret|passw|auth|credential|bearer|cookie)")
-_LEAST = 4  # minimum characters of a secret; redacting shorter values would destroy the text
+_LEAST = 4  # minimum characters of a secret; hiding shorter values would make the text unreadable
 HIDDEN = "***"
 
 
 def public_url(url: str) -> str:
-    """Return an address without user, password and query, and with path segments that may be secrets hidden."""
+    """Return an address without user, password and query. Path segments that may be secrets are hidden."""
     parts = urlsplit(url)
     path = "/".join(HIDDEN if may_be_secret(segment) else segment for segment in parts.path.split("/"))
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}"
 
 
 def may_be_secret(text: str) -> bool:
-    """Return True for letters and digits as long as a token, such as UUIDs and keys."""
+    """Return True if a text has at least 8 characters, with letters and digits, as tokens, keys and UUIDs have."""
     return len(text) >= 8 and any(map(str.isdigit, text)) and any(map(str.isalpha, text))
 
 
-def secrets_of(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values to redact: values of variables, and arguments that may be secrets. Longest first."""
+def find_secrets(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values to hide, longest first: the values of all variables, and arguments that may be secrets."""
     found = set(env.values())
     is_named = False
     for arg in args:
@@ -37,7 +37,7 @@ def secrets_of(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return a text with these values hidden."""
+    """Return a text in which each of these values is replaced with `***`."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text

@@ -1,8 +1,9 @@
-"""Limit the answers that the SDK's HTTP client reads: none that is compressed, none above a limit.
+"""Limit the answers that the SDK's HTTP client reads: reject compressed answers, and answers above a size limit.
 
-`RemoteServer` puts this transport below the SDK: in its client, 292 KB of gzip became 1.5 GB. No encoding is requested,
-and none is accepted. A JSON body or an event of a stream is buffered up to the limit and checked before the SDK reads
-it. The SDK receives a JSON-RPC error in place of a rejected answer, so the connection stays usable.
+`RemoteServer` puts this transport below the SDK, whose own client expanded 292 KB of gzip to 1.5 GB. Requests accept no
+encoding, and encoded answers are rejected. A JSON body or an event of a stream is buffered up to the limit and checked
+before the SDK reads it. The SDK receives a JSON-RPC error in place of a rejected answer, so the connection stays
+usable.
 """
 
 import json
@@ -19,27 +20,27 @@ from actors.core.data.jsonio import is_object
 from actors.errors import AnswerTooLarge
 from actors.telemetry import logger
 from actors.tools.mcp.limits import McpLimits
-from actors.tools.mcp.refusals import error_answer, error_data
+from actors.tools.mcp.refusals import encode_error, error_answer
 
-_BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")  # ends an event
-_FRAMING = ("content-length", "transfer-encoding", "content-encoding")
+_BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")  # matches the blank line at the end of an event
+_FRAMING = ("content-length", "transfer-encoding", "content-encoding")  # describe the body as it was sent
 
 
 class GuardedTransport(AsyncBaseTransport):
-    """A transport that requests no encoding and returns only answers within the limits.
+    """A transport that requests uncompressed answers, and replaces answers that are compressed or exceed a limit.
 
     Args:
-        below: The transport that sends the requests.
+        inner: The transport that sends the requests.
         limits: Limits of a body or an event.
         name: The server's name in the log.
-        query: Added to the address of each request; the SDK logs the address without it.
+        query: The query to add to the address of each request. The SDK logs the address without it.
     """
 
-    def __init__(self, below: AsyncBaseTransport, limits: McpLimits, name: str, query: str) -> None:
-        self._below, self._limits, self._name = below, limits, name
+    def __init__(self, inner: AsyncBaseTransport, limits: McpLimits, name: str, query: str) -> None:
+        self._inner, self._limits, self._name = inner, limits, name
         self._query = query.encode()
         self.status: int | None = None
-        """The status of the last answer if it was an error, else None."""
+        """The HTTP status of the last answer if it is an error; None otherwise."""
 
     async def handle_async_request(self, request: Request) -> Response:
         headers = request.headers.copy()
@@ -48,7 +49,7 @@ class GuardedTransport(AsyncBaseTransport):
         forwarded = Request(
             request.method, url, headers=headers, stream=request.stream, extensions=request.extensions
         )
-        response = await self._below.handle_async_request(forwarded)
+        response = await self._inner.handle_async_request(forwarded)
         self.status = response.status_code if response.status_code >= 400 else None
         request_id = _request_id(request)
         encoding = response.headers.get("content-encoding", "").strip().lower()
@@ -57,41 +58,44 @@ class GuardedTransport(AsyncBaseTransport):
             message = (
                 f"The server sent an answer with the encoding {encoding[:40]!r}, which was not requested"
             )
-            return _error(request_id, ErrorData(code=INVALID_REQUEST, message=message))
+            return _error_response(request_id, ErrorData(code=INVALID_REQUEST, message=message))
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream" and response.status_code < 300:
             events = BoundedEvents(response, self._limits, self._name, request_id)
             return Response(
-                response.status_code, headers=_plain(response), stream=events, extensions=response.extensions
+                response.status_code,
+                headers=_unframed_headers(response),
+                stream=events,
+                extensions=response.extensions,
             )
-        return await self._judge(response, request_id)
+        return await self._check_body(response, request_id)
 
-    async def _judge(self, response: Response, request_id: RequestId | None) -> Response:
-        """Return an answer with its complete body, or the error that replaces it."""
-        body, parts = bytearray(), _parts(response)
+    async def _check_body(self, response: Response, request_id: RequestId | None) -> Response:
+        """Read the body of an answer. Return an answer with this body, or an error if the body exceeds a limit."""
+        body, chunks = bytearray(), _body_chunks(response)
         try:
-            async for part in parts:
-                body += part
+            async for chunk in chunks:
+                body += chunk
                 if len(body) > self._limits.max_bytes:
                     break
         finally:
-            await _end(response, parts)
-        if (problem := self._limits.excess(bytes(body))) is None:
+            await _close_answer(response, chunks)
+        if (problem := self._limits.excess_error(bytes(body))) is None:
             return Response(
                 response.status_code,
-                headers=_plain(response),
+                headers=_unframed_headers(response),
                 content=bytes(body),
                 extensions=response.extensions,
             )
         logger.answer_refused(self._name, problem)
-        return _error(request_id, error_data(problem))
+        return _error_response(request_id, encode_error(problem))
 
     async def aclose(self) -> None:
-        await self._below.aclose()
+        await self._inner.aclose()
 
 
 class BoundedEvents(AsyncByteStream):
-    """A stream of server-sent events, forwarded one by one.
+    """A stream of server-sent events that forwards each event once it is complete and within the limits.
 
     An event above a limit ends the stream with an error if the stream answers a request. Otherwise the event is
     dropped.
@@ -100,12 +104,10 @@ class BoundedEvents(AsyncByteStream):
     def __init__(
         self, response: Response, limits: McpLimits, name: str, request_id: RequestId | None
     ) -> None:
-        self._response, self._limits, self._name, self._asked = response, limits, name, request_id
-        self._parts = _parts(response)
-        self._buffer, self._searched = (
-            bytearray(),
-            0,
-        )  # bytes of the next event, and the number of bytes already searched for its end
+        self._response, self._limits, self._name, self._request = response, limits, name, request_id
+        self._chunks = _body_chunks(response)
+        # Received bytes of the next event, and how many of them were already searched for its end.
+        self._buffer, self._searched = bytearray(), 0
         self._ready: deque[bytes] = deque()
         self._is_dropping = self._is_over = False
 
@@ -117,78 +119,81 @@ class BoundedEvents(AsyncByteStream):
             if self._is_over:
                 raise StopAsyncIteration
             try:
-                self._take(await anext(self._parts))
+                self._add(await anext(self._chunks))
             except StopAsyncIteration:
                 self._is_over = True
         return self._ready.popleft()
 
-    def _take(self, part: bytes) -> None:
-        """Add received bytes, and queue the complete events."""
-        self._buffer += part
+    def _add(self, chunk: bytes) -> None:
+        """Add received bytes to the buffer, and queue the events that are complete."""
+        self._buffer += chunk
+        # a blank line has up to 4 bytes, so up to 3 of them may have arrived before
         while not self._is_over and (found := _BLANK.search(self._buffer, max(self._searched - 3, 0))):
             event, self._searched = bytes(self._buffer[: found.end()]), 0
             del self._buffer[: found.end()]
             if self._is_dropping:
                 self._is_dropping = False
-            elif (problem := self._problem(event)) is None:
+            elif (problem := self._event_error(event)) is None:
                 self._ready.append(event)
             else:
-                self._refuse(problem)
+                self._reject(problem)
         self._searched = len(self._buffer)
         if self._searched > self._limits.max_bytes and not self._is_dropping:
             self._is_dropping = True
-            self._refuse(self._limits.too_long(self._searched))
+            self._reject(self._limits.too_long_error(self._searched))
         if self._is_dropping:
             del self._buffer[:-3]
             self._searched = len(self._buffer)
 
-    def _problem(self, event: bytes) -> AnswerTooLarge | None:
+    def _event_error(self, event: bytes) -> AnswerTooLarge | None:
+        """Return the error for an event whose data exceed a limit; None for other events."""
         lines = [line.removeprefix(b"data:") for line in event.splitlines() if line.startswith(b"data:")]
-        return self._limits.excess(b"\n".join(lines).strip())
+        return self._limits.excess_error(b"\n".join(lines).strip())
 
-    def _refuse(self, problem: AnswerTooLarge) -> None:
+    def _reject(self, problem: AnswerTooLarge) -> None:
+        """Log a rejected event. If the stream answers a request, queue an error answer and end the stream."""
         logger.answer_refused(self._name, problem)
-        if self._asked is not None:
-            answer = error_answer(self._asked, error_data(problem))
+        if self._request is not None:
+            answer = error_answer(self._request, encode_error(problem))
             self._ready.append(b"event: message\ndata: %b\n\n" % answer)
             self._is_over = True
 
     async def aclose(self) -> None:
         self._is_over = True
-        await _end(self._response, self._parts)
+        await _close_answer(self._response, self._chunks)
 
 
-def _parts(response: Response) -> AsyncIterator[bytes]:
-    """Return the body of an answer as an iterator of parts."""
-    assert isinstance(response.stream, AsyncByteStream)  # true of every async transport
+def _body_chunks(response: Response) -> AsyncIterator[bytes]:
+    """Return an iterator over the chunks of an answer's body."""
+    assert isinstance(response.stream, AsyncByteStream)  # every async transport returns such a stream
     return aiter(response.stream)
 
 
-async def _end(response: Response, parts: AsyncIterator[bytes]) -> None:
-    """Close an answer and finish the iterator of its body: trio warns about generators that are dropped."""
+async def _close_answer(response: Response, chunks: AsyncIterator[bytes]) -> None:
+    """Close an answer, and exhaust the iterator of its body, because trio warns about unfinished generators."""
     await response.aclose()
     with suppress(Exception):
         while True:
-            await anext(parts)
+            await anext(chunks)
 
 
 def _request_id(request: Request) -> RequestId | None:
-    """Return the JSON-RPC id of a request, if there is one."""
+    """Return the JSON-RPC id of a request, or None if the message expects no answer."""
     try:
-        message: Any = json.loads(request.content)  # Any: a message of the SDK
-    except (RuntimeError, ValueError):  # a streamed body, or not JSON
+        message: Any = json.loads(request.content)  # Any: parsed JSON
+    except (RuntimeError, ValueError):  # the body is a stream, or is not JSON
         return None
     found = message.get("id") if is_object(message) and "method" in message else None
     return found if isinstance(found, int | str) else None
 
 
-def _plain(response: Response) -> Headers:
-    """Return the headers of an answer without those that describe the encoding of its body."""
+def _unframed_headers(response: Response) -> Headers:
+    """Return the headers of an answer without those that describe the length or encoding of its body."""
     return Headers([(key, value) for key, value in response.headers.multi_items() if key not in _FRAMING])
 
 
-def _error(request_id: RequestId | None, error: ErrorData) -> Response:
-    """Return the answer that replaces a rejected one."""
+def _error_response(request_id: RequestId | None, error: ErrorData) -> Response:
+    """Return an answer with a JSON-RPC error, or an empty answer if there is no request id."""
     if request_id is None:
         return Response(202)
     return Response(

@@ -1,4 +1,4 @@
-"""Limit one message of an MCP server by its bytes, before it is parsed into objects.
+"""Limit the size of messages from an MCP server, before they are parsed into objects.
 
 `child` and `guard` use this module. The SDK parses with pydantic, which took 28 s for 300,000 blocks and blocked all
 other sessions; counting blocks in the bytes takes milliseconds.
@@ -14,7 +14,7 @@ from actors.errors import AnswerTooLarge
 
 @dataclass(frozen=True)
 class McpLimits:
-    """Limits of one message of a server.
+    """The limits of one message from a server.
 
     Args:
         max_bytes: Bytes of a line on standard output, the body of an answer, or an event of a stream.
@@ -26,46 +26,45 @@ class McpLimits:
     max_blocks: int = 1000
     max_values: int = 100_000
 
-    def excess(self, data: bytes) -> AnswerTooLarge | None:
-        """Return the error for a message above the limits; None for a message within them."""
+    def excess_error(self, data: bytes) -> AnswerTooLarge | None:
+        """Return the error for a message that exceeds a limit, or None if the message is within all limits."""
         if len(data) > self.max_bytes:
-            return self.too_long(len(data))
-        if data.count(b"{") > self.max_blocks and (blocks := _blocks(data)) > self.max_blocks:
-            return answer_too_large("max_blocks", blocks, self.max_blocks)
-        if data.count(b",") > self.max_values and (values := self._values(data)) > self.max_values:
-            return answer_too_large("max_values", values, self.max_values)
+            return self.too_long_error(len(data))
+        if data.count(b"{") > self.max_blocks and (blocks := _block_count(data)) > self.max_blocks:
+            return too_large_error("max_blocks", blocks, self.max_blocks)
+        if data.count(b",") > self.max_values and (values := self._value_count(data)) > self.max_values:
+            return too_large_error("max_values", values, self.max_values)
         return None
 
-    def too_long(self, size: int) -> AnswerTooLarge:
+    def too_long_error(self, size: int) -> AnswerTooLarge:
         """Return the error for a message of at least `size` bytes."""
-        return answer_too_large("max_bytes", size, self.max_bytes)
+        return too_large_error("max_bytes", size, self.max_bytes)
 
-    def _values(self, data: bytes) -> int:
-        """Return the approximate number of JSON values: the commas outside of strings.
+    def _value_count(self, data: bytes) -> int:
+        """Return the approximate number of JSON values in a message: the number of commas outside of strings.
 
-        Each step is one pass in C, and strings are only separated if they are few: a regular expression took 3 s for
-        700,000 short strings.
+        The commas are counted in a few passes that run in C. If there are many strings, only the strings are counted,
+        because a regular expression took 3 s for 700,000 short strings.
         """
         plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-        if (
-            quotes := plain.count(b'"')
-        ) > 4 * self.max_values:  # a member with a string value has four quotes
+        # A value has at most four quotes: two of its key, and two of a string.
+        if (quotes := plain.count(b'"')) > 4 * self.max_values:
             return quotes // 4
         return b"".join(plain.split(b'"')[::2]).count(b",") + 1
 
 
-def answer_too_large(setting: str, value: int, limit: int) -> AnswerTooLarge:
-    """Return the error for an answer whose `value` is above the limit `setting`."""
+def too_large_error(setting: str, value: int, limit: int) -> AnswerTooLarge:
+    """Return the error for an answer whose `value` exceeds the `limit` of this setting, such as `max_bytes`."""
     unit = setting.removeprefix("max_")
     message = (
         f"The answer of the server has {value:,} {unit}, more than {setting}={limit:,} allows; "
-        f"ask for less, or raise {setting}"
+        f"request less data, or raise {setting}"
     )
     return AnswerTooLarge(message, setting=setting, value=value, limit=limit)
 
 
-def _blocks(data: bytes) -> int:
-    """Return the number of content blocks of a result, without parsing them."""
+def _block_count(data: bytes) -> int:
+    """Return the number of content blocks of a result without parsing them; 0 for other messages."""
     try:
         result = decode(decode(data, type=dict[str, Raw])["result"], type=dict[str, Raw])
         return len(decode(result["content"], type=list[Raw]))

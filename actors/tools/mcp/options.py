@@ -1,6 +1,6 @@
-"""Define the options of an MCP server, and the requests that a server may make to its host.
+"""Define the options of an MCP server, and the requests that a server may send to the host.
 
-`actors.mcp` accepts these options; the types `Elicitation` and `Sampling` are arguments of the host's functions.
+`actors.mcp` accepts these options. `Elicitation` and `Sampling` are the arguments of the host's functions.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -24,7 +24,7 @@ class Elicitation:
         server: The server's name.
         message: The server's message for the user.
         schema: A flat JSON Schema of the answer; empty if the user should open `url` instead.
-        url: The address that the user should open; empty if the answer has a `schema`.
+        url: The address that the user should open; "" if the answer has a `schema`.
     """
 
     server: str
@@ -34,17 +34,17 @@ class Elicitation:
 
 
 ElicitationAnswer: TypeAlias = "Mapping[str, JsonValue] | bool | None"
-"""An answer that fits the schema; for a `url`, True if the user opens it. None or False declines."""
+"""An answer that fits the schema, or True if the user opens the `url`. None or False declines the request."""
 Elicit: TypeAlias = Callable[[Elicitation], "Awaitable[ElicitationAnswer] | ElicitationAnswer"]
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """A server's request for an answer of the host's model.
+    """A server's request for an answer from a model of the host.
 
     Args:
         server: The server's name.
-        messages: The conversation to answer.
+        messages: The conversation that the model should continue.
         system: The requested system prompt, or None.
         max_tokens: Maximum tokens of the answer.
     """
@@ -56,7 +56,7 @@ class Sampling:
 
 
 Sample: TypeAlias = Callable[[Sampling], "Awaitable[str | None] | str | None"]
-"""Return the answer's text, or None to decline."""
+"""A function that returns the text of the model's answer, or None to decline the request."""
 
 
 class McpOptions(TypedDict, total=False):
@@ -74,7 +74,7 @@ class McpOptions(TypedDict, total=False):
         max_bytes: Maximum bytes of one message: a line, a body, an event. 8 MiB by default.
         max_blocks: Maximum content blocks of one result; 1,000 by default.
         max_values: Maximum JSON values of one message, approximately; 100,000 by default. A message above a limit is
-            not read, and its call fails with `AnswerTooLarge`.
+            not parsed, and its call fails with `AnswerTooLarge`.
         shared, opening, waiting, closing, within_turn: As in `ToolSource`.
     """
 
@@ -95,9 +95,12 @@ class McpOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class McpServer:
-    """The validated options of one server. Fields as in `McpOptions`.
+    """The validated options of one server, with the same fields as `McpOptions` and the following ones.
 
-    `listing` is the maximum seconds for reading the list of tools; `limits` applies to each message.
+    Args:
+        name: The server's name in errors and logs.
+        listing: Maximum seconds for reading the list of tools.
+        limits: The limits of each message.
     """
 
     name: str
@@ -111,14 +114,14 @@ class McpServer:
 
 
 REST = "*"
-"""Stands for all tools without an entry of their own."""
-_OF_SOURCE = ("shared", "opening", "waiting", "closing", "within_turn")
-_OF_LIMITS = ("max_bytes", "max_blocks", "max_values")
-_WORDS = ("allow", "ask", "deny")
+"""The key in `approval=` for all tools without their own entry."""
+_SOURCE_OPTIONS = ("shared", "opening", "waiting", "closing", "within_turn")
+_LIMIT_OPTIONS = ("max_bytes", "max_blocks", "max_values")
+_APPROVALS = ("allow", "ask", "deny")
 
 
-def options_of(name: str, options: McpOptions) -> tuple[Callable[[ToolsetOpener], ToolSource], McpServer]:
-    """Validate the options of a server. Return a function that creates its toolset, and the server's description.
+def check_options(name: str, options: McpOptions) -> tuple[Callable[[ToolsetOpener], ToolSource], McpServer]:
+    """Validate the options of a server. Return a function that creates its toolset, and the validated options.
 
     Raises:
         ConfigError: The SDK is not installed.
@@ -128,12 +131,14 @@ def options_of(name: str, options: McpOptions) -> tuple[Callable[[ToolsetOpener]
         raise ConfigError('MCP servers need the extra mcp; install it: pip install "llm-actors[mcp]"')
     given = dict(options)
     lifetime: dict[str, Any] = {
-        key: given.pop(key) for key in _OF_SOURCE if key in given
-    }  # Any: fields of ToolSource
-    limits = {key: given.pop(key) for key in _OF_LIMITS if key in given}
+        key: given.pop(key) for key in _SOURCE_OPTIONS if key in given
+    }  # Any: fields of `ToolSource`
+    limits = {key: given.pop(key) for key in _LIMIT_OPTIONS if key in given}
     unknown = given.keys() - {"only", "approval", "timeout", "elicit", "sample"}
     if unknown:
-        raise ToolDefinitionError(f"MCP server {name!r} has an unknown option {min(unknown)!r}")
+        raise ToolDefinitionError(
+            f"MCP server {name!r} has an unknown option {min(unknown)!r}; see McpOptions"
+        )
     _check_approval(name, given.get("approval"))
     _check_limits(name, limits)
     if "only" in given:
@@ -146,24 +151,24 @@ def options_of(name: str, options: McpOptions) -> tuple[Callable[[ToolsetOpener]
         name,
         listing=lifetime.get("opening", 30.0),
         limits=McpLimits(**cast("dict[str, int]", limits)),
-        **cast("dict[str, Any]", given),  # Any: checked
+        **cast("dict[str, Any]", given),  # Any: the names were checked above
     )
     return lambda opening: ToolSource(opening, name, **lifetime), server
 
 
-def _check_approval(name: str, approval: Any) -> None:  # Any: what a caller passes
+def _check_approval(name: str, approval: Any) -> None:  # Any: callers may pass any value
+    """Raise `ToolDefinitionError` if an approval, or one of the approvals by tool name, is invalid."""
     by_tool: Mapping[str, object] = approval
     words = by_tool.values() if isinstance(approval, Mapping) else () if approval is None else (by_tool,)
     for word in words:
-        if word not in _WORDS:
+        if word not in _APPROVALS:
             raise ToolDefinitionError(
-                f"MCP server {name!r} has approval {word!r}; it takes {', '.join(_WORDS)}"
+                f"MCP server {name!r} has approval {word!r}; use one of {', '.join(_APPROVALS)}"
             )
 
 
 def _check_limits(name: str, limits: Mapping[str, object]) -> None:
+    """Raise `ToolDefinitionError` if a limit is not a positive integer."""
     for key, value in limits.items():
         if type(value) is not int or value < 1:
-            raise ToolDefinitionError(
-                f"MCP server {name!r} has {key}={value!r}; it takes a whole number above 0"
-            )
+            raise ToolDefinitionError(f"MCP server {name!r} has {key}={value!r}; use a whole number above 0")

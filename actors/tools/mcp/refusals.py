@@ -1,6 +1,7 @@
 """Encode the JSON-RPC error that replaces an answer above a limit, and decode it again.
 
-The transports create the error, so that the SDK ends the request normally; `results` converts it to the call's error.
+The transports create the error, so that the SDK ends the request normally. `results` and `connection` convert it back
+to the error of the call or of the opening.
 """
 
 import json
@@ -10,30 +11,30 @@ from mcp_types import ErrorData, RequestId
 
 from actors.core.data.jsonio import is_object
 from actors.errors import AnswerTooLarge
-from actors.tools.mcp.limits import answer_too_large
+from actors.tools.mcp.limits import too_large_error
 
 CODE = -32_089
-"""The error code, outside of the range that servers use."""
+"""The JSON-RPC code of the error, which is outside of the range that servers use."""
 
 
-def error_data(error: AnswerTooLarge) -> ErrorData:
-    """Return the JSON-RPC error for the caller of the SDK."""
+def encode_error(error: AnswerTooLarge) -> ErrorData:
+    """Encode an error as a JSON-RPC error for the SDK."""
     found = {"setting": error.setting, "value": error.value, "limit": error.limit}
     return ErrorData(code=CODE, message=str(error), data=found)
 
 
-def too_large(error: ErrorData) -> AnswerTooLarge | None:
-    """Return the error that `error_data` encoded; None for every other error."""
-    found: Any = error.data  # Any: from a server
+def decode_error(error: ErrorData) -> AnswerTooLarge | None:
+    """Decode an error that `encode_error` encoded; return None for every other error."""
+    found: Any = error.data  # Any: a server may send any value
     if error.code != CODE or not is_object(found):
         return None
     setting, value, limit = (found.get(key) for key in ("setting", "value", "limit"))
     if isinstance(setting, str) and isinstance(value, int) and isinstance(limit, int):
-        return answer_too_large(setting, value, limit)
+        return too_large_error(setting, value, limit)
     return None
 
 
 def error_answer(request: RequestId, error: ErrorData) -> bytes:
-    """Return the JSON of an error answer."""
+    """Return the JSON of an answer with an error."""
     answer = {"jsonrpc": "2.0", "id": request, "error": error.model_dump(exclude_none=True)}
     return json.dumps(answer).encode()

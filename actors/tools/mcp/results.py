@@ -3,8 +3,8 @@
 In:  the SDK's `CallToolResult`, or its error.
 Out: texts and media in the server's order; an error if the tool reports a failure.
 
-Most servers repeat structured content as text. It is returned once,
-after the other parts if no text repeats it.
+Most servers send structured content twice, as JSON and as text. This module returns structured content once: as the
+server's text, or as an additional text if no text contains it.
 """
 
 import json
@@ -25,60 +25,62 @@ from mcp_types import (
 
 from actors.core.data.jsonio import is_array, is_object
 from actors.core.values.content import Media
-from actors.tools.mcp.refusals import too_large
+from actors.tools.mcp.refusals import decode_error
 
 
 class ServerToolError(Exception):
-    """A server's tool failed. The message is the server's."""
+    """The error of a tool that failed on the server, with the server's message."""
 
 
 def tool_output(result: CallToolResult) -> object:
-    """Return the output of a tool.
+    """Return the output of a tool: one text or `Media`, a list of several, or "" if there is none.
 
     Raises:
         ServerToolError: The tool reports a failure.
     """
-    parts = [part for block in result.content for part in _parts(block)]
+    parts = [part for block in result.content for part in _convert_block(block)]
     texts = [part for part in parts if isinstance(part, str)]
     if (structured := result.structured_content) is not None:
         if _is_repeated(structured, texts):
             parts = _without_repeats(parts, structured)
         else:
-            parts.append(_compact(structured))
+            parts.append(_compact_json(structured))
     if result.is_error:
         texts = [part if isinstance(part, str) else f"[{part.media_type}]" for part in parts]
         raise ServerToolError("\n".join(filter(None, texts)) or "the tool gave no reason")
     return parts[0] if len(parts) == 1 else parts or ""
 
 
-def failure(error: MCPError) -> Exception:
-    """Return the error for a call that a server rejected, with the server's details."""
-    if (problem := too_large(error.error)) is not None:
+def rejection_error(error: MCPError) -> Exception:
+    """Return the error for a call that a server rejected, with the code and the details from the server."""
+    if (problem := decode_error(error.error)) is not None:
         return problem
-    details = _compact(error.error.data)
+    details = _compact_json(error.error.data)
     return ServerToolError(f"{error.message} (code {error.code})" + (f"\n{details}" if details else ""))
 
 
-def _parts(block: ContentBlock) -> Iterable[str | Media]:
+def _convert_block(block: ContentBlock) -> Iterable[str | Media]:
+    """Convert a content block to texts and media."""
     match block:
         case TextContent(text=text):
             yield text
         case ImageContent(data=data, mime_type=media_type) | AudioContent(data=data, mime_type=media_type):
             yield Media(media_type, data)
         case ResourceLink():
-            yield _link(block)
+            yield _link_text(block)
         case EmbeddedResource(resource=resource):
-            yield from _embedded_parts(resource)
+            yield from _convert_resource(resource)
 
 
-def _link(link: ResourceLink) -> str:
-    """Return the text for a link: name, address, title, type and description, for the model to choose by."""
+def _link_text(link: ResourceLink) -> str:
+    """Return a text for a link to a resource, with the details from which a model can choose."""
     about = {"title": link.title, "type": link.mime_type, "description": link.description}
     more = "".join(f"; {key}: {' '.join(text.split())}" for key, text in about.items() if text)
     return f"[Resource {link.name}: {link.uri}{more}]"
 
 
-def _embedded_parts(resource: TextResourceContents | BlobResourceContents) -> Iterable[str | Media]:
+def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> Iterable[str | Media]:
+    """Convert an embedded resource to its text, or to a line with its address and its media."""
     if isinstance(resource, TextResourceContents):
         yield f"[Resource {resource.uri}]\n{resource.text}"
     else:
@@ -87,7 +89,7 @@ def _embedded_parts(resource: TextResourceContents | BlobResourceContents) -> It
 
 
 def _is_repeated(structured: object, texts: list[str]) -> bool:
-    """Return True if the texts contain the structured content, or the value that it wraps."""
+    """Return True if the texts contain the structured content, or the value in `{"result": value}`."""
     wrapped = structured
     if is_object(structured) and structured.keys() == {"result"}:
         wrapped = structured["result"]
@@ -98,25 +100,26 @@ def _is_repeated(structured: object, texts: list[str]) -> bool:
 
 
 def _without_repeats(parts: list[str | Media], structured: object) -> list[str | Media]:
-    """Return the parts without repeated texts of the structured content."""
+    """Remove all but the first text that repeats the structured content."""
     repeats = [at for at, part in enumerate(parts) if isinstance(part, str) and _is_text_of(part, structured)]
     return [part for at, part in enumerate(parts) if at not in repeats[1:]]
 
 
 def _is_text_of(text: str, value: object) -> bool:
-    """Return True if a text is the value, or its JSON."""
+    """Return True if a text is the JSON of a value, or equals a value that is a string."""
     if isinstance(value, str) and text == value:
         return True
     try:
-        return bool(_canonical(json.loads(text)) == _canonical(value))
+        return bool(_comparable_json(json.loads(text)) == _comparable_json(value))
     except (ValueError, RecursionError):
         return False
 
 
-def _canonical(value: object) -> str:
-    """Return JSON for comparing values: `1` differs from `true`, and the order of keys is ignored."""
+def _comparable_json(value: object) -> str:
+    """Return JSON for comparing values: `1` differs from `true`, and the order of keys does not matter."""
     return json.dumps(value, sort_keys=True)
 
 
-def _compact(value: object) -> str:
+def _compact_json(value: object) -> str:
+    """Return a value as compact JSON; "" for None."""
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,8 +1,8 @@
-"""Import the MCP SDK in a thread when the first toolset is opened, so that the event loop keeps running.
+"""Import the MCP SDK in a thread when the first server is opened, so that the event loop keeps running.
 
 The import takes about a second. All tasks that need it share it, in every event loop. Cancelling a waiting task does
-not stop the import: the next toolset uses its result. After a failed import, the next toolset tries again. The wait
-counts towards the toolset's `opening` timeout.
+not stop the import, and the next task uses its result. If the import fails, the next task tries again. The wait counts
+towards the toolset's `opening` timeout.
 """
 
 import threading
@@ -18,15 +18,16 @@ from actors.tools.toolsets.source import OpenedTools
 
 
 def _import_sdk() -> None:
+    """Import the modules of this package that import the SDK."""
     import_module("actors.tools.mcp.connection")
     import_module("actors.tools.mcp.transports")  # imports the SDK
 
 
 class SdkImport:
-    """The import of the SDK in this process. `SDK` is the process's instance; tests create others.
+    """The import of the SDK in this process. `SDK` is the only instance outside tests.
 
     Args:
-        load: Imports the SDK. Called in a separate thread, and again after it has raised.
+        load: Imports the SDK. Called in a separate thread, and again if it has raised.
     """
 
     def __init__(self, load: Callable[[], None]) -> None:
@@ -34,13 +35,16 @@ class SdkImport:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the thread, as a forked child must, because threads do not survive a fork."""
+        """Return to the state before the import.
+
+        A forked child process calls this, because the thread of its parent does not exist in the child.
+        """
         self._lock = threading.Lock()
         self._is_done = False
         self._waiting: list[Callable[[BaseException | None], None]] = []
 
     async def ready(self) -> None:
-        """Return when the SDK is imported. Raises the exception of the import."""
+        """Wait until the SDK is imported. Raises the exception of the import."""
         if self._is_done:
             return
         here = event_loop()
@@ -49,12 +53,12 @@ class SdkImport:
         def notify(error: BaseException | None) -> None:
             here.soon(partial(wake, waiter, copy(error)))
 
-        self._join(notify)
+        self._add_waiter(notify)
         if (error := await waiter) is not None:
             raise error
 
-    def _join(self, notify: Callable[[BaseException | None], None]) -> None:
-        """Call `notify` in the import's thread when the import has ended; start the import unless it is running."""
+    def _add_waiter(self, notify: Callable[[BaseException | None], None]) -> None:
+        """Start the import unless it is running. `notify` is called in its thread when the import has ended."""
         with self._lock:
             self._waiting.append(notify)
             is_first = len(self._waiting) == 1
@@ -62,10 +66,11 @@ class SdkImport:
             threading.Thread(target=self._run, name="actors mcp import", daemon=True).start()
 
     def _run(self) -> None:
+        """Import the SDK in the thread, and notify the waiting tasks."""
         error: BaseException | None = None
         try:
             self._load()
-        except BaseException as raised:  # re-raised in the waiting tasks
+        except BaseException as raised:  # every waiting task raises a copy
             error = raised
         with self._lock:
             self._is_done = error is None
@@ -73,7 +78,7 @@ class SdkImport:
         for notify in waiting:
             try:
                 notify(error)
-            except RuntimeError:  # its loop has ended
+            except RuntimeError:  # the event loop of the waiting task has ended
                 continue
 
 
@@ -83,9 +88,9 @@ reset_after_fork(SDK.reset)
 
 @asynccontextmanager
 async def with_sdk(
-    open_: Callable[[], AbstractAsyncContextManager[OpenedTools]],
+    open_server: Callable[[], AbstractAsyncContextManager[OpenedTools]],
 ) -> AsyncGenerator[OpenedTools]:
-    """Open a server's tools after the SDK is imported."""
+    """Import the SDK, and then open a server's tools."""
     await SDK.ready()
-    async with open_() as given:
+    async with open_server() as given:
         yield given

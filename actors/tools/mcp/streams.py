@@ -1,8 +1,8 @@
-"""Wrap the two streams between a transport and the SDK's session.
+"""Wrap the two streams of messages between a server's transport and the SDK's session.
 
 The SDK reports the end of a connection only to pending requests, but a toolset must know it before the next call, so
-`IncomingStream` watches for the end. It also cleans each answer (see `answers`), for which `OutgoingStream` records the
-method of each request.
+`IncomingStream` watches for the end. `IncomingStream` also cleans each answer (see `answers`), for which
+`OutgoingStream` records the method of each request.
 """
 
 from collections.abc import Callable
@@ -20,37 +20,38 @@ from actors.tools.mcp.answers import accept_result
 
 
 class OpenRequests:
-    """The methods of the unanswered requests, by request id."""
+    """The requests that the server has not answered yet: their methods, by request id."""
 
     def __init__(self) -> None:
         self._methods: dict[RequestId, str] = {}
 
     @property
     def ids(self) -> tuple[RequestId, ...]:
+        """The ids of the requests, oldest first."""
         return tuple(self._methods)
 
     def record(self, message: object) -> None:
-        """Record a message that is being sent."""
+        """Add the request that is being sent, or remove the request that is being cancelled."""
         if isinstance(message, JSONRPCRequest):
             self._methods[message.id] = message.method
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self.take((message.params or {}).get("requestId"))
+            self.remove((message.params or {}).get("requestId"))
 
-    def take(self, request: Any) -> str:  # Any: an id from a server, unchecked
-        """Remove a request and return its method; "" if the id is unknown."""
+    def remove(self, request: Any) -> str:  # Any: an id from a server, which may be any JSON value
+        """Remove a request, and return its method; "" if there is no request with this id."""
         return self._methods.pop(request, "") if isinstance(request, int | str) else ""
 
 
-def watch(
+def wrap_streams(
     streams: TransportStreams, requests: OpenRequests, on_end: Callable[[], None], server: str
 ) -> TransportStreams:
-    """Return a transport's streams, wrapped for the SDK's session."""
+    """Wrap the streams of a transport, so that requests are recorded, answers are cleaned and `on_end` is called."""
     incoming, outgoing = streams
     return IncomingStream(incoming, requests, on_end, server), OutgoingStream(outgoing, requests)
 
 
 class OutgoingStream(WriteStream[SessionMessage]):
-    """The stream of messages to a server."""
+    """The stream of messages to a server, which records requests before it sends them."""
 
     def __init__(self, stream: WriteStream[SessionMessage], requests: OpenRequests) -> None:
         self._stream, self._requests = stream, requests
@@ -73,7 +74,7 @@ class OutgoingStream(WriteStream[SessionMessage]):
 
 
 class IncomingStream(ReadStream[SessionMessage | Exception]):
-    """The stream of messages from a server. It calls `on_end` when the stream has ended."""
+    """The stream of messages from a server, which cleans answers and calls `on_end` when the stream has ended."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class IncomingStream(ReadStream[SessionMessage | Exception]):
         self._on_end, self._server = on_end, server
 
     @property
-    def last_context(self) -> Any:  # Any: the SDK looks for it by name
+    def last_context(self) -> Any:  # Any: a value of the SDK, which reads this attribute by name
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
@@ -95,21 +96,23 @@ class IncomingStream(ReadStream[SessionMessage | Exception]):
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._on_end()
             raise
-        return item if isinstance(item, Exception) else self._accept(item)
+        return item if isinstance(item, Exception) else self._clean_answer(item)
 
-    def _accept(self, item: SessionMessage) -> SessionMessage:
+    def _clean_answer(self, item: SessionMessage) -> SessionMessage:
+        """Clean the result of an answer according to the method of its request."""
         message = item.message
         if isinstance(message, JSONRPCResponse):
-            method = self._requests.take(message.id)
-            result = accept_result(method, message.result, self._leave_out)
+            method = self._requests.remove(message.id)
+            result = accept_result(method, message.result, self._log_dropped_tool)
             answer = JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
             return SessionMessage(answer, metadata=item.metadata)
         if isinstance(message, JSONRPCError):
-            self._requests.take(message.id)
+            self._requests.remove(message.id)
         return item
 
-    def _leave_out(self, tool: str, why: str) -> None:
-        logger.tool_left_out(self._server, tool, ToolDefinitionError(f"Tool {tool[:80]!r}: {why}"))
+    def _log_dropped_tool(self, tool: str, reason: str) -> None:
+        """Log that a tool of the server was dropped, and the reason."""
+        logger.tool_left_out(self._server, tool, ToolDefinitionError(f"Tool {tool[:80]!r}: {reason}"))
 
     async def aclose(self) -> None:
         await self._stream.aclose()

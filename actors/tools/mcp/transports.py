@@ -1,4 +1,4 @@
-"""Connect to a server: `ChildServer` for a program, `RemoteServer` for an address (streamable HTTP)."""
+"""Connect to MCP servers: `ChildServer` starts a program, `RemoteServer` uses a URL (streamable HTTP)."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -15,25 +15,25 @@ from actors.tools.mcp.child import ChildServer
 from actors.tools.mcp.disclosure import public_url
 from actors.tools.mcp.guard import GuardedTransport
 from actors.tools.mcp.limits import McpLimits
-from actors.tools.mcp.streams import OpenRequests, watch
-from actors.tools.toolsets.owner import reason
+from actors.tools.mcp.streams import OpenRequests, wrap_streams
+from actors.tools.toolsets.owner import failure_reason
 from actors.transport.origin import parse_target
 from actors.transport.proxy import proxy_for
 
 __all__ = ["ChildServer", "RemoteServer", "Transport"]
 
 Transport: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
-"""Opens a connection. Its argument is called when the server ends the connection."""
+"""Opens a connection. The argument is a function that is called when the server ends the connection."""
 
-CONNECT = 30.0  # seconds to connect, or to send a request
-SILENCE = 300.0  # seconds without data from a server that has a pending request
+CONNECT_TIMEOUT = 30.0  # maximum seconds to connect, or to send a request
+READ_TIMEOUT = 300.0  # maximum seconds without data from a server while a request is pending
 
 
 class RemoteServer:
-    """A server at an address.
+    """A server at a URL.
 
-    The SDK and its client log addresses, and their errors quote them. They therefore receive the address without user,
-    password and query, which the underlying transport adds to each request.
+    The SDK and its client log addresses, and their errors contain them. So they receive the address without user,
+    password and query, and the underlying transport adds the query to each request.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], limits: McpLimits, name: str) -> None:
@@ -41,32 +41,32 @@ class RemoteServer:
 
     @asynccontextmanager
     async def open(self, on_end: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
-        """Yield the streams to the server. `on_end` is called when the server ends the connection.
+        """Return the streams to the server. `on_end` is called when the server ends the connection.
 
         Raises:
-            ToolsetDown: The connection failed. The message has the address, and the status if it is an error.
+            ToolsetDown: The connection failed. The message contains the address, and the HTTP status if it is an error.
         """
         parts, requests = urlsplit(self._url), OpenRequests()
         plain = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-        below = GuardedTransport(_sender(plain), self._limits, self._name, parts.query)
-        user, timeout = (parts.username, parts.password), Timeout(CONNECT, read=SILENCE)
+        guarded = GuardedTransport(_http_transport(plain), self._limits, self._name, parts.query)
+        user, timeout = (parts.username, parts.password), Timeout(CONNECT_TIMEOUT, read=READ_TIMEOUT)
         auth = None if user == (None, None) else (unquote(user[0] or ""), unquote(user[1] or ""))
         try:
             async with (
                 AsyncClient(
-                    headers=dict(self._headers), timeout=timeout, auth=auth, transport=below
+                    headers=dict(self._headers), timeout=timeout, auth=auth, transport=guarded
                 ) as client,
-                # the guard bounds events
+                # no limit of the SDK, because the guard limits events
                 streamable_http_client(plain, http_client=client, max_sse_event_size=None) as streams,
             ):
-                yield watch(streams, requests, on_end, self._name)
+                yield wrap_streams(streams, requests, on_end, self._name)
         except Exception as error:
-            status = f"HTTP {below.status} from " if below.status is not None else ""
-            raise ToolsetDown(f"{reason(error)} ({status}{public_url(self._url)})") from error
+            status = f"HTTP {guarded.status} from " if guarded.status is not None else ""
+            raise ToolsetDown(f"{failure_reason(error)} ({status}{public_url(self._url)})") from error
 
 
-def _sender(url: str) -> AsyncHTTPTransport:
-    """Return a transport to an address, through the environment's proxy if there is one."""
+def _http_transport(url: str) -> AsyncHTTPTransport:
+    """Return a transport to an address, through the proxy that the environment names for it, if any."""
     found = proxy_for(parse_target(url).origin, os.environ)
     if found is None:
         return AsyncHTTPTransport()

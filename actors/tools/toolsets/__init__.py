@@ -1,6 +1,6 @@
-"""Manage toolsets: tools that must be opened before use, and that live longer than a call.
+"""Manage toolsets: tools that must be opened before use, and that stay open longer than one call.
 
-A session lists toolsets in its `tools=`. The runtime's `Toolsets` opens each toolset once for all sessions that use it,
+Sessions list toolsets in their `tools=`. The runtime's `Toolsets` opens each toolset once for all sessions that use it,
 and closes it after the last one. Toolsets are closed in reverse order of opening.
 """
 
@@ -19,12 +19,15 @@ from actors.tools import Tool, Toolset, tool
 from actors.tools.tool import is_tool
 from actors.tools.toolsets.offer import AnyTool, SessionTools
 from actors.tools.toolsets.owner import ToolsetOwner
-from actors.tools.toolsets.source import LiveTools, ToolItem, ToolSource, check_list, source_of
+from actors.tools.toolsets.source import LiveTools, ToolItem, ToolSource, check_tool_list, toolset_source
 
 __all__ = ["LiveTools", "SessionTools", "ToolItem", "ToolSource", "Toolsets"]
 
-HOLD = 1.0
-"""Seconds that closing waits for one toolset before it starts the next, and after `closing` for one that hangs."""
+CLOSE_WAIT = 1.0
+"""Seconds to wait for a toolset that is closing before the next one is closed too.
+
+A toolset that hangs gets the same time in addition to its `closing` timeout.
+"""
 
 
 class Toolsets:
@@ -32,35 +35,34 @@ class Toolsets:
 
     Args:
         system: Owns the tasks and deadlines of the toolsets.
-        named: Returns the configured toolset with a name; always the same object for one name.
+        configured: Returns the toolset of a configured MCP server; always the same object for the same name.
     """
 
-    def __init__(self, system: System, named: Callable[[str], ToolSource]) -> None:
-        self._system, self._named = system, named
+    def __init__(self, system: System, configured: Callable[[str], ToolSource]) -> None:
+        self._system, self._configured = system, configured
         self._owners: list[ToolsetOwner] = []  # in order of opening
-        self._shared: dict[
-            int, tuple[object, ToolsetOwner]
-        ] = {}  # by the id of the host's object, which the entry keeps alive
+        # by the `id()` of the object in `tools=`; the entry keeps the object alive
+        self._shared: dict[int, tuple[object, ToolsetOwner]] = {}
         self._changes = Changes(system.loop)
         self._is_over = False
-        # by the identities of their tools: a tool may refer to the session that has it
+        # by the identities of the tools; weak, because a tool may refer to the session that uses it
         self._known_tools: WeakValueDictionary[tuple[int, ...], SessionTools] = WeakValueDictionary()
         self._toolsets: WeakValueDictionary[tuple[int, ...], Toolset] = WeakValueDictionary()
 
     async def open(self, items: Iterable[ToolItem], check: Callable[[Toolset], object]) -> SessionTools:
-        """Open the toolsets among `items`, and return the tools of a session with them.
+        """Open the toolsets among `items`, and return the tools of a session.
 
-        `check` raises if a session cannot have these tools. Sessions with the same tools share the result. If the
-        caller is cancelled, toolsets that only this session would have used are closed.
+        `check` raises an error if the session cannot have these tools. Sessions with the same tools share the result.
+        If the caller is cancelled, toolsets that only this session would have used are closed.
 
         Raises:
-            ToolDefinitionError: An item is invalid, or two of the host's own tools have one name.
+            ToolDefinitionError: An item is invalid, or two of the host's own tools have the same name.
             ToolsetFailed: A toolset cannot be opened. The toolsets opened for this session are closed.
         """
         parts: list[AnyTool | ToolsetOwner] = []
         try:
-            for item in check_list(items):
-                parts.append(await self._part(item))
+            for item in check_tool_list(items):
+                parts.append(await self._resolve_item(item))
             for part in parts:
                 if isinstance(part, ToolsetOwner):
                     await part.wait_open()
@@ -73,6 +75,7 @@ class Toolsets:
             raise
 
     def _session_tools(self, parts: list[AnyTool | ToolsetOwner]) -> SessionTools:
+        """Return the tools of a session. Sessions without toolsets that have the same tools share the result."""
         tools = tuple([id(part) for part in parts if isinstance(part, Tool)])
         if len(tools) < len(parts):
             return SessionTools(parts, self._shared_toolset)
@@ -81,20 +84,23 @@ class Toolsets:
         return known
 
     def _shared_toolset(self, tools: Toolset) -> Toolset:
-        """Return the set of the same tools that another session already uses, or else this set."""
+        """Return a set with the same tools that another session already uses, or `tools` if there is none."""
         return self._toolsets.setdefault(tuple(map(id, tools)), tools)
 
-    async def _part(self, item: ToolItem) -> AnyTool | ToolsetOwner:
+    async def _resolve_item(self, item: ToolItem) -> AnyTool | ToolsetOwner:
+        """Convert an entry of `tools=` to a tool or to the owner of a toolset, and count the caller as a user."""
         if isinstance(item, str):
-            item = self._named(item)
-        if (source := source_of(item)) is None:
+            item = self._configured(item)
+        if (source := toolset_source(item)) is None:
             return item if is_tool(item) else tool(cast("Callable[..., object]", item))
-        # a toolset that is closing must be closed before it opens again
+        # a toolset that is being closed must have closed before it can be opened again
         await self._changes.wait_until(
             lambda: (known := self._shared.get(id(item))) is None or known[1].users
         )
         if self._is_over:
-            raise ShuttingDown(f"Toolset {source.name!r} is not opened: the runtime is shutting down")
+            raise ShuttingDown(
+                f"Toolset {source.name!r} cannot be opened, because the runtime is shutting down"
+            )
         known = self._shared.get(id(item))
         owner = ToolsetOwner(source, self._system) if known is None else known[1]
         if known is None:
@@ -105,7 +111,7 @@ class Toolsets:
         return owner
 
     def release(self, owners: Iterable[ToolsetOwner]) -> "anyio.Event":
-        """Drop a session's use of these toolsets, and start to close the unused ones.
+        """End a session's use of these toolsets, and start to close those that no session uses.
 
         Returns:
             An event that is set when they are closed, or when the time for closing is over. Waiting is optional.
@@ -123,21 +129,26 @@ class Toolsets:
         await self._start_closing(self._owners).wait()
 
     def _start_closing(self, owners: Iterable[ToolsetOwner]) -> "anyio.Event":
+        """Start a task that closes these toolsets, in reverse order of opening.
+
+        The returned event is set when the task has ended.
+        """
         over = anyio.Event()
         unused = set(owners)
         if closing := [owner for owner in reversed(self._owners) if owner in unused]:
-            self._system.launch(partial(self._close, closing), partial(_finish, over), "toolsets")
+            self._system.launch(partial(self._close, closing), partial(_report_end, over), "toolsets")
         else:
             over.set()
         return over
 
     async def _close(self, owners: list[ToolsetOwner]) -> None:
+        """Close toolsets, the last opened first, and log each toolset that hangs."""
         for owner in owners:
             owner.close()
-            with anyio.move_on_after(HOLD):
+            with anyio.move_on_after(CLOSE_WAIT):  # a slow toolset must not delay the others
                 await owner.wait_closed()
         for owner in owners:
-            with anyio.move_on_after(owner.source.closing + HOLD) as scope:
+            with anyio.move_on_after(owner.source.closing + CLOSE_WAIT) as scope:
                 await owner.wait_closed()
             if scope.cancelled_caught:
                 logger.toolset_stuck(owner.source.name)
@@ -146,7 +157,8 @@ class Toolsets:
         self._changes.notify()
 
 
-def _finish(over: "anyio.Event", error: BaseException | None) -> None:
+def _report_end(over: "anyio.Event", error: BaseException | None) -> None:
+    """Report the end of a task that closed toolsets, and log its error."""
     over.set()
     if error is not None:
         logger.actor_crashed("toolsets", error)

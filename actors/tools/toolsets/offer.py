@@ -1,10 +1,10 @@
-"""Combine the host's tools and those of its toolsets into the tools of one session, in a stable order.
+"""Combine the tools of the host and of its toolsets into the tools of one session, in a stable order.
 
-In:  tools and owners of toolsets, in the host's order.
+In:  tools and owners of toolsets, in the order of `tools=`.
 Out: a `Toolset`, and a new one whenever a toolset has changed its tools.
 
 A known tool keeps its place and its name, so that as much as possible of a provider's cached prefix stays valid. New
-tools are appended. Of two tools with one name, the later is renamed to `TOOLSET__TOOL`.
+tools are appended. If two tools have the same name, the later one is renamed to `TOOLSET__TOOL`.
 """
 
 import re
@@ -18,41 +18,41 @@ from actors.tools import Tool, Toolset
 from actors.tools.tool import with_function
 from actors.tools.toolsets.owner import ToolsetOwner
 
-AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
-Key: TypeAlias = tuple[int, str]
-"""The index of a tool's part, and the tool's name in that part."""
-Arrangement: TypeAlias = tuple[tuple[int, ...] | None, dict[Key, str], Toolset]
-"""The versions of the toolsets, the assigned names, and the resulting tools."""
+AnyTool: TypeAlias = Tool[..., Any]  # Any: a tool with any function
+ToolKey: TypeAlias = tuple[int, str]
+"""The index of an entry of `tools=`, and the name of a tool in that entry."""
+Arrangement: TypeAlias = tuple[tuple[int, ...] | None, dict[ToolKey, str], Toolset]
+"""The versions of the toolsets, the assigned names by key, and the resulting tools."""
 
-LONGEST = 64  # characters of a name
+MAX_NAME = 64  # maximum characters of a name
 
 
 class SessionTools:
-    """The tools of one session, and the parts that they come from.
+    """The tools of one session, combined from tools of the host and toolsets.
 
     Args:
-        parts: Tools of the host and owners of toolsets, in the host's order.
-        same: Returns an equal set of tools that is already in use, or else its argument.
+        parts: Tools of the host and owners of toolsets, in the order of `tools=`.
+        share: Returns a set with the same tools that is already in use, or else its argument.
     """
 
-    __slots__ = ("__weakref__", "_names", "_parts", "_same", "_versions", "owners", "tools")
+    __slots__ = ("__weakref__", "_names", "_parts", "_share", "_versions", "owners", "tools")
 
     def __init__(
         self,
         parts: Sequence[AnyTool | ToolsetOwner],
-        same: Callable[[Toolset], Toolset] = lambda tools: tools,
+        share: Callable[[Toolset], Toolset] = lambda tools: tools,
     ) -> None:
-        self._parts, self._same = parts, same
+        self._parts, self._share = parts, share
         self.owners: tuple[ToolsetOwner, ...] = tuple(
             part for part in parts if isinstance(part, ToolsetOwner)
         )
         self._versions: tuple[int, ...] | None = None
-        self._names: dict[Key, str] = {}
+        self._names: dict[ToolKey, str] = {}
         self.tools: Toolset = Toolset()
         self.refresh()
 
     def refresh(self) -> bool:
-        """Adopt the current tools of the toolsets. Return True if `tools` has changed."""
+        """Update `tools` to the current tools of the toolsets. Return True if it has changed."""
         if not self.owners and self._versions is not None:
             return False
         versions = tuple([owner.version for owner in self.owners])
@@ -60,60 +60,63 @@ class SessionTools:
             return False
         entries = dict(self._entries())
         self._names = {key: name for key, name in self._names.items() if key in entries}
-        new = sorted((key for key in entries if key not in self._names), key=self._rank)
-        taken, clashing = set(self._names.values()), list[Key]()
-        for key in new:  # assign free names first, so names do not depend on a toolset's order
+        new = sorted((key for key in entries if key not in self._names), key=self._naming_order)
+        taken, clashing = set(self._names.values()), list[ToolKey]()
+        for key in new:  # assign free names first, so that names do not depend on the order inside a toolset
             if key[1] in taken:
                 clashing.append(key)
             else:
                 self._names[key] = key[1]
                 taken.add(key[1])
         for key in clashing:
-            self._names[key] = self._name(key)
+            self._names[key] = self._unused_name(key)
         order = self._names if self._versions is not None else {key: self._names[key] for key in entries}
         self._names, self._versions = dict(order), versions
-        self.tools = self._same(Toolset([self._bind(key, name, entries[key]) for key, name in order.items()]))
+        self.tools = self._share(
+            Toolset([self._bind(key, name, entries[key]) for key, name in order.items()])
+        )
         return True
 
     @property
     def may_change(self) -> bool:
-        """True if a toolset is declared `within_turn`."""
+        """True if the tools may change during a turn, because a toolset is declared `within_turn`."""
         return any(owner.source.within_turn for owner in self.owners)
 
     @property
     def arrangement(self) -> Arrangement:
-        """The current state, for `restore`."""
+        """The state before a `refresh`, which `restore` accepts."""
         return self._versions, self._names, self.tools
 
     def restore(self, arrangement: Arrangement) -> None:
-        """Return to the state before a `refresh`. The next `refresh` adopts the change again."""
+        """Return to the state before a `refresh`. The next `refresh` makes the change again."""
         self._versions, self._names, self.tools = arrangement
 
     async def catch_up(self) -> bool:
         """Return True if a toolset that is declared `within_turn` has changed its tools since the last `refresh`.
 
-        Waits while such a toolset reads its list of tools.
+        If such a toolset is reading its list of tools, wait for it first.
         """
         versions = zip(self.owners, self._versions or (), strict=True)
         following = [each for each in versions if each[0].source.within_turn]
         for owner, _ in following:
-            await owner.wait_current()
+            await owner.refresh_tools()
         return any(owner.version != version for owner, version in following)
 
-    def _entries(self) -> Iterable[tuple[Key, AnyTool]]:
+    def _entries(self) -> Iterable[tuple[ToolKey, AnyTool]]:
+        """Yield the current tools of the host and of all toolsets, with their keys."""
         for number, part in enumerate(self._parts):
             if isinstance(part, ToolsetOwner):
                 yield from (((number, name), tool) for name, tool in part.tools.items())
             else:
                 yield (number, part.name), part
 
-    def _rank(self, key: Key) -> tuple[bool, int, str]:
-        """Return the sort key for assigning names. The host's own tools come first, so they keep their names."""
+    def _naming_order(self, key: ToolKey) -> tuple[bool, int, str]:
+        """Return the sort key for assigning names. The host's own tools come first, so that they keep their names."""
         is_of_a_toolset = isinstance(self._parts[key[0]], ToolsetOwner)
         return is_of_a_toolset, key[0], key[1] if is_of_a_toolset else ""
 
-    def _name(self, key: Key) -> str:
-        """Return a name that no other tool has."""
+    def _unused_name(self, key: ToolKey) -> str:
+        """Return a name for a tool that no other tool has."""
         part, name = self._parts[key[0]], key[1]
         taken = set(self._names.values())
         if name not in taken:
@@ -124,77 +127,95 @@ class SessionTools:
         tries = (name, *(valid_name(f"{name}_{number}") for number in range(2, 2 + len(taken))))
         return next(each for each in tries if each not in taken)
 
-    def _bind(self, key: Key, name: str, tool: AnyTool) -> AnyTool:
+    def _bind(self, key: ToolKey, name: str, tool: AnyTool) -> AnyTool:
+        """Return the session's version of a tool. Only tools of toolsets need a version of their own."""
         part = self._parts[key[0]]
         return bind_tool(part, key[1], name, tool) if isinstance(part, ToolsetOwner) else tool
 
 
 def bind_tool(owner: ToolsetOwner, tool_name: str, name: str, tool: AnyTool) -> AnyTool:
-    """Return a toolset's tool for use by sessions: each call runs the toolset's current version of the tool.
+    """Return a copy of a toolset's tool for sessions. Each call runs the current version of the toolset's tool.
 
-    Sessions share the result as long as the toolset's tool stays the same.
+    Sessions share the copy as long as the toolset's tool stays the same.
     """
     known = owner.bound_tools.get((tool_name, name))
     if known is None or known[0] is not tool:
         known = owner.bound_tools[tool_name, name] = (
             tool,
-            with_function(tool, name=name, function=_caller(owner, tool_name, tool)),
+            with_function(tool, name=name, function=_session_function(owner, tool_name, tool)),
         )
     return known[1]
 
 
-def _caller(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
+def _session_function(
+    owner: ToolsetOwner, name: str, tool: AnyTool
+) -> Callable[..., Any]:  # Any: functions of any type
+    """Return the function of a session's copy of a tool."""
     if tool.is_external:
         return tool.function
     return _async_caller(owner, name, tool) if tool.is_async else _thread_caller(owner, name, tool)
 
 
-def _async_caller(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
+def _async_caller(
+    owner: ToolsetOwner, name: str, tool: AnyTool
+) -> Callable[..., Any]:  # Any: functions of any type
+    """Return an async function that calls the current version of a tool.
+
+    If the toolset is lost during the call, the call is repeated once, if its effects allow that.
+    """
+
     @wraps(tool.function)
     async def call(**arguments: Any) -> object:  # Any: the function's own types
-        function, opening = _current_function(tool, await owner.current(name)), owner.openings
+        function, opening = _current_function(tool, await owner.current_tool(name)), owner.openings
         try:
             return await function(**arguments)
         except ToolsetDown as error:
             if not _may_run_again(tool, error):
                 raise
-        return await _current_function(tool, await owner.current(name, beyond=opening))(**arguments)
+        return await _current_function(tool, await owner.current_tool(name, after_opening=opening))(
+            **arguments
+        )
 
     return call
 
 
-def _thread_caller(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
+def _thread_caller(
+    owner: ToolsetOwner, name: str, tool: AnyTool
+) -> Callable[..., Any]:  # Any: functions of any type
+    """Return a function for a thread that calls the current version of a tool."""
+
     @wraps(tool.function)
     def call(**arguments: Any) -> object:  # Any: the function's own types
-        return _current_function(tool, owner.current_in_thread(name))(**arguments)
+        return _current_function(tool, owner.current_tool_in_thread(name))(**arguments)
 
     return call
 
 
-def _current_function(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:  # Any: any function
-    """Return the function of the current tool.
+def _current_function(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:  # Any: functions of any type
+    """Return the function of the tool `current`, if its definition still equals that of `checked`.
 
     Raises:
-        ToolChanged: The tool's definition differs from the one that validated and approved the call.
+        ToolChanged: The definition differs from the one that validated and approved the call.
     """
     if current is checked or _definition(current) == _definition(checked):
         return current.function
     raise ToolChanged(
-        f"Tool {checked.name!r} has changed since it was declared, so the call did not run; the next request that "
-        "declares the tool will have its new definition"
+        f"Tool {checked.name!r} has changed since it was declared, so the call did not run; a later request will "
+        "declare the new definition"
     )
 
 
 def _definition(tool: AnyTool) -> tuple[object, ...]:
-    """Return the fields that decide how a call is checked.
-
-    Reopening a toolset creates its rules anew, so functions with equal code and closures are equal.
-    """
+    """Return the fields of a tool that decide how a call is validated and approved."""
     rules = (tool.approval, tool.resources)
-    return tool.parameters, tool.effects, tool.is_external, *map(_rule, rules)
+    return tool.parameters, tool.effects, tool.is_external, *map(_comparable_rule, rules)
 
 
-def _rule(rule: object) -> object:
+def _comparable_rule(rule: object) -> object:
+    """Return a value that compares equal for equal rules.
+
+    Reopening a toolset creates its functions anew, so a function is represented by its code, defaults and closure.
+    """
     code = getattr(rule, "__code__", None)
     if code is None:
         return rule
@@ -203,20 +224,23 @@ def _rule(rule: object) -> object:
 
 
 def _may_run_again(tool: AnyTool, lost: ToolsetDown) -> bool:
-    """Return True if a call that was lost with its toolset may be repeated."""
+    """Return True if a call whose toolset was lost may be repeated."""
     return tool.effects != "once" or not lost.may_have_run
 
 
 def prefixed_name(toolset: str, name: str) -> str:
-    """Return a tool's name, prefixed with its toolset's name."""
+    """Return a tool's name with the prefix of its toolset: `TOOLSET__TOOL`."""
     return valid_name(f"{valid_name(toolset)}__{name}")
 
 
 def valid_name(name: str) -> str:
-    """Return a name that every provider accepts: unchanged if it is valid, otherwise cut to length with a digest."""
+    """Return a name that every provider accepts. A valid name is returned unchanged.
+
+    Invalid characters become `_`. A name that is too long is shortened and ends with a digest.
+    """
     usable = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     if not usable[:1].isalpha():
         usable = f"t_{usable}"
-    if len(usable) <= LONGEST:
+    if len(usable) <= MAX_NAME:
         return usable
-    return f"{usable[: LONGEST - 9]}_{content_name(name)[:8]}"
+    return f"{usable[: MAX_NAME - 9]}_{content_name(name)[:8]}"

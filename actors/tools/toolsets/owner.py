@@ -1,8 +1,9 @@
 """Own one toolset: open it, keep it open, open it again after a loss, and close it.
 
 Each opening is one task, which enters the toolset's context manager, stays in it, and leaves it. Cancel scopes and task
-groups of the toolset are therefore left in the task that entered them. A toolset is foreign code and runs contained:
-damage to its task ends with the task. The owner itself is plain state, changed when a task ends and by a timer.
+groups of the toolset are therefore left in the task that entered them. A toolset is foreign code and runs contained: if
+it damages its task, the damage ends with the task. The owner itself has no task: its state changes when a task ends, or
+when a timer expires.
 
     opening --> up --> down --> up ...      after a loss: retries at growing intervals, sooner if a call waits
        |           |     |
@@ -25,19 +26,19 @@ from actors.telemetry import logger
 from actors.tools import Tool, Toolset
 from actors.tools.toolsets.source import LiveTools, OpenedTools, ToolSource, is_tool_list
 
-FIRST = 0.2
+FIRST_RETRY = 0.2
 """Seconds between a loss and the first retry, and the minimum between two retries."""
-MOST = 30.0
-"""Maximum seconds between two retries. The interval doubles until the toolset has stayed up for longer than it."""
+MAX_RETRY = 30.0
+"""Maximum seconds between two retries. The interval doubles until the toolset stays up for longer than the interval."""
 
-REASON = 1200
-"""Maximum characters of a failure's reason, which may include the last lines of a program's standard error."""
+MAX_REASON = 1200
+"""Maximum characters of the reason in an error, which may contain the last lines of a program's standard error."""
 
 State: TypeAlias = Literal["opening", "up", "down", "failed", "closed"]
 
 
 class ToolsetOwner:
-    """The owner of one toolset. It starts to open the toolset at once; `wait_open` waits for that.
+    """The owner of one toolset. Creating an owner starts to open the toolset; `wait_open` waits until it is open.
 
     Args:
         source: Describes the toolset.
@@ -47,33 +48,34 @@ class ToolsetOwner:
     def __init__(self, source: ToolSource, system: System) -> None:
         self.source = source
         self.state: State = "opening"
-        self.tools: Mapping[str, Tool[..., Any]] = {}  # Any: any function
-        """The current tools by name, or the last ones while it is down; in the toolset's order."""
+        self.tools: Mapping[str, Tool[..., Any]] = {}  # Any: tools with any function
+        """The current tools by name, in the toolset's order. While the toolset is down, the last known tools."""
         self.version: int = 0
-        """Incremented when `tools` changes."""
+        """Number of changes of `tools`; 0 before the first opening."""
         self.users = 0
         """Number of sessions that use the toolset."""
         self.bound_tools: dict[
             tuple[str, str], tuple[Tool[..., Any], Tool[..., Any]]
-        ] = {}  # Any: any function
-        """Pairs of a tool and its version for sessions, by the tool's name here and in the session."""
+        ] = {}  # Any: tools with any function
+        """Pairs of a tool and its copy for sessions, by the tool's name in the toolset and its name in the session."""
         self.openings: int = 0
         """Number of openings so far, including failed ones."""
         self._system = system
         self._changes = Changes(system.loop)
         self._opened: OpenedTools = ()
-        self._is_settled = threading.Event()  # for the threads of plain functions
+        # Tools that run in threads wait for this event, which is cleared while the toolset is down.
+        self._is_settled = threading.Event()
         self._why: BaseException | None = None
         self._closing = self._was_up = self._is_wanted = False
         self._scope: anyio.CancelScope | None = None
         self._watching: anyio.CancelScope | None = None
         self._timer: Timer | None = None
         self._began = 0.0
-        self._delay = FIRST
+        self._delay = FIRST_RETRY
         self._start()
 
     async def wait_open(self) -> None:
-        """Wait until the first opening has ended.
+        """Wait until the first opening has succeeded or failed.
 
         Raises:
             ToolsetFailed: The toolset cannot be opened.
@@ -82,46 +84,52 @@ class ToolsetOwner:
         if self.state == "failed" or (self.state == "closed" and not self.version):
             raise ToolsetFailed(f"Toolset {self.source.name!r} cannot be opened: {self._reason}")
 
-    async def wait_current(self) -> None:
-        """Publish the current tools; wait up to `waiting` seconds while the toolset reads its list."""
+    async def refresh_tools(self) -> None:
+        """Set `tools` to the toolset's current tools. Wait up to `waiting` seconds while it reads its list."""
         with anyio.move_on_after(self.source.waiting):
             await self._changes.wait_until(lambda: not self._is_reading)
         if self._is_up() and isinstance(self._opened, LiveTools):
-            with suppress(Exception):  # `_follow` raises the same error, and the toolset opens again
+            # `_publish_changes` will raise the same error, and the toolset is opened again.
+            with suppress(Exception):
                 self._publish(self._opened.tools)
 
     @property
     def _is_reading(self) -> bool:
-        with suppress(Exception):  # an attribute of foreign code
+        """True if the toolset is up and reports that it is reading a changed list of tools."""
+        with suppress(Exception):  # the attribute belongs to foreign code, which may raise any exception
             return self._is_up() and bool(getattr(self._opened, "is_changing", False))
         return False
 
-    async def current(self, name: str, *, beyond: int = 0) -> Tool[..., Any]:  # Any: any function
-        """Return the current version of a tool; wait up to `waiting` seconds while the toolset is down.
+    async def current_tool(
+        self, name: str, *, after_opening: int = 0
+    ) -> Tool[..., Any]:  # Any: functions of any type
+        """Return the current version of a tool. While the toolset is down, wait up to `waiting` seconds first.
 
-        With `beyond`, wait for a later opening than that number.
+        With `after_opening`, wait for an opening with a higher number.
 
         Raises:
             ToolsetDown: The toolset did not open in time, or no longer has the tool.
         """
-        if not self._is_up(beyond):
-            self._hasten()
+        if not self._is_up(after_opening):
+            self._retry_soon()
             with anyio.move_on_after(self.source.waiting):
-                await self._changes.wait_until(lambda: self._is_up(beyond) or self.state == "closed")
-        return self._find(name, beyond)
+                await self._changes.wait_until(lambda: self._is_up(after_opening) or self.state == "closed")
+        return self._find_tool(name, after_opening)
 
-    def current_in_thread(self, name: str) -> Tool[..., Any]:  # Any: any function
-        """Return the result of `current`, in a thread of a tool: the thread waits instead of a task."""
+    def current_tool_in_thread(self, name: str) -> Tool[..., Any]:  # Any: functions of any type
+        """Return the current version of a tool, like `current_tool`, but block the tool's thread while waiting."""
         if self.state == "down":
-            self._system.loop.soon(self._hasten)
+            self._system.loop.soon(self._retry_soon)
             self._is_settled.wait(self.source.waiting)
-        return self._find(name)
+        return self._find_tool(name)
 
-    def _is_up(self, beyond: int = 0) -> bool:
-        return self.state == "up" and self.openings > beyond
+    def _is_up(self, after_opening: int = 0) -> bool:
+        """Return True if the toolset is open, and the number of its opening is above `after_opening`."""
+        return self.state == "up" and self.openings > after_opening
 
-    def _find(self, name: str, beyond: int = 0) -> Tool[..., Any]:  # Any: any function
-        if not self._is_up(beyond):
+    def _find_tool(self, name: str, after_opening: int = 0) -> Tool[..., Any]:  # Any: functions of any type
+        """Return a tool by its name, or raise `ToolsetDown` if the toolset or the tool is not available."""
+        if not self._is_up(after_opening):
             raise ToolsetDown(
                 f"Toolset {self.source.name!r} is not available now ({self._reason}), so the call did not run"
             )
@@ -132,13 +140,13 @@ class ToolsetOwner:
         return found
 
     def close(self) -> None:
-        """Start to close the toolset; `wait_closed` waits for the end. A running opening is cancelled."""
+        """Start to close the toolset; `wait_closed` waits for the end. An opening in progress is cancelled."""
         if self._closing:
             return
         self._closing = True
-        if self._timer is not None:
-            self._withdraw()
-            self._settle("closed")
+        if self._timer is not None:  # the toolset is down, and no task is running
+            self._cancel_timer()
+            self._enter_state("closed")
         elif self._was_up and self._scope is not None and self._watching is not None:
             self._scope.deadline = self._system.now() + self.source.closing
             self._watching.cancel()
@@ -146,10 +154,11 @@ class ToolsetOwner:
             self._scope.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until the toolset's last task has ended."""
+        """Wait until the toolset has closed, or has failed to open."""
         await self._changes.wait_until(lambda: self.state in ("closed", "failed"))
 
     def _start(self) -> None:
+        """Start a task that opens the toolset and stays in it."""
         self._timer = None
         self._began = self._system.now()
         self.openings += 1
@@ -157,10 +166,10 @@ class ToolsetOwner:
         if self._closing:
             self._scope.cancel()
         name = f"toolset/{self.source.name}"
-        self._system.containment.start(self._keep, self._on_end, name, self._system.variables.copy())
+        self._system.containment.start(self._run_opening, self._on_end, name, self._system.variables.copy())
 
-    async def _keep(self) -> None:
-        """Open the toolset, stay in it until it is closed or lost, and leave it."""
+    async def _run_opening(self) -> None:
+        """Open the toolset, stay in its block until the toolset is closed or lost, and leave the block."""
         assert self._scope is not None
         with self._scope as scope:
             async with self.source.open() as opened:
@@ -168,28 +177,28 @@ class ToolsetOwner:
                 try:
                     with anyio.CancelScope() as self._watching:
                         await self._watch(opened)
-                finally:  # a lost toolset must be left before it opens again
+                finally:  # leaving the block has a time limit, after a loss too
                     scope.deadline = self._system.now() + self.source.closing
+        # a close cancels an opening in progress on purpose; every other cancellation is a timeout
         if scope.cancelled_caught and (self._was_up or not self._closing):
             raise TimeoutError(self._timeout_message)
 
     async def _watch(self, opened: OpenedTools) -> None:
-        """Publish the toolset's tools until it is closed or lost."""
+        """Publish the tools of an opened toolset until the toolset is closed or lost."""
         self._publish(opened.tools if isinstance(opened, LiveTools) else opened)
         self._opened = opened
         self._was_up = True
-        self._settle("up")
+        self._enter_state("up")
         try:
-            await self._follow(opened)
-        except (
-            BaseException
-        ) as error:  # includes cancellation, which an error inside the block may have caused
+            await self._publish_changes(opened)
+        except BaseException as error:
+            # A cancellation counts as a loss too, because an error inside the toolset's block may have caused it.
             if isinstance(error, Exception) or not self._closing:
-                self._mark_down()  # from now on calls wait, also while the block is being left
+                self._mark_down()  # calls wait from now on, even while the block is still being left
             raise
 
-    async def _follow(self, opened: OpenedTools) -> None:
-        """Publish changes until cancelled."""
+    async def _publish_changes(self, opened: OpenedTools) -> None:
+        """Publish changed tools until cancelled. Raises if the toolset reports a loss."""
         if not isinstance(opened, LiveTools):
             await anyio.sleep_forever()
             return
@@ -198,54 +207,64 @@ class ToolsetOwner:
             self._publish(opened.tools)
             self._changes.notify()
 
-    def _publish(self, opened: Any) -> None:  # Any: foreign code's value
+    def _publish(self, opened: Any) -> None:  # Any: foreign code may yield any value
+        """Set `tools` to the tools that a toolset yielded.
+
+        If the difference is visible to a model, increment `version`.
+        """
         if not is_tool_list(opened):
-            raise ToolDefinitionError(f"it yielded {type(opened).__name__}; a toolset yields a list of tools")
+            raise ToolDefinitionError(
+                f"the toolset yielded {type(opened).__name__} instead of a list of tools"
+            )
         tools = {tool.name: tool for tool in Toolset(opened)}
-        if self.version == 0 or not _is_same_offer(tools, self.tools):
+        if self.version == 0 or not _is_same_for_model(tools, self.tools):
             self.version += 1
         self.tools = tools
 
     def _on_end(self, error: BaseException | None) -> None:
-        """Decide what follows the end of an opening's task. Must not raise."""
+        """Choose the next state after the task of an opening has ended. This method must not raise."""
         self._scope = self._watching = None
         was_up, self._why = self._was_up, error
         self._was_up = False
         if self._closing:
             if was_up and self.state == "up" and error is not None:
                 logger.toolset_unclosed(self.source.name, root_error(error) or error)
-            self._settle("closed")
+            self._enter_state("closed")
         elif not self.version:
-            self._settle("failed")
+            self._enter_state("failed")
         else:
             self._mark_down()
             lasted = self._system.now() - self._began
-            self._delay = FIRST if was_up and lasted > self._delay else min(2 * self._delay, MOST)
+            self._delay = FIRST_RETRY if was_up and lasted > self._delay else min(2 * self._delay, MAX_RETRY)
             logger.toolset_lost(self.source.name, root_error(error), self._delay)
-            self._plan(FIRST if self._is_wanted else self._delay)
+            self._schedule_opening(FIRST_RETRY if self._is_wanted else self._delay)
 
     def _mark_down(self) -> None:
+        """Enter the state `down`, in which calls wait."""
         self._is_settled.clear()
         self.state = "down"
         self._changes.notify()
 
-    def _hasten(self) -> None:
-        """Retry soon, because a call waits."""
+    def _retry_soon(self) -> None:
+        """Open the toolset again soon, because a call waits for it."""
         self._is_wanted = True
         if self._timer is not None:
-            self._withdraw()
-            self._plan(max(self._began + FIRST - self._system.now(), 0))
+            self._cancel_timer()
+            self._schedule_opening(max(self._began + FIRST_RETRY - self._system.now(), 0))
 
-    def _plan(self, seconds: float) -> None:
+    def _schedule_opening(self, seconds: float) -> None:
+        """Open the toolset again after this many seconds."""
         self._is_wanted = False
         self._timer = self._system.deadlines.call_at(self._system.now() + seconds, self._start)
 
-    def _withdraw(self) -> None:
+    def _cancel_timer(self) -> None:
+        """Cancel the timer of the next opening."""
         assert self._timer is not None
         self._system.deadlines.withdraw(self._timer)
         self._timer = None
 
-    def _settle(self, state: State) -> None:
+    def _enter_state(self, state: State) -> None:
+        """Enter a state in which no call waits: `up`, `failed` or `closed`."""
         self.state = state
         self._is_settled.set()
         self._changes.notify()
@@ -258,34 +277,35 @@ class ToolsetOwner:
 
     @property
     def _reason(self) -> str:
-        return "it ended by itself" if self._why is None else reason(self._why)
+        return "it ended by itself" if self._why is None else failure_reason(self._why)
 
 
-def _is_same_offer(
+def _is_same_for_model(
     one: Mapping[str, Tool[..., Any]], other: Mapping[str, Tool[..., Any]]
-) -> bool:  # Any: any function
-    """Return True if both lists have the same tools for a model, in any order."""
+) -> bool:  # Any: tools with any function
+    """Return True if a model sees the same tools in both mappings. The order of the tools does not matter."""
     return one.keys() == other.keys() and all(
         _declaration(one[name]) == _declaration(other[name]) for name in one
     )
 
 
-def _declaration(tool: Tool[..., Any]) -> tuple[object, ...]:  # Any: any function
+def _declaration(tool: Tool[..., Any]) -> tuple[object, ...]:  # Any: functions of any type
+    """Return the fields that two versions of a tool have in common if a model sees no difference."""
     return tool.description, tool.parameters, tool.approval, tool.timeout, tool.effects, tool.resources
 
 
 def root_error(error: BaseException | None) -> BaseException | None:
-    """Return the first leaf of nested exception groups."""
+    """Return the first exception that is not a group in nested exception groups; other exceptions unchanged."""
     while is_group(error) and error.exceptions:
         error = error.exceptions[0]
     return error
 
 
-def reason(opened: BaseException) -> str:
-    """Return in one line the reason why a toolset is not available."""
-    error, text = root_error(opened), ""
-    with suppress(Exception):  # its __str__ may raise anything
-        text = " ".join(str(error).split())[:REASON]
+def failure_reason(failure: BaseException) -> str:
+    """Return one line that says why a toolset is not available, from the exception of its opening."""
+    error, text = root_error(failure), ""
+    with suppress(Exception):  # `__str__` of a foreign exception may raise any exception
+        text = " ".join(str(error).split())[:MAX_REASON]
     if isinstance(error, ActorsError | TimeoutError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

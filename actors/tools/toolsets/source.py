@@ -1,7 +1,7 @@
 """Describe a toolset: tools that must be opened before use, such as those of a server or a browser.
 
 A session accepts a toolset in its `tools=`: an async context manager that yields tools, or a `ToolSource` that creates
-one and sets its timeouts. `actors.tools.toolsets.owner` opens, keeps and closes it.
+one and sets its timeouts. `actors.tools.toolsets.owner` opens the toolset, keeps it open and closes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from actors.errors import ToolDefinitionError
 from actors.tools import Tool
 
-ToolLike: TypeAlias = Tool[..., Any] | Callable[..., Any]  # Any: any function
+ToolLike: TypeAlias = Tool[..., Any] | Callable[..., Any]  # Any: functions of any type
 
 
 @runtime_checkable
@@ -22,20 +22,21 @@ class LiveTools(Protocol):
     A context manager may yield a plain iterable instead. Then the tools never change, and the toolset is lost only when
     an error ends its block.
 
-    If `tools` is updated some time after a change, as when a list is read from a server, the object may also have an
-    attribute `is_changing`, true during that time: a turn waits for the update if the toolset is declared
+    If `tools` is updated some time after a change, because the list is read from a server, the object may also have an
+    attribute `is_changing`, which is true during that time. A turn waits for the update if the toolset is declared
     `within_turn`.
     """
 
     @property
     def tools(self) -> Iterable[ToolLike]:
-        """The current tools."""
+        """The current tools, in a stable order."""
         ...
 
     async def changed(self) -> None:
         """Return when `tools` has changed. Raise when the connection is lost; the toolset is then opened again.
 
-        Called again after each return, in the task that opened the toolset, and cancelled when the toolset is closed.
+        This method is called again after each return, in the task that opened the toolset, and is cancelled when the
+        toolset is closed.
         """
         ...
 
@@ -48,19 +49,19 @@ ToolsetOpener: TypeAlias = Callable[[], AbstractAsyncContextManager[OpenedTools]
 class ToolSource:
     """A description of a toolset: how to open it, and its timeouts.
 
-    The same object in several sessions of a runtime is one toolset: it is opened for the first session and closed after
-    the last. Several runtimes may use the same object; each opens its own toolset.
+    Sessions of a runtime that list the same object share one toolset, which is opened for the first session and closed
+    after the last. Several runtimes may use the same object; each opens its own toolset.
 
     Args:
         open: Returns the async context manager that yields the tools. Called for each opening, including those after a
             loss, so it must return a new context manager if one can be entered only once.
         name: The name in errors, and the prefix of a tool whose name is already in use.
-        shared: Whether sessions share the toolset. Otherwise each session has its own.
+        shared: Whether sessions share the toolset. Otherwise each session opens its own toolset.
         opening: Seconds that opening may take.
         waiting: Seconds that a call waits while the toolset is being opened again.
         closing: Seconds that closing may take before it is cancelled.
-        within_turn: Whether tools that a call changed are declared from the turn's next request on. Otherwise they are
-            declared from the next ask on, which keeps the turn's cached prefix valid.
+        within_turn: Whether tools that a call changed are declared from the turn's next request on. Otherwise the
+            changed tools are declared from the next ask on, which keeps the turn's cached prefix valid.
 
     Raises:
         ToolDefinitionError: A field is invalid.
@@ -78,16 +79,17 @@ class ToolSource:
     def __post_init__(self) -> None:
         if not callable(self.open):
             raise ToolDefinitionError(
-                f"ToolSource takes a function that returns an async context manager, not {type(self.open).__name__}"
+                "The first argument of ToolSource must be a function that returns an async context manager, "
+                f"not {type(self.open).__name__}"
             )
         for field in ("opening", "waiting", "closing"):
             if not 0 < getattr(self, field) < float("inf"):
                 raise ToolDefinitionError(
-                    f"Toolset {self.name!r} has {field}={getattr(self, field)!r}; it takes seconds above 0"
+                    f"Toolset {self.name!r} has {field}={getattr(self, field)!r}; use a number of seconds above 0"
                 )
         if not isinstance(self.within_turn, bool):
             raise ToolDefinitionError(
-                f"Toolset {self.name!r} has within_turn={self.within_turn!r}; it takes True or False"
+                f"Toolset {self.name!r} has within_turn={self.within_turn!r}; use True or False"
             )
 
 
@@ -95,34 +97,34 @@ ToolItem: TypeAlias = ToolLike | ToolSource | AbstractAsyncContextManager[Opened
 """An entry of `tools=`. A string names an MCP server of the configuration."""
 
 
-def is_tool_list(items: object) -> TypeGuard[Iterable[Any]]:  # Any: checked one by one later
-    """Return True for an iterable of entries, False for a single entry."""
+def is_tool_list(items: object) -> TypeGuard[Iterable[Any]]:  # Any: the entries are checked later
+    """Return True for an iterable of entries of `tools=`, False for a single entry."""
     return isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping | Tool | ToolSource)
 
 
-def check_list(items: object) -> Iterable[ToolItem]:
-    """Return the entries of `tools=`.
+def check_tool_list(items: object) -> Iterable[ToolItem]:
+    """Check that `tools=` is an iterable of entries, and return it.
 
     Raises:
-        ToolDefinitionError: `items` is a single entry, not a list.
+        ToolDefinitionError: `items` is a single entry.
     """
     if not is_tool_list(items):
         raise ToolDefinitionError(
-            f"tools= takes a list, as [{_example_name(items)}], not one {type(items).__name__}"
+            f"tools= takes a list, such as [{_example_name(items)}], not a single {type(items).__name__}"
         )
     return items
 
 
 def _example_name(item: object) -> str:
-    """Return a name for an entry in an example."""
+    """Return a name for an invalid `tools=` value, to show how to put it into a list."""
     if isinstance(item, str):
         return repr(item[:80])
     name = getattr(item, "__name__", getattr(item, "name", ""))
     return name if isinstance(name, str) and name.isidentifier() else "tool"
 
 
-def source_of(item: Any) -> ToolSource | None:  # Any: what a caller passes
-    """Return the toolset of an entry of `tools=`; None for a tool or a plain function.
+def toolset_source(item: Any) -> ToolSource | None:  # Any: callers may pass any value
+    """Return the toolset of an entry of `tools=`; None if the entry is a tool or a plain function.
 
     Raises:
         ToolDefinitionError: The entry is a function that returns a toolset, or is not callable.
@@ -139,11 +141,12 @@ def source_of(item: Any) -> ToolSource | None:  # Any: what a caller passes
     if _is_factory(item):
         name = getattr(item, "__name__", "it")
         raise ToolDefinitionError(
-            f"{name!r} creates a toolset; pass ToolSource({name}, name), or {name}() to open it only once"
+            f"{name!r} is a function that creates a toolset; pass ToolSource({name}, name), or {name}() if the toolset "
+            "is opened only once"
         )
     if not callable(item):
         raise ToolDefinitionError(
-            f"tools= has a value of type {type(item).__name__}; it takes functions, tools, toolsets, and names of MCP "
+            f"tools= contains a value of type {type(item).__name__}; pass functions, tools, toolsets and names of MCP "
             "servers. For a tool with an explicit schema, use Tool.from_schema or Tool.external"
         )
     return None
@@ -152,7 +155,7 @@ def source_of(item: Any) -> ToolSource | None:  # Any: what a caller passes
 def _is_factory(item: object) -> bool:
     """Return True for a class of async context managers, or a function decorated with `asynccontextmanager`."""
     if isinstance(item, type):
-        # a protocol for type checkers alone
+        # pyright sees a protocol that is not runtime-checkable
         return issubclass(item, AbstractAsyncContextManager)  # pyright: ignore[reportGeneralTypeIssues]
     import inspect
 

@@ -39,9 +39,9 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a close retries forever",
-        "actors/runtime/lifecycle.py:SessionLifecycle._write_end",
+        "actors/runtime/lifecycle.py:SessionLifecycle._log_end",
         "raise",
-        "return await self._write_end()",
+        "return await self._log_end()",
         (f"{FAILOVER}::test_a_close_fails_if_the_journal_is_rolled_back",),
     ),
     Mutation(

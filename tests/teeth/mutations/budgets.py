@@ -110,7 +110,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a period ends by the wall clock",
-        "actors/runtime/backends.py:RuntimeBackends.begin",
+        "actors/runtime/backends.py:RuntimeBackends.set_system",
         "RuntimeBudgets(*..., system.now)",
         'RuntimeBudgets(*..., lambda: __import__("time").time())',
         (f"{TESTS}::test_a_jump_of_the_wall_clock_changes_no_period",),

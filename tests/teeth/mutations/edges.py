@@ -10,7 +10,7 @@ RESPONSES, INTERRUPTS = "tests/session/test_responses_sessions.py", "tests/host_
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host tasks: a foreign exception is lost",
-        "actors/runtime/host_task.py:HostTask._end",
+        "actors/runtime/host_task.py:HostTask._handle_end",
         "isinstance(error, Exception)",
         "isinstance(error, ActorsError)",
         (f"{TASKS}::test_an_unexpected_error_of_a_deletion_reaches_its_caller",),
@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "sweeps: sessions being deleted count against the limit",
-        "actors/runtime/registry.py:SessionRegistry.check_room",
+        "actors/runtime/registry.py:SessionRegistry.ensure_room",
         'each.purpose == "open"',
         "True",
         (f"{SWEEPS}::test_a_sweep_does_not_count_against_the_session_limit",),
@@ -84,7 +84,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "interrupts: an interrupt while a tool is created is swallowed",
         "actors/tools/signature.py:_schema_error",
-        "is_delivered(failure)",
+        "is_from_signal(failure)",
         "False",
         (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_while_a_tool_is_defined",),
     ),
@@ -132,21 +132,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "open: a session being read is never released",
-        "actors/runtime/residency.py:Residency.let_one_go",
+        "actors/runtime/residency.py:Residency.release_one",
         "self.unused[candidate.name] = candidate",
         "pass",
         (f"{OPENING}::test_a_waiting_or_subscribed_session_keeps_its_place",),
     ),
     Mutation(
         "open: the same sessions are examined each time",
-        "actors/runtime/residency.py:Residency.let_one_go",
+        "actors/runtime/residency.py:Residency.release_one",
         "del self.unused[candidate.name]",
         "pass",
         (f"{OPENING}::test_a_subscribed_session_does_not_protect_released_ones",),
     ),
     Mutation(
         "open: a session interrupted by an outage is not released",
-        "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
+        "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         'self.is_over or (self._state == "suspended" and self.current.runs_tools)',
         'self._state not in ("stored", "folded")',
         (f"{OPENING}::test_a_session_interrupted_by_an_outage_makes_room_for_another",),
@@ -167,7 +167,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "open: a session released while it is closed is forgotten",
-        "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
+        "actors/runtime/lifecycle.py:SessionLifecycle._hibernate_if_unused",
         "self.handles or self.is_over",
         "self.handles or self.is_over or self._closing is not None",
         (f"{OPENING}::test_a_session_released_during_a_failed_close_makes_room",),
@@ -181,14 +181,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host tasks: a frame and its error keep each other alive",
-        "actors/runtime/host_task.py:HostTask._end",
+        "actors/runtime/host_task.py:HostTask._handle_end",
         "copy_error(error)",
         "error",
         (f"{TASKS}::test_a_finished_task_keeps_no_frames_and_raises_a_new_error_each_time",),
     ),
     Mutation(
         "open: a session with a waiting ask is evicted",
-        "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
+        "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self._submitting",
         "False",
         (f"{OPENING}::test_a_looked_up_session_keeps_its_place_while_its_ask_begins",),

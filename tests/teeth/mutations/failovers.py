@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ownership on Postgres: a claim has no owner between the journal's answer and the caller",
         "actors/runtime/claims.py:claim_session",
-        "ClaimSession(session, existing, pending.take)",
+        "ClaimSession(session, existing, pending.set_claim)",
         "ClaimSession(session, existing)",
         (
             f"{OWNERSHIP}::test_an_open_cancelled_at_any_await_leaves_nothing_claimed",
@@ -70,15 +70,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "sweeps: a kept session is never released",
         f"{DELETION}:_claim_unused",
-        "await _release(journal, ...)",
+        "await _release_claims(journal, ...)",
         "pass",
         (f"{SWEEPS}::test_a_session_used_since_the_listing_is_kept_and_released",),
     ),
     Mutation(
         "sweeps: leaving the runtime crashes a sweep",
-        "actors/runtime/runtime.py:Runtime._keep_no_longer",
+        "actors/runtime/runtime.py:Runtime._start_retention",
         "removal.delete_unused",
-        "lambda stored: self.journal._removal(self._running_host()).delete_unused(stored)",
+        "lambda stored: self.journal._session_removal(self._running_host()).delete_unused(stored)",
         (f"{SWEEPS}::test_leaving_the_runtime_during_a_sweep_logs_no_crash",),
     ),
     Mutation(

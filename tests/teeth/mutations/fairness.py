@@ -74,7 +74,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "forked: a session without an id is not opened while another host uses its next id",
         "actors/runtime/claims.py:Claims.claim_new",
         """
-if given is not None:
+if requested_id is not None:
     raise
 last = 1
         """,

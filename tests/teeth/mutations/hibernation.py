@@ -84,8 +84,8 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: the state of sleeping sessions is unbounded",
-        "actors/runtime/residency.py:Residency.evict_folds",
-        "self.held.total > most and self.folded",
+        "actors/runtime/residency.py:Residency.evict_replays",
+        "self.held.total > max_bytes and self.folded",
         "False",
         (f"{SLEEP}::test_the_memory_used_for_passivated_sessions_is_limited",),
     ),
@@ -128,7 +128,7 @@ if True:
     ),
     Mutation(
         "memory: logs in memory are not counted while a session sleeps",
-        "actors/runtime/lifecycle.py:SessionLifecycle._count_log",
+        "actors/runtime/lifecycle.py:SessionLifecycle._count_evicted",
         """
         if self.host.is_durable:
             self.holding.release()
@@ -138,21 +138,21 @@ if True:
     ),
     Mutation(
         "memory: it is never exhausted",
-        f"{HOST}:SessionHost.admit",
-        "not self.residency.has_room()",
+        f"{HOST}:SessionHost.check_capacity",
+        "not self.residency.free_memory()",
         "False",
         (f"{SLEEP}::test_new_asks_are_rejected_while_busy_sessions_use_all_memory",),
     ),
     Mutation(
         "memory: it is exhausted although sessions are idle",
-        "actors/runtime/residency.py:Residency.has_room",
-        "self.held.total < self.limits.memory or self._make_room()",
+        "actors/runtime/residency.py:Residency.free_memory",
+        "self.held.total < self.limits.memory or self._evict_and_passivate()",
         "self.held.total < self.limits.memory",
         (f"{SLEEP}::test_new_asks_are_rejected_while_busy_sessions_use_all_memory",),
     ),
     Mutation(
         "limits: one session more than the limit may be open",
-        "actors/runtime/registry.py:SessionRegistry.check_room",
+        "actors/runtime/registry.py:SessionRegistry.ensure_room",
         "... >= most",
         "... > most",
         (f"{SLEEP}::test_the_number_of_open_sessions_is_limited",),

@@ -19,22 +19,22 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a group is judged by its own class",
-        "actors/interrupts.py:is_delivered",
+        "actors/interrupts.py:is_from_signal",
         "is_group(error)",
         "False",
         (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_and_a_raised_one_does_not",),
     ),
     Mutation(
         "host code: every interrupt counts as a delivered signal",
-        "actors/interrupts.py:is_delivered",
-        "not is_raised(error)",
+        "actors/interrupts.py:is_from_signal",
+        "not is_raised_by_statement(error)",
         "True",
         (PLAYS,),
     ),
     Mutation(
         "host code: a signal's interrupt counts as a failure of the code",
         "actors/kernel/host_code.py:call_host",
-        "is_delivered(error)",
+        "is_from_signal(error)",
         "False",
         (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_and_a_raised_one_does_not",),
     ),
@@ -97,7 +97,7 @@ MUTATIONS = (
     Mutation(
         "host code: an interrupt counts as a failure of the tool that it hits",
         "actors/scheduler/calls.py:CallExecution._run_to_end",
-        "is_delivered(error)",
+        "is_from_signal(error)",
         "False",
         (STRIKES,),
     ),
@@ -152,7 +152,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a transport that cannot be closed keeps the journal open",
-        "actors/runtime/runtime.py:Runtime._close",
+        "actors/runtime/runtime.py:Runtime._release_resources",
         "await await_host(self._transport.close, ...)",
         "await self._transport.close()",
         (PLAYS,),
@@ -160,15 +160,15 @@ MUTATIONS = (
     Mutation(
         "host code: every end of a coroutine counts as a failure of the code",
         "actors/kernel/host_code.py:is_failure",
-        "isinstance(error, GeneratorExit) and (not is_raised(error))",
+        "isinstance(error, GeneratorExit) and (not is_raised_by_statement(error))",
         "False",
         (CLOSED,),
     ),
     Mutation(
         "host code: a requested cancellation counts as a failure of the code",
         "actors/kernel/host_code.py:is_failure",
-        "_is_being_cancelled() or is_delivered(error)",
-        "is_delivered(error)",
+        "_is_being_cancelled() or is_from_signal(error)",
+        "is_from_signal(error)",
         (f"{INTERRUPTS}::test_a_requested_cancellation_propagates_and_a_raised_one_does_not",),
     ),
     Mutation(

@@ -41,8 +41,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "hosts: a session with an open turn is refused by the current limits of its target",
         "actors/runtime/opening.py:SessionOpener._resume",
-        "self._tools_opened(opened, config, fits=state.pause is None)",
-        "self._tools_opened(opened, config, fits=True)",
+        "self._open_tools(opened, config, fits=state.pause is None)",
+        "self._open_tools(opened, config, fits=True)",
         (f"{OWN}::test_an_open_turn_continues_where_a_new_turn_could_not_begin",),
     ),
     Mutation(

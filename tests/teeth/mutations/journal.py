@@ -32,7 +32,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: the fold of a passivated session stays in memory",
-        "actors/runtime/session_actors.py:SessionActors.forget",
+        "actors/runtime/session_actors.py:SessionActors.reset_state",
         "self._state, self._lanes, self._made = (*..., None)",
         "self._state, self._lanes = (*...,)",
         (_DROPPED,),
@@ -150,14 +150,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: a fenced session continues",
-        "actors/runtime/lifecycle.py:SessionLifecycle._actors_ended",
+        "actors/runtime/lifecycle.py:SessionLifecycle._handle_actors_end",
         "error is None or isinstance(error, Fenced)",
         "error is None",
         (_FENCED,),
     ),
     Mutation(
         "journal: a passivated session cannot be used again",
-        "actors/runtime/lifecycle.py:SessionLifecycle._actors_ended",
+        "actors/runtime/lifecycle.py:SessionLifecycle._handle_actors_end",
         "error is None or isinstance(error, Fenced)",
         "error is None or isinstance(error, JournalError)",
         (_ANYWHERE,),
@@ -236,7 +236,7 @@ self._apply(event)
     ),
     Mutation(
         "journal: new work is accepted while the journal is too slow",
-        "actors/runtime/session_host.py:SessionHost.admit",
+        "actors/runtime/session_host.py:SessionHost.check_capacity",
         "lag > LAG",
         "lag > 1000 * LAG",
         (_TOO_SLOW,),
@@ -251,7 +251,7 @@ self._apply(event)
     Mutation(
         "journal: sessions are opened while the journal is too slow",
         "actors/runtime/runtime.py:Runtime._opening_host",
-        "host.admit()",
+        "host.check_capacity()",
         "",
         (_TOO_SLOW,),
     ),

@@ -36,7 +36,7 @@ MUTATIONS = (
     ),
     Mutation(
         "lifecycle: the actors of a resumed session read the log again",
-        "actors/runtime/session_actors.py:SessionActors._ledger_actor",
+        "actors/runtime/session_actors.py:SessionActors._make_ledger_actor",
         "self._generation.next_generation(replay)",
         "self._generation.next_generation()",
         (f"{ONCE}::test_a_truncated_log_is_read_and_folded_once_when_it_is_resumed",),

@@ -15,15 +15,15 @@ MUTATIONS = (
     Mutation(
         "many sessions: sessions without actors always keep 16 MiB",
         "actors/runtime/residency.py:Residency.add_folded",
-        "self.evict_folds(self.limits.memory)",
-        "self.evict_folds(16 * 1024 * 1024)",
+        "self.evict_replays(self.limits.memory)",
+        "self.evict_replays(16 * 1024 * 1024)",
         (f"{ROTATION}::test_alternating_sessions_are_not_folded_again_while_there_is_memory",),
     ),
     Mutation(
         "many sessions: actors are passivated although other sessions could be evicted",
-        "actors/runtime/residency.py:Residency._make_room",
+        "actors/runtime/residency.py:Residency._evict_and_passivate",
         """
-self.evict_folds(most)
+self.evict_replays(most)
 for oldest in ...:
     ...
         """,
@@ -43,48 +43,48 @@ for oldest in ...:
     Mutation(
         "many sessions: evicted state counts as never created",
         "actors/runtime/lifecycle.py:SessionLifecycle.activate",
-        "self.host.residency.reuse.rebuild()",
+        "self.host.residency.reuse.count_rebuild()",
         "pass",
         (COUNTED, THRASHES),
     ),
     Mutation(
         "many sessions: a thrashing host is reported repeatedly",
-        "actors/runtime/reuse.py:Reuse.rebuild",
+        "actors/runtime/reuse.py:Reuse.count_rebuild",
         "self._is_noted or self.rebuilds % REBUILDS",
         "self.rebuilds % REBUILDS",
         (THRASHES,),
     ),
     Mutation(
         "many sessions: every rebuild counts as thrashing",
-        "actors/runtime/reuse.py:Reuse.rebuild",
+        "actors/runtime/reuse.py:Reuse.count_rebuild",
         "self.hits - self._hits_before < HITS * REBUILDS",
         "True",
         (f"{ROTATION}::test_a_runtime_that_seldom_rebuilds_a_session_logs_nothing",),
     ),
     Mutation(
         "many sessions: memory limits of outer cgroups are ignored",
-        "actors/runtime/machine.py:_limits_above",
+        "actors/runtime/machine.py:_group_and_ancestor_limits",
         "(group, *group.parents)",
         "(group,)",
         (FITS,),
     ),
     Mutation(
         "many sessions: limits of cgroup version 1 are ignored",
-        "actors/runtime/machine.py:_limits",
+        "actors/runtime/machine.py:_group_limits",
         '"memory" in controllers.split(",")',
         "False",
         (FITS,),
     ),
     Mutation(
         "many sessions: a runtime's memory exceeds the machine",
-        "actors/runtime/limits.py:fitted_limits",
+        "actors/runtime/limits.py:machine_limits",
         "usable_memory()",
         "None",
         (f"{ROTATION}::test_the_memory_limit_defaults_to_half_of_the_machines_memory",),
     ),
     Mutation(
         "many sessions: every runtime tunes the collector of its host program",
-        "actors/runtime/runtime.py:Runtime._begin",
+        "actors/runtime/runtime.py:Runtime._start_host",
         "TUNING.enter(self._gc)",
         'TUNING.enter("tuned")',
         (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_asked_to_tune_it",),
@@ -112,7 +112,7 @@ for oldest in ...:
     ),
     Mutation(
         "many sessions: a forked child keeps its parent's thresholds",
-        f"{GC}:CollectorTuning.forget_parent",
+        f"{GC}:CollectorTuning.reset_after_fork",
         "self._users and gc.get_threshold() == self._set",
         "False",
         (f"{COLLECTOR}::test_a_forked_child_starts_with_the_original_thresholds",),
@@ -165,14 +165,14 @@ for oldest in ...:
     Mutation(
         "loop lag: concurrent asks all start in one round of the loop",
         "actors/runtime/delivery.py:SessionCaller._submit",
-        "await self._lifecycle.host.begin(self._lifecycle.spec.tenant)",
+        "await self._lifecycle.host.wait_to_begin(self._lifecycle.spec.tenant)",
         "",
         (f"{LAG}::test_few_of_many_simultaneous_opens_and_asks_begin_per_poll",),
     ),
     Mutation(
         "loop lag: concurrent opens all finish in one round of the loop",
         "actors/runtime/opening.py:SessionOpener._admit",
-        "await self._host.begin(tenant)",
+        "await self._host.wait_to_begin(tenant)",
         "",
         (f"{LAG}::test_few_of_many_simultaneous_opens_and_asks_begin_per_poll",),
     ),

@@ -23,29 +23,29 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: an invalid timeout waits forever",
-        "actors/runtime/given.py:_is_number",
-        "isinstance(given, int | float) and given == given",
-        "isinstance(given, int | float)",
+        "actors/runtime/validation.py:_is_number",
+        "isinstance(value, int | float) and value == value",
+        "isinstance(value, int | float)",
         (_ASKED,),
     ),
     Mutation(
         "misuse: a page of a list may have any length",
-        "actors/runtime/given.py:check_limit",
+        "actors/runtime/validation.py:check_limit",
         "not (isinstance(limit, int) and 0 <= limit <= MOST)",
         "False",
         (_ASKED,),
     ),
     Mutation(
         "misuse: an id may be any text",
-        "actors/runtime/given.py:session_id",
-        "not isinstance(given, str)",
+        "actors/runtime/validation.py:checked_session_id",
+        "not isinstance(value, str)",
         "False",
         (_ASKED,),
     ),
     Mutation(
         "misuse: the arguments of a runtime are not checked",
-        "actors/runtime/given.py:check_given",
-        "given is not None and (not _KINDS[name].takes(given))",
+        "actors/runtime/validation.py:check_types",
+        "value is not None and (not _ARGUMENT_TYPES[name].accepts(value))",
         "False",
         (f"{MISUSE}::test_invalid_arguments_of_a_runtime_are_config_errors",),
     ),
@@ -146,7 +146,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/subagents.py:subagent",
         """
         for each in offered:
-            source_of(each)
+            toolset_source(each)
         """,
         "",
         ("tests/subagents/test_subagents.py::test_invalid_options_are_rejected_at_the_subagents_definition",),
@@ -211,14 +211,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a model may pass arguments bound by a partial",
-        "actors/tools/signature.py:_parameters",
+        "actors/tools/signature.py:_named_parameters",
         "{key: each for key, each in parameters.items() if key not in function.keywords}",
         "{key: each for key, each in parameters.items()}",
         ("tests/tools/test_tools.py",),
     ),
     Mutation(
         "package: a name of another public module has no hint",
-        "actors/__init__.py:_hint",
+        "actors/__init__.py:_submodule_hint",
         "name in import_module(f'{__name__}.{module}').__all__",
         "False",
         ("tests/project/test_public.py",),

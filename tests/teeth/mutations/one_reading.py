@@ -139,7 +139,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: each waiting toolset imports the SDK again",
-        "actors/tools/mcp/sdk.py:SdkImport._join",
+        "actors/tools/mcp/sdk.py:SdkImport._add_waiter",
         "len(self._waiting) == 1",
         "True",
         (f"{IMPORT}::test_the_loop_runs_during_the_import_and_concurrent_uses_share_it",),

@@ -12,7 +12,7 @@ LATE = (f"{TESTS}::test_a_storage_is_closed_even_if_its_waiting_callers_are_canc
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ownership: a claim of a departed caller is kept",
-        f"{CLAIMS}:_PendingClaim.take",
+        f"{CLAIMS}:_PendingClaim.set_claim",
         "self._release()",
         "pass",
         OPEN,
@@ -26,15 +26,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ownership: the log of a cancelled open stays",
-        "actors/runtime/claims.py:Claims.drop",
+        "actors/runtime/claims.py:Claims.roll_back",
         "await self._host.journal.ask(DeleteLog(name))",
         "pass",
         OPEN,
     ),
     Mutation(
-        "ownership: a cancelled fork stays under an unknown id",
+        "ownership: a cancelled fork stays under an unknown_session_error id",
         "actors/runtime/claims.py:claiming",
-        'host.start(claims.drop, "claims")',
+        'host.start(claims.roll_back, "claims")',
         "claims.release()",
         FORK,
     ),
@@ -83,7 +83,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "get or create: a session of another tenant is returned",
         "actors/runtime/opening.py:_check_tenant",
-        "wanted and found != wanted",
+        "caller_tenant and session_tenant != caller_tenant",
         "False",
         (f"{GET}::test_a_resumed_session_keeps_the_target_and_prompt_of_its_log",),
     ),
@@ -96,14 +96,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "handles: releasing a session cancels its turn",
-        "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
+        "actors/runtime/lifecycle.py:SessionLifecycle._hibernate_if_unused",
         "not self.busy",
         "True",
         (f"{GET}::test_releasing_a_session_does_not_cancel_a_running_turn",),
     ),
     Mutation(
         "handles: the first release passivates a shared session",
-        "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
+        "actors/runtime/lifecycle.py:SessionLifecycle._hibernate_if_unused",
         "self.handles or self.is_over",
         "self.is_over",
         (f"{GET}::test_a_session_opened_with_await_stays_when_others_release_it",),
@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "handles: an unreferenced session keeps its actors",
-        "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
+        "actors/runtime/lifecycle.py:SessionLifecycle._hibernate_if_unused",
         "self.host.residency.add_unused(self)",
         "pass",
         (f"{GET}::test_a_session_is_passivated_when_its_last_user_releases_it",),

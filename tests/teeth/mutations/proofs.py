@@ -73,8 +73,8 @@ MUTATIONS = (
     Mutation(
         "fencing: one runtime opens a session several times concurrently",
         "actors/runtime/registry.py:SessionRegistry.reserve",
-        "self.is_taken(given)",
-        "given in self.open",
+        "self.is_taken(requested_id)",
+        "requested_id in self.open",
         FENCING,
     ),
     Mutation(

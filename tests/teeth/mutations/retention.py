@@ -17,7 +17,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retention: a subagent's log expires before its parent",
-        f"{RETENTION}:Retention._expire",
+        f"{RETENTION}:Retention._delete_expired",
         "... is None",
         "... != each.id",
         (f"{TESTS}::test_subagents_are_deleted_with_their_parent_at_any_age",),
@@ -25,7 +25,7 @@ MUTATIONS = (
     Mutation(
         "retention: a session that cannot be deleted blocks the others",
         f"{RETENTION}:delete_all",
-        "_LEFT",
+        "_SINGLE_SESSION_ERRORS",
         "SessionExists",
         (f"{TESTS}::test_a_failed_deletion_does_not_block_other_deletions",),
     ),
@@ -45,7 +45,7 @@ MUTATIONS = (
     ),
     Mutation(
         "delete: an age is measured by a clock that jumped",
-        "actors/runtime/journal_admin.py:JournalAdmin._time_of",
+        "actors/runtime/journal_admin.py:JournalAdmin._cutoff_time",
         "newest[0].used - SLACK <= now <= newest[0].used + LEAP",
         "newest[0].used - SLACK <= now",
         (f"{CLI}::test_an_age_is_rejected_if_the_clock_is_far_from_the_journal",),
@@ -81,7 +81,7 @@ MUTATIONS = (
     Mutation(
         "resume: the type of an answer is dropped",
         "actors/runtime/replays.py:unfinished_asks",
-        "form is None",
+        "output is None",
         "form is not None",
         ("tests/runtime/test_resume.py::test_a_pending_answer_has_the_output_type_passed_to_resume",),
     ),
@@ -100,7 +100,7 @@ MUTATIONS = (
         (f"{CLI}::test_replay_sends_the_asks_again_with_recorded_results",),
     ),
     Mutation(
-        "resume: an unknown id leaves a row",
+        "resume: an unknown_session_error id leaves a row",
         "actors/runtime/claims.py:claim_existing",
         "claim_session(host, session, existing=True)",
         "claim_session(host, session)",

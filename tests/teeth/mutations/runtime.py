@@ -185,7 +185,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "leaving: a runtime that was never entered returns threads",
-        "actors/runtime/runtime.py:Runtime._close",
+        "actors/runtime/runtime.py:Runtime._release_resources",
         """
         if self._may_use_threads:
             ...
@@ -306,7 +306,7 @@ except BaseException:
     ),
     Mutation(
         "runtime: leaving stops the actors of a running turn",
-        "actors/runtime/session_host.py:SessionHost.settle",
+        "actors/runtime/session_host.py:SessionHost.cancel_asks",
         "tasks.start_soon(session.interrupt_asks)",
         "pass",
         (f"{HOST}::test_leaving_the_runtime_ends_running_turns_in_the_log",),
@@ -347,7 +347,7 @@ except BaseException:
     ),
     Mutation(
         "runtime: a call from a foreign loop is accepted",
-        "actors/runtime/session_host.py:SessionHost.check",
+        "actors/runtime/session_host.py:SessionHost.check_event_loop",
         "running_loop() is not self.loop",
         "False",
         (f"{HOST}::test_a_call_from_another_thread_or_loop_raises_wrong_event_loop",),

@@ -26,7 +26,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: each subagent gets the full budget again",
-        "actors/runtime/subagent_opening.py:_inheritance",
+        "actors/runtime/subagent_opening.py:_inherited_values",
         "(tenant, shared, None if shared is None else shared.remaining)",
         "(tenant, shared, acting.state.budget)",
         (BUDGETS,),
@@ -62,8 +62,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subagents: they may be nested to any depth",
         "actors/runtime/subagent_opening.py:SubagentOpener.__call__",
-        "outer.spec.depth >= self._most",
-        "outer.spec.depth >= 16",
+        "parent.spec.depth >= self._max_depth",
+        "parent.spec.depth >= 16",
         (SUBAGENTS,),
     ),
     Mutation(
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: a session open at the runtime's end is not ended in order",
-        "actors/runtime/lifecycle.py:SessionLifecycle._write_end",
+        "actors/runtime/lifecycle.py:SessionLifecycle._log_end",
         "self.actors or self.activate()",
         "self.activate()",
         (ENDS,),
@@ -124,7 +124,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "delete: nested subagents are left",
-        "actors/runtime/deletion.py:with_subagents",
+        "actors/runtime/deletion.py:read_with_subagents",
         "reversed(await _subagent_ids(journal, branch))",
         "await _subagent_ids(journal, branch) if branch.name == session else []",
         (DELETION,),
@@ -139,8 +139,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "delete: the parent's log is deleted first, so the children cannot be found",
         "actors/runtime/deletion.py:delete_logs",
-        "reversed(await with_subagents(journal, session, throttle))",
-        "await with_subagents(journal, session, throttle)",
+        "reversed(await read_with_subagents(journal, session, throttle))",
+        "await read_with_subagents(journal, session, throttle)",
         (DELETION,),
     ),
     Mutation(

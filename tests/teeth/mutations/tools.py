@@ -41,7 +41,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "call_tool: other readers of the session are left out",
-        "actors/runtime/delivery.py:SessionCaller._perform",
+        "actors/runtime/delivery.py:SessionCaller._run_operation",
         "Submit(message, heard, *...)",
         "Submit(message, sink, *...)",
         ("tests/session/test_call_tool.py",),
@@ -69,16 +69,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "options: a description of any size is sent in each request",
-        "actors/tools/tool.py:_problems",
+        "actors/tools/tool.py:_definition_errors",
         "... or len(about) > MAX_DESCRIPTION",
         "... or False",
         (OPTIONS,),
     ),
     Mutation(
         "context: the model sees the context parameter",
-        "actors/tools/signature.py:Parameters.of",
-        "{key: each for key, each in _parameters(function, name).items() if key != context}",
-        "{key: each for key, each in _parameters(function, name).items()}",
+        "actors/tools/signature.py:Parameters.from_function",
+        "{key: each for key, each in _named_parameters(function, name).items() if key != context}",
+        "{key: each for key, each in _named_parameters(function, name).items()}",
         (CONTEXT,),
     ),
     Mutation(
@@ -91,7 +91,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "context: a schema may have a field of its name",
         "actors/tools/tool.py:Tool.from_schema",
-        "... in _properties(new.schema)",
+        "... in _property_names(new.schema)",
         "... in ()",
         (CONTEXT,),
     ),
@@ -310,7 +310,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a recreated rule counts as changed",
-        "actors/tools/toolsets/offer.py:_rule",
+        "actors/tools/toolsets/offer.py:_comparable_rule",
         "code is None",
         "True",
         ("tests/scheduler/test_changed_tools.py",),

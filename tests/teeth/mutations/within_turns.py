@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "within turns: a list being read is not waited for",
-        "actors/tools/toolsets/owner.py:ToolsetOwner.wait_current",
+        "actors/tools/toolsets/owner.py:ToolsetOwner.refresh_tools",
         "not self._is_reading",
         "True",
         WITHIN,

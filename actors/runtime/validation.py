@@ -1,0 +1,167 @@
+"""Check the arguments of `Runtime` and `JournalAdmin`.
+
+An argument with a wrong type raises a one-line error before the call changes anything. The errors of `check_types` name
+the type and not the value, because an address may contain a password, and an environment may contain keys.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, Any, get_args
+
+from msgspec import Struct
+
+from actors.core.history.compaction import Compaction
+from actors.errors import ConfigError
+from actors.journal.storage.directory import State
+from actors.transport import HttpTransport
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors.config import Config
+    from actors.provider.dumps import Dumps, OnRefusal
+
+MOST = 1_000_000
+"""Most sessions in one page of a list."""
+
+
+class _ArgumentType(Struct, frozen=True):
+    """The type of an argument: a description for error messages, and a function that checks a value."""
+
+    description: str
+    accepts: Callable[[object], bool]
+
+
+def _instance_of(*types: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, types)
+
+
+def _has_attributes(*names: str) -> Callable[[object], bool]:
+    return lambda value: all(hasattr(value, each) for each in names)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | PathLike)
+
+
+def _is_integer(value: object) -> bool:
+    return type(value) is int
+
+
+def _is_page(value: Any) -> bool:  # Any: callers may pass any value
+    page: tuple[object, ...] = value
+    return isinstance(value, tuple) and len(page) == 2 and _is_number(page[0]) and isinstance(page[1], str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and value == value  # False for NaN: no time is later than NaN
+
+
+_is_config = _has_attributes("settings", "limits")
+_is_storage = _has_attributes("open", "close", "claim", "append", "read", "durability")
+
+_ARGUMENT_TYPES: Mapping[str, _ArgumentType] = {
+    "config": _ArgumentType(
+        "the path of an actors.toml, a Config", lambda value: _is_path(value) or _is_config(value)
+    ),
+    "environ": _ArgumentType("a mapping of names to strings", _instance_of(Mapping)),
+    "journal": _ArgumentType(
+        "the path of a file, a postgresql:// address, a Storage",
+        lambda value: _is_path(value) or _is_storage(value),
+    ),
+    "transport": _ArgumentType("a Transport", _has_attributes("send", "close")),
+    "seed": _ArgumentType("a whole number", _is_integer),
+    "on_tool_error": _ArgumentType("a function", callable),
+    "on_refusal": _ArgumentType(
+        "a function, the path of a directory", lambda value: _is_path(value) or callable(value)
+    ),
+    "compaction": _ArgumentType("a Compaction", _instance_of(Compaction)),
+    "budgets": _ArgumentType("a mapping of tenants.NAME and pools.NAME to Budgets", _instance_of(Mapping)),
+    "at": _ArgumentType("the number of an event", _is_integer),
+    "tenant": _ArgumentType("a string", _instance_of(str)),
+    "state": _ArgumentType("idle, running, awaiting or closed", lambda value: value in get_args(State)),
+    "older_than": _ArgumentType("a datetime, a timedelta", _instance_of(datetime, timedelta)),
+    "dry_run": _ArgumentType("True, False", _instance_of(bool)),
+    "after": _ArgumentType("a StoredSession.page", _is_page),
+}
+
+
+def check_types(**arguments: object) -> None:
+    """Check the types of the arguments of these names. None is always accepted.
+
+    Raises:
+        ConfigError: An argument has a wrong type.
+    """
+    for name, value in arguments.items():
+        if value is not None and not _ARGUMENT_TYPES[name].accepts(value):
+            raise ConfigError(
+                f"{name}= takes {_ARGUMENT_TYPES[name].description}, or None, not {type(value).__name__}"
+            )
+
+
+def check_wait(wait: object) -> None:
+    """Check that a `wait=` argument is a number of seconds. Raises `ConfigError` otherwise."""
+    if not _is_number(wait):
+        raise ConfigError(f"wait= takes a number of seconds, not {wait!r:.40}")
+
+
+def absolute_path(path: str | PathLike[str]) -> "Path":
+    """Return the path as an absolute path, which stays valid if the working directory changes.
+
+    Raises:
+        ConfigError: The argument is not the path of a file.
+    """
+    value: object = path
+    if not _is_path(value) or "\0" in str(path) or not str(path):
+        raise ConfigError(f"path= takes the path of a file, not {value!r:.40}")
+    from pathlib import Path  # imported here, because few programs need it after the start
+
+    return Path(path).absolute()
+
+
+def check_limit(limit: object) -> None:
+    """Check that a `limit=` argument is an integer from 0 to `MOST`. Raises `ConfigError` otherwise."""
+    if not (isinstance(limit, int) and 0 <= limit <= MOST):
+        raise ConfigError(f"limit= takes a whole number from 0 to {MOST:,}, not {limit!r:.40}")
+
+
+def checked_session_id(value: object) -> str:
+    """Check that a session id is a string, and return it. Raises `ConfigError` otherwise."""
+    if not isinstance(value, str):
+        raise ConfigError(f"A session id must be a string, not {type(value).__name__}")
+    return value
+
+
+def seconds_since_1970(time: datetime | None) -> float | None:
+    """Convert an `older_than=` time to seconds since 1970; None stays None.
+
+    Raises:
+        ConfigError: The system's clock cannot represent the time.
+    """
+    try:
+        return None if time is None else time.timestamp()
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"older_than= is outside the range of the system clock: {error}") from None
+
+
+def refusal_dumps(on_refusal: "OnRefusal") -> "Dumps":
+    """Return the writer of rejected requests for an `on_refusal=` argument."""
+    from actors.provider.dumps import Dumps
+
+    return Dumps(on_refusal)
+
+
+def load_configuration(config: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
+    """Return `config` if it is a `Config`; otherwise load a configuration. The import is slow, so it is deferred."""
+    from actors.config import Config, load
+
+    return config if isinstance(config, Config) else load(config, environ)
+
+
+def http_transport(config: "Config", environ: Mapping[str, str]) -> HttpTransport:
+    """Return the default transport of a runtime, with the configured limits and the proxies of the environment."""
+    from actors.config.environment import guard
+
+    limits = config.limits
+    return HttpTransport(connections=limits.connections, connecting=limits.connecting, environ=guard(environ))
