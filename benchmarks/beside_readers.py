@@ -1,7 +1,7 @@
-"""Measure the latency of a durable event while another client reads or exports a long log of the same journal (J2).
+"""Measure the wait for a durable event while another client reads or exports a long log of the same journal (J2).
 
 One session writes events one after another with durability `power`. The wall-clock wait per event is measured
-alternately alone and with the client, which runs in the same process and reads without a pause.
+alternately without and with the client, which runs in the same process and reads continuously.
 """
 
 import time
@@ -33,7 +33,7 @@ _QUESTION = "a durable event while another client {} a long log"
 Client = Callable[[Runtime, Ref[JournalCommand]], Awaitable[None]]
 
 
-async def _write_long(journal: Ref[JournalCommand], asks: int) -> None:
+async def _write_long_log(journal: Ref[JournalCommand], asks: int) -> None:
     fence = (await journal.ask(ClaimSession(LOG))).fence
     await journal.ask(Append(LOG, fence, (Opened(LOG, "a"),)))
     for first in range(1, asks + 1, 100):
@@ -68,8 +68,8 @@ async def _export(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
 _CLIENTS: dict[str, Client] = {"reads": _read_log, "exports": _export}
 
 
-async def _waits(writers: Writers, count: int) -> list[float]:
-    """Write `count` events; return the milliseconds until each was durable."""
+async def _durable_waits_ms(writers: Writers, count: int) -> list[float]:
+    """Write `count` events one after another, and return the milliseconds until each event was durable."""
     waits = []
     for _ in range(count):
         began = time.perf_counter()
@@ -78,50 +78,53 @@ async def _waits(writers: Writers, count: int) -> list[float]:
     return waits
 
 
-async def _beside(
+async def _waits_with_client(
     client: Client, runtime: Runtime, journal: Ref[JournalCommand], writers: Writers, count: int
 ) -> list[float]:
-    async def again() -> None:
+    async def run_client_repeatedly() -> None:
         while True:
             await client(runtime, journal)
             await anyio.lowlevel.checkpoint()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(again)
-        waits = await _waits(writers, count)
+        tasks.start_soon(run_client_repeatedly)
+        waits = await _durable_waits_ms(writers, count)
         tasks.cancel_scope.cancel()
     return waits
 
 
-async def _measure(file: Path, what: str, passes: int, asks: int, count: int) -> tuple[Passes, float]:
-    """Return the median waits with the client and alone, and the 99th percentile with the client."""
+async def _measure_waits(file: Path, what: str, passes: int, asks: int, count: int) -> tuple[Passes, float]:
+    """Measure the waits alternately with and without the client, and return the medians of each pass.
+
+    The second value is the 99th percentile of the waits with the client, in milliseconds.
+    """
     rows, beside = [], list[float]()
     async with open_runtime(journal=create_storage(file)) as runtime:
         journal = runtime._opening_host().journal
         writers = Writers(journal)
         await writers.claim(WRITER)
-        await _write_long(journal, asks)
+        await _write_long_log(journal, asks)
         for _ in range(passes):
-            alone = await _waits(writers, count)
-            with_client = await _beside(_CLIENTS[what], runtime, journal, writers, count)
+            alone = await _durable_waits_ms(writers, count)
+            with_client = await _waits_with_client(_CLIENTS[what], runtime, journal, writers, count)
             rows.append((median(with_client), median(alone)))
             beside += with_client
     return Passes.of(rows), quantiles(beside, n=100)[-1]
 
 
-def _rows(backend: Loop, *, quick: bool) -> Iterator[Figure]:
+def _client_rows(backend: Loop, *, quick: bool) -> Iterator[Figure]:
     passes, asks, count = (3, 500, 30) if quick else (7, 5_000, 200)
     for what in _CLIENTS:
         with TemporaryDirectory() as folder:
             file = Path(folder) / "journal.db"
-            passes_taken, late = anyio.run(_measure, file, what, passes, asks, count, backend=backend)
+            passes_taken, late = anyio.run(_measure_waits, file, what, passes, asks, count, backend=backend)
         note = f"the median wait, by the clock; a log of {3 * asks + 1:,} events; 99 % within {late:.1f} ms"
         row = Figure("J2", _QUESTION.format(what), f"{backend}, power", "ms", LIMIT, note=note)
         yield passes_taken.fill(row)
 
 
-def _j2(extent: Extent) -> list[Figure]:
-    return [row for backend in extent.backends for row in _rows(backend, quick=extent.quick)]
+def _measure_j2(extent: Extent) -> list[Figure]:
+    return [row for backend in extent.backends for row in _client_rows(backend, quick=extent.quick)]
 
 
-MEASURES = (Measure("J2", _QUESTION.format("reads or exports"), _j2),)
+MEASURES = (Measure("J2", _QUESTION.format("reads or exports"), _measure_j2),)

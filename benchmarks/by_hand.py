@@ -21,24 +21,23 @@ TOOLS = [{"type": "function", "function": _FUNCTION}]
 
 
 class Client:
-    """A connection to a provider."""
+    """A client with one HTTP connection to a provider."""
 
     def __init__(self, url: str, *, stream: bool) -> None:
         self._parts, self._stream = urlsplit(url), stream
         self._http = h11.Connection(h11.CLIENT)
 
     async def open(self) -> None:
-        """Connect."""
+        """Open the connection."""
         assert self._parts.hostname is not None
         assert self._parts.port is not None
         self._socket = await anyio.connect_tcp(self._parts.hostname, self._parts.port)
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._socket.aclose()
 
     async def post(self, *pieces: bytes) -> bytes:
-        """Send a request body and return the response body."""
+        """Send a request body, given in fragments, and return the response body."""
         http, size = self._http, sum(map(len, pieces))
         host = f"{self._parts.hostname}:{self._parts.port}"
         headers = [("host", host), ("content-type", "application/json"), ("content-length", str(size))]
@@ -56,28 +55,28 @@ class Client:
         http.start_next_cycle()
         return body
 
-    async def turn(self) -> None:
-        """Run one turn: model, five concurrent tools, model."""
-        await turn(self.post, stream=self._stream)
+    async def run_turn(self) -> None:
+        """Run one turn of a new conversation: model, five concurrent tools, model."""
+        await run_turn(self.post, stream=self._stream)
 
 
-async def turn(post: Callable[[bytes], Awaitable[bytes]], *, stream: bool) -> None:
-    """Run one turn; `post` sends a request body and returns the response body."""
-    messages: list[Any] = [{"role": "user", "content": QUESTION}]  # Any: JSON as any client would hold it
+async def run_turn(post: Callable[[bytes], Awaitable[bytes]], *, stream: bool) -> None:
+    """Run one turn of a new conversation. `post` sends a request body and returns the response body."""
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]  # Any: parsed JSON
     while True:
         request = {"model": "model-1", "messages": messages, "tools": TOOLS, "stream": stream}
-        message = _message(await post(json.dumps(request).encode()), stream)
+        message = _answer_message(await post(json.dumps(request).encode()), stream)
         messages.append(message)
         if not (calls := message.get("tool_calls")):
             return
-        results = await _run(calls)
+        results = await _run_calls(calls)
         messages += [
             {"role": "tool", "tool_call_id": call["id"], "content": results[call["id"]]} for call in calls
         ]
 
 
-async def _run(calls: list[Any]) -> dict[str, str]:  # Any: as above
-    """Run all calls concurrently; return the results by call id."""
+async def _run_calls(calls: list[Any]) -> dict[str, str]:  # Any: parsed JSON
+    """Run all tool calls concurrently, and return the results by call id."""
     results = dict[str, str]()
 
     async def run(call: dict[str, Any]) -> None:
@@ -89,7 +88,7 @@ async def _run(calls: list[Any]) -> dict[str, str]:  # Any: as above
     return results
 
 
-def _message(body: bytes, stream: bool) -> dict[str, Any]:  # Any: as above
+def _answer_message(body: bytes, stream: bool) -> dict[str, Any]:  # Any: parsed JSON
     if not stream:
         message: dict[str, Any] = json.loads(body)["choices"][0]["message"]
         return message

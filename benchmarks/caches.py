@@ -1,9 +1,10 @@
 """Measure prompt cache misses of sessions that switch, cancel, fail over and change their configuration (M1).
 
-The figure is the share of tokens that an ideal cache would have read but the real one did not, counted by the strict
-servers. The sessions run in a simulation with virtual time; the caches of the hosts expire as those of their providers.
-The simulation only takes actions that a cache survives. It excludes requests that forbid tools or change the output
-format (a turn at its round limit, a disabled tool, settings of one ask), because Anthropic then drops cached messages.
+The figure is the share of tokens that an ideal cache would have read but the simulated cache did not, counted by the
+strict servers. The sessions run in a simulation with virtual time, and cache entries expire as at the real providers.
+The simulation excludes actions after which even an ideal client loses the cache: requests that forbid tools or change
+the output format (a turn at its round limit, a disabled tool, settings of one ask), because Anthropic then drops cached
+messages.
 """
 
 from collections import Counter
@@ -23,11 +24,13 @@ from benchmarks.figures import Extent, Figure, Measure
 
 _QUESTION = "tokens an ideal prompt cache would have read, but not read"
 _LIMIT = 1.0
-"""Per cent."""
+"""The goal, in per cent."""
 _TURNS = 12
-_HAPPENS = frozenset({"fault", "switch", "cancel", "abandon", "crash", "busy", "compact", "configure"})
-ODDS = replace(Odds(), **{each.name: 0.0 for each in fields(Odds) if each.name not in _HAPPENS})
-"""The default odds of a simulation; actions outside `_HAPPENS` never occur."""
+_ENABLED_ACTIONS = frozenset(
+    {"fault", "switch", "cancel", "abandon", "crash", "busy", "compact", "configure"}
+)
+ODDS = replace(Odds(), **{each.name: 0.0 for each in fields(Odds) if each.name not in _ENABLED_ACTIONS})
+"""The default odds of a simulation, except that actions outside `_ENABLED_ACTIONS` never occur."""
 
 
 class CachedWorld(World):
@@ -41,12 +44,15 @@ class CachedWorld(World):
     }
 
     def disable_prompt_cache(self, server: LoopbackServer) -> None:
-        """Give the host a prompt cache that uses virtual time."""
+        """Give a host a prompt cache that uses virtual time."""
         server.cache = PromptCache(clock=anyio.current_time)
 
 
 def count_tokens(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]:
-    """Return the tokens read from the cache, and the tokens that an ideal cache would have read, by dialect."""
+    """Run simulations, and count the tokens that were read from caches and that ideal caches would have read.
+
+    Both counts are by dialect.
+    """
     read, ideal = Counter[str](), Counter[str]()
     for seed in range(seeds):
         world = CachedWorld(make_plan(seed, sessions, _TURNS, TARGETS, (), "safety", ODDS))
@@ -58,7 +64,7 @@ def count_tokens(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]
     return read, ideal
 
 
-def _m1(extent: Extent) -> list[Figure]:
+def _measure_m1(extent: Extent) -> list[Figure]:
     seeds, sessions = (1, 10) if extent.quick else (6, 20)
     read, ideal = count_tokens(seeds, sessions)
     rows = []
@@ -69,4 +75,4 @@ def _m1(extent: Extent) -> list[Figure]:
     return rows
 
 
-MEASURES = (Measure("M1", _QUESTION, _m1),)
+MEASURES = (Measure("M1", _QUESTION, _measure_m1),)

@@ -1,8 +1,8 @@
 """Measure the time from a cancel until every call is closed in the log (X1).
 
-Five tools run at the time of the cancel. Cooperative tools end at once. Tools that ignore the cancellation, in a task
-that swallows it or in a thread, are closed when the grace period is over. The figure is the wall-clock time that a
-caller waits. The goal is an absolute time, because people wait for it.
+Five tools run at the time of the cancel. Cooperative tools end at once. A tool that ignores the cancellation, because
+it blocks a thread or shields itself, is closed when the grace period ends. The figure is the wall-clock time that the
+caller of `cancel` waits. The goal is an absolute time, because people wait for it.
 """
 
 import time
@@ -22,13 +22,16 @@ from benchmarks.figures import Extent, Figure, Loop, Measure
 from benchmarks.turn import TARGET, open_runtime
 
 DEAF = 0.8
-"""Seconds for which a deaf tool ignores cancellation."""
-AT_ONCE = 4
-"""Sessions with deaf tools that are cancelled concurrently, because each waits for the grace period."""
+"""Seconds for which the tools `deaf` and `blocking` ignore a cancellation."""
+CONCURRENT_CANCELS = 4
+"""Number of concurrent cancels of deaf or blocking tools. Each cancel mostly waits for the grace period."""
 
 
-class Stalling:
-    """Variants of the tool `search`; `all_run` is set when all five calls of a message run."""
+class StallingTools:
+    """Variants of the tool `search` that do not return.
+
+    The event `all_run` is set when all five calls of a message run.
+    """
 
     def __init__(self) -> None:
         self._running = 0
@@ -47,28 +50,28 @@ class Stalling:
         return query
 
     async def deaf(self, query: str, limit: int = 10) -> str:
-        """Swallow every cancellation for a while."""
+        """Ignore every cancellation for a while."""
         self._count_start()
         with anyio.CancelScope(shield=True):
             await anyio.sleep(DEAF)
         return query
 
     def blocking(self, query: str, limit: int = 10) -> str:
-        """Hold a thread for a while."""
+        """Block a thread for a while."""
         anyio.from_thread.run_sync(self._count_start, token=self._loop)
         time.sleep(DEAF)
         return query
 
 
-async def _waits(kind: str, count: int) -> list[float]:
-    """Return the milliseconds of each of `count` cancels. Cancels of deaf tools run concurrently."""
+async def _cancel_waits_ms(kind: str, count: int) -> list[float]:
+    """Return the milliseconds of each of at least `count` cancels. `kind` is a method name of `StallingTools`."""
     waits = list[float]()
 
     async def cancel() -> None:
         async with open_runtime() as runtime:
             waits.append(await _cancel_ms(runtime, kind))
 
-    at_once = 1 if kind == "cooperative" else AT_ONCE
+    at_once = 1 if kind == "cooperative" else CONCURRENT_CANCELS
     while len(waits) < count:
         async with anyio.create_task_group() as tasks:
             for _ in range(at_once):
@@ -77,10 +80,8 @@ async def _waits(kind: str, count: int) -> list[float]:
 
 
 async def _cancel_ms(runtime: Runtime, kind: str) -> float:
-    bench = Stalling()
-    stalling_tool: Tool[..., Any] = tool(name="search")(
-        getattr(bench, kind)
-    )  # Any: the function's own result
+    bench = StallingTools()
+    stalling_tool: Tool[..., Any] = tool(name="search")(getattr(bench, kind))  # Any: the tool's result
     session = await runtime.open(TARGET, tools=[stalling_tool])
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_ask, session)
@@ -99,17 +100,17 @@ async def _ask(session: Session) -> None:
     assert result.status == "cancelled", result
 
 
-def _x1(options: Extent) -> list[Figure]:
+def _measure_x1(options: Extent) -> list[Figure]:
     cases: Sequence[tuple[str, int, float]] = (
         ("cooperative", 60 if options.quick else 500, 20.0),
         ("deaf", 4 if options.quick else 20, 1000.0),
         ("blocking", 4 if options.quick else 20, 1000.0),
     )
-    return [_row(backend, *case) for backend in options.backends for case in cases]
+    return [_cancel_row(backend, *case) for backend in options.backends for case in cases]
 
 
-def _row(backend: Loop, kind: str, count: int, limit: float) -> Figure:
-    work: Callable[[], Any] = partial(_waits, kind, count)  # Any: a coroutine
+def _cancel_row(backend: Loop, kind: str, count: int, limit: float) -> Figure:
+    work: Callable[[], Any] = partial(_cancel_waits_ms, kind, count)  # Any: a coroutine
     waits = anyio.run(work, backend=backend)
     centiles = quantiles(waits, n=100, method="inclusive")
     note = f"p99 of {count} cancels, by the clock; p50 {centiles[49]:.3g} ms"
@@ -117,4 +118,4 @@ def _row(backend: Loop, kind: str, count: int, limit: float) -> Figure:
 
 
 _QUESTION = "from cancel to all five calls closed in the log"
-MEASURES = (Measure("X1", _QUESTION, _x1),)
+MEASURES = (Measure("X1", _QUESTION, _measure_x1),)

@@ -1,4 +1,4 @@
-"""Run the command line of the benchmarks: print a report, draw it, or compare two.
+"""Run the command line of the benchmarks: measure and print a report, draw it, or compare two reports.
 
 `python -m benchmarks` and `python -m benchmarks.peers` call `main`.
 """
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from actors.cli.exits import Exit
-from actors.cli.screen import complain, escape_controls
+from actors.cli.screen import escape_controls, print_notice
 from actors.errors import ConfigError
 from actors.journal.storage.named import create_storage
-from benchmarks.comparing import Incomparable, compare, lines
+from benchmarks.comparing import IncomparableReports, change_lines, compare
 from benchmarks.figures import Extent, Library, Loop, Measure
 from benchmarks.goals import MEASURES
 from benchmarks.plotting import plot
@@ -20,7 +20,7 @@ from benchmarks.report import BenchReport, UnreadableReport, measure, read_repor
 
 
 def parser(program: str) -> argparse.ArgumentParser:
-    """Return the parser of the options."""
+    """Return the parser of the options that both commands share. `program` is the name of the command."""
     options = argparse.ArgumentParser(
         program, description="Measure the performance goals on this machine against baselines."
     )
@@ -58,72 +58,72 @@ def parser(program: str) -> argparse.ArgumentParser:
 def main(
     options: argparse.Namespace, measures: Sequence[Measure] = MEASURES, libraries: Sequence[Library] = ()
 ) -> Exit:
-    """Measure and print the report, or compare two; return the exit code.
+    """Measure and print a report, or compare two reports; return the exit code.
 
     The code is 1 if a measurement failed, whatever the figures are, and 3 if the database cannot be used.
     """
     try:
         return _run(options, measures, libraries)
     except ConfigError as error:
-        complain(str(error))
+        print_notice(str(error))
         return Exit.CONFIG
 
 
 def _run(options: argparse.Namespace, measures: Sequence[Measure], libraries: Sequence[Library]) -> Exit:
     if options.compare is not None:
-        return _compare(*options.compare)
+        return _compare_files(*options.compare)
     known = [measure.goal for measure in measures]
     only = () if options.only is None else tuple(goal.strip().upper() for goal in options.only.split(","))
     if unknown := sorted(set(only) - set(known)):
-        complain(f"no goal {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+        print_notice(f"no goal {', '.join(map(repr, unknown))}; the goals are {', '.join(known)}")
         return Exit.USAGE
     if options.postgres:
         _check_database(options.postgres)
-    extent = Extent(not options.full, _loops(options.backend), options.postgres, tuple(libraries))
-    report = measure(measures, extent, only, _progress)
+    extent = Extent(not options.full, _event_loops(options.backend), options.postgres, tuple(libraries))
+    report = measure(measures, extent, only, _print_progress)
     print(report.json() if options.json else escape_controls("\n".join(report.lines())))
     drawn = options.plot is None or _draw(report, options.plot)
-    return _code(report) if drawn else Exit.USAGE
+    return _exit_code(report) if drawn else Exit.USAGE
 
 
 def _check_database(address: str) -> None:
-    """Raise `ConfigError` for an invalid database address before the measurements start."""
+    """Raise `ConfigError` for an invalid database address, before the measurements start."""
     if "://" not in address:
-        raise ConfigError("--postgres takes the address of a database, as postgresql://user@host/name")
+        raise ConfigError("--postgres must be the address of a database, such as postgresql://user@host/name")
     create_storage(address)
 
 
-def _loops(wanted: str) -> tuple[Loop, ...]:
+def _event_loops(wanted: str) -> tuple[Loop, ...]:
     if wanted == "both":
         return ("asyncio", "trio") if find_spec("trio") is not None else ("asyncio",)
     return ("trio",) if wanted == "trio" else ("asyncio",)
 
 
-def _progress(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
 def _draw(report: BenchReport, folder: str) -> bool:
-    """Draw the report; return False if the folder cannot be written to."""
+    """Draw the report as a picture. Return False if the folder cannot be written to."""
     try:
-        _progress(f"{plot(report, folder)} written")
+        _print_progress(f"{plot(report, folder)} written")
     except OSError as error:
-        complain(f"Cannot write to {folder}: {(error.strerror or str(error)).lower()}")
+        print_notice(f"Cannot write to {folder}: {(error.strerror or str(error)).lower()}")
         return False
     return True
 
 
-def _code(report: BenchReport) -> Exit:
+def _exit_code(report: BenchReport) -> Exit:
     if report.failed:
-        complain(f"{', '.join(report.failed)} could not be measured; the table says why")
+        print_notice(f"{', '.join(report.failed)} could not be measured; the table contains the reasons")
     return Exit.FAILED if report.failed else Exit.OK
 
 
-def _compare(before: str, after: str) -> Exit:
+def _compare_files(before: str, after: str) -> Exit:
     try:
         changes = compare(read_report(before), read_report(after))
-    except (Incomparable, UnreadableReport) as error:
-        complain(str(error))
+    except (IncomparableReports, UnreadableReport) as error:
+        print_notice(str(error))
         return Exit.USAGE
-    print(escape_controls("\n".join(lines(changes))))
+    print(escape_controls("\n".join(change_lines(changes))))
     return Exit.OK

@@ -1,11 +1,11 @@
 """Measure the time until an event is durable, by durability, through the single writer of the journal (J1).
 
-    many sessions   each writes an event, waits until it is durable, and writes the next; wall-clock time
-    one session     the same alone, so that no commit is shared; median wait
+    many sessions   each writes an event, waits until it is durable, and writes the next; wall-clock time per event
+    one session     one session alone does the same, so that it shares no commit; median wait
 
-The notes give two references. One writes as many events of the same size into one table with `sqlite3`, at the same
-durability and with as many events per commit, without claims, fences or an index. The other is the rate at which the
-disk syncs a growing file and a file of constant size. `--postgres` adds a database.
+The notes give two references. The first writes as many events of the same size into one table with `sqlite3`, at the
+same durability and with as many events per commit, without claims, fences or an index. The second is the rate at which
+the disk syncs a growing file and a file of constant size. `--postgres` adds a database.
 """
 
 import os
@@ -40,7 +40,7 @@ from benchmarks.workload import Author
 
 SESSIONS = 500
 SYNCS = 50
-"""Syncs per measurement of the disk."""
+"""Number of syncs in one measurement of the disk."""
 POWER_US = 1e6 / 25_000
 POSTGRES_US = 1e6 / 13_000
 ALONE_MS = 1.0
@@ -51,13 +51,13 @@ _SYNCHRONOUS: dict[Durability, str] = {"process": "NORMAL", "power": "FULL"}
 
 
 def user_event() -> LogEvent:
-    """Return the log event of a user message."""
+    """Return the log event of a typical user message, to be written by the measurements."""
     author = Author(Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "model-1"))
     return AskStarted(1, pack(Message("user", (Text(author.text(200, 201)),), 1)))
 
 
 class Writers:
-    """Sessions of one journal that write concurrently."""
+    """Sessions of one journal, which write events concurrently."""
 
     def __init__(self, journal: Ref[JournalCommand]) -> None:
         self._journal = journal
@@ -65,29 +65,30 @@ class Writers:
         self._fences: dict[str, int] = {}
 
     async def claim(self, name: str) -> None:
-        """Claim a session and begin its log."""
+        """Claim a session and write the first event of its log."""
         fence = (await self._journal.ask(ClaimSession(name))).fence
         await self._journal.ask(Append(name, fence, (Opened(name, "a"),)))
         self._fences[name] = fence
 
     async def write(self, name: str, events: int) -> None:
-        """Write events one after another; each waits until it is durable."""
+        """Write events one after another, each when the previous one is durable."""
         for _ in range(events):
             await self._journal.ask(Append(name, self._fences[name], (self._event,)))
 
-    async def each(self, work: Callable[[str], Coroutine[Any, Any, None]], names: Sequence[str]) -> None:
-        """Run `work` for all sessions concurrently."""
+    async def for_each_session(
+        self, work: Callable[[str], Coroutine[Any, Any, None]], names: Sequence[str]
+    ) -> None:
+        """Run `work` for each session name concurrently."""
         async with anyio.create_task_group() as tasks:
             for name in names:
                 tasks.start_soon(work, name)
 
     async def delete(self, name: str) -> None:
-        """Delete the log of a session."""
         await self._journal.ask(DeleteLog(name))
 
 
 class CountingStorage:
-    """A storage that counts the commits of events."""
+    """A storage that forwards all operations to another one, and counts the commits of events."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -103,38 +104,44 @@ class CountingStorage:
 
 @dataclass(frozen=True, slots=True)
 class WriteCosts:
-    """Measured costs of writing events.
+    """The measured costs of writing events.
 
     Args:
         passes: Columns: microseconds per event, milliseconds per event of a lone session, CPU microseconds per event.
-        group: Events per commit.
+        group: Mean number of events per commit.
     """
 
     passes: Passes
     group: int
 
 
-async def _durable(storage: Storage, passes: int, events: int, *, delete: bool = False) -> WriteCosts:
-    """Measure events while all sessions write, and events of one session alone."""
+async def _measure_storage(storage: Storage, passes: int, events: int, *, delete: bool = False) -> WriteCosts:
+    """Measure the events of all sessions together, and the events of one session alone.
+
+    Args:
+        passes: Number of repetitions.
+        events: Number of events per session and pass.
+        delete: Whether to delete the sessions afterwards.
+    """
     run, counting = uuid4().hex, CountingStorage(storage)
     names = [f"bench-{run}-{number}" for number in range(SESSIONS)]
     samples, commits = [], 0
     async with System() as system:
         writers = Writers(system.spawn(lambda: JournalActor(cast(Storage, counting)), "journal"))
-        await writers.each(writers.claim, names)
+        await writers.for_each_session(writers.claim, names)
         for _ in range(passes):
             counting.commits, began, cpu = 0, time.perf_counter(), time.process_time()
-            await writers.each(partial(writers.write, events=events), names)
+            await writers.for_each_session(partial(writers.write, events=events), names)
             took, busy = time.perf_counter() - began, time.process_time() - cpu
             commits += counting.commits
-            alone = await _alone(writers, names[0], 10 * events)
+            alone = await _lone_session_ms(writers, names[0], 10 * events)
             samples.append((took * 1e6 / (SESSIONS * events), alone, busy * 1e6 / (SESSIONS * events)))
         if delete:
-            await writers.each(writers.delete, names)
+            await writers.for_each_session(writers.delete, names)
     return WriteCosts(Passes.of(samples), round(passes * SESSIONS * events / commits))
 
 
-async def _alone(writers: Writers, name: str, count: int) -> float:
+async def _lone_session_ms(writers: Writers, name: str, count: int) -> float:
     waits = []
     for _ in range(count):
         began = time.perf_counter()
@@ -143,8 +150,8 @@ async def _alone(writers: Writers, name: str, count: int) -> float:
     return median(waits)
 
 
-def by_hand(path: Path, durability: Durability, count: int, group: int) -> float:
-    """Return the microseconds per event written into one table, with one commit per `group` events."""
+def plain_sqlite_us(path: Path, durability: Durability, count: int, group: int) -> float:
+    """Write events into one SQLite table, with one commit per `group` events, and return the microseconds per event."""
     record = encode_event(user_event())
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -159,8 +166,8 @@ def by_hand(path: Path, durability: Durability, count: int, group: int) -> float
         return (time.perf_counter() - began) * 1e6 / count
 
 
-def syncs(folder: Path, *, grows: bool) -> float:
-    """Return the median rate per second of syncing 4 KiB, at the end of a growing file or inside a fixed one."""
+def syncs_per_second(folder: Path, *, grows: bool) -> float:
+    """Return the median rate of syncing 4 KiB, at the end of a growing file or inside a file of constant size."""
     block, waits = os.urandom(4096), []
     with (folder / f"sync-{grows}").open("wb", buffering=0) as file:
         if not grows:
@@ -176,7 +183,7 @@ def syncs(folder: Path, *, grows: bool) -> float:
 
 
 @contextmanager
-def _open(storage: Storage) -> Iterator[Storage]:
+def _opened_storage(storage: Storage) -> Iterator[Storage]:
     storage.open()
     try:
         yield storage
@@ -184,16 +191,18 @@ def _open(storage: Storage) -> Iterator[Storage]:
         storage.close()
 
 
-def _run(backend: Loop, storage: Storage, passes: int, events: int, *, delete: bool = False) -> WriteCosts:
-    with _open(storage):
-        work = partial(_durable, storage, passes, events, delete=delete)
+def _run_measurement(
+    backend: Loop, storage: Storage, passes: int, events: int, *, delete: bool = False
+) -> WriteCosts:
+    with _opened_storage(storage):
+        work = partial(_measure_storage, storage, passes, events, delete=delete)
         return anyio.run(work, backend=backend)
 
 
-def _rows(
+def _storage_rows(
     case: str, taken: WriteCosts, limit: float | None, beside: tuple[str, str] = ("", "")
 ) -> list[Figure]:
-    """Return the rows of one storage; `beside` extends their notes. Only durability `power` has goals."""
+    """Return the rows of one storage. `beside` has a text to append to each note. Only durability `power` has goals."""
     many, _, cpu = taken.passes.medians
     note = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second, {taken.group} in a commit, CPU {cpu:.0f} us"
     row = Figure("J1", _QUESTION, case, "us", limit, note=note + beside[0])
@@ -202,20 +211,20 @@ def _rows(
     return [taken.passes.fill(row, 0, None), taken.passes.fill(alone, 1, None)]
 
 
-def _in_file(backend: Loop, durability: Durability, passes: int, events: int) -> list[Figure]:
+def _file_rows(backend: Loop, durability: Durability, passes: int, events: int) -> list[Figure]:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        taken = _run(backend, create_storage(folder / "journal.db", durability), passes, events)
-        beside = _beside(folder, durability, taken, SESSIONS * events)
-    return _rows(f"{backend}, {durability}", taken, _LIMITS.get(durability), beside)
+        taken = _run_measurement(backend, create_storage(folder / "journal.db", durability), passes, events)
+        beside = _reference_notes(folder, durability, taken, SESSIONS * events)
+    return _storage_rows(f"{backend}, {durability}", taken, _LIMITS.get(durability), beside)
 
 
-def _beside(folder: Path, durability: Durability, taken: WriteCosts, count: int) -> tuple[str, str]:
-    """Return the note about the disk for many sessions, and the note for one session."""
-    hand = median(by_hand(folder / f"hand-{n}.db", durability, count, taken.group) for n in range(3))
-    single = by_hand(folder / "single.db", durability, SYNCS, 1) / 1e3
+def _reference_notes(folder: Path, durability: Durability, taken: WriteCosts, count: int) -> tuple[str, str]:
+    """Measure the two references on this disk, and return the notes for many sessions and for one session."""
+    hand = median(plain_sqlite_us(folder / f"hand-{n}.db", durability, count, taken.group) for n in range(3))
+    single = plain_sqlite_us(folder / "single.db", durability, SYNCS, 1) / 1e3
     many, alone, _ = taken.passes.medians
-    grown, same = (syncs(folder, grows=grows) for grows in (True, False))
+    grown, same = (syncs_per_second(folder, grows=grows) for grows in (True, False))
     disk = f"; the disk syncs {grown:,.0f} times a second where a file grows, {same:,.0f} where not"
     return (
         f"; by hand {1e6 / hand:,.0f} a second, ratio {many / hand:.1f}{disk}",
@@ -223,25 +232,25 @@ def _beside(folder: Path, durability: Durability, taken: WriteCosts, count: int)
     )
 
 
-def _in_postgres(backend: Loop, extent: Extent, passes: int, events: int) -> list[Figure]:
+def _postgres_rows(backend: Loop, extent: Extent, passes: int, events: int) -> list[Figure]:
     case = f"{backend}, postgres"
     if not extent.postgres:
         why = "name a database that may be written to: --postgres postgresql://..."
         return [Figure("J1", _QUESTION, case, "us", POSTGRES_US, note=why)]
-    taken = _run(backend, create_storage(extent.postgres), passes, events, delete=True)
-    return _rows(case, taken, POSTGRES_US)[:1]
+    taken = _run_measurement(backend, create_storage(extent.postgres), passes, events, delete=True)
+    return _storage_rows(case, taken, POSTGRES_US)[:1]
 
 
-def _j1(extent: Extent) -> list[Figure]:
+def _measure_j1(extent: Extent) -> list[Figure]:
     passes, events = (3, 2) if extent.quick else (7, 40)
     rows: list[Figure] = []
     for backend in extent.backends:
-        taken = _run(backend, MemoryStorage(), passes, events)
-        rows += _rows(f"{backend}, memory", taken, None)[:1]
+        taken = _run_measurement(backend, MemoryStorage(), passes, events)
+        rows += _storage_rows(f"{backend}, memory", taken, None)[:1]
         for durability in _SYNCHRONOUS:
-            rows += _in_file(backend, durability, passes, events)
-        rows += _in_postgres(backend, extent, passes, events)
+            rows += _file_rows(backend, durability, passes, events)
+        rows += _postgres_rows(backend, extent, passes, events)
     return rows
 
 
-MEASURES = (Measure("J1", _QUESTION, _j1),)
+MEASURES = (Measure("J1", _QUESTION, _measure_j1),)

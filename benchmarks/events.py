@@ -1,8 +1,7 @@
 """Measure the cost of one streamed event from the socket to the reader of the stream (B5).
 
-The stub writes each event separately. Each event therefore wakes the loop and is read, parsed as an HTTP chunk, an SSE
-event and a JSON document, buffered as a delta, and wakes the reader. The baseline does the same with h11, a queue and
-asyncio.
+The stub writes each event separately. So each event wakes the loop, is parsed as an HTTP chunk, a server-sent event and
+a JSON document, is buffered as a delta, and wakes the reader. The baseline does the same with h11, a queue and asyncio.
 """
 
 import asyncio
@@ -19,21 +18,21 @@ from actors.runtime.runtime import Runtime
 from benchmarks.by_hand import QUESTION, TOOLS, Client
 from benchmarks.figures import Extent, Figure, Loop, Measure
 from benchmarks.http import stub_config
-from benchmarks.others import Others
-from benchmarks.stub import running
+from benchmarks.others import OtherLibraries
+from benchmarks.stub import run_stub
 from benchmarks.timing import Passes, async_calls, async_cpu_ms
 
 
 async def _read_stream(runtime: Runtime, words: int) -> None:
-    """Ask and read every delta of the answer."""
+    """Ask once and read every delta of the answer, which must have `words` deltas."""
     session = await runtime.open("stub")
     async with session.stream(QUESTION) as events:
         texts = sum([isinstance(event, TextEvent) async for event in events])
     assert texts == words, texts
 
 
-async def _ours(url: str, words: int) -> tuple[float, float]:
-    """Return the CPU microseconds and the Python calls of one event."""
+async def _event_cost(url: str, words: int) -> tuple[float, float]:
+    """Return the CPU microseconds and the number of Python calls per event of a session's stream."""
     async with Runtime(stub_config(url, stream=True)) as runtime:
         read = partial(_read_stream, runtime, words)
         await read()
@@ -42,10 +41,10 @@ async def _ours(url: str, words: int) -> tuple[float, float]:
 
 
 class _Listener(Client):
-    """A connection that forwards each event as it arrives."""
+    """A hand-written client that forwards each event as it arrives."""
 
     async def listen(self, texts: "asyncio.Queue[str | None]") -> None:
-        """Send one request and put each text into the queue, then None."""
+        """Send one request and put each text of the answer into the queue, then None."""
         request = {"model": "model-1", "messages": [{"role": "user", "content": QUESTION}], "tools": TOOLS}
         body = json.dumps(request | {"stream": True}).encode()
         headers = [("host", "stub"), ("content-length", str(len(body)))]
@@ -58,18 +57,18 @@ class _Listener(Client):
                 http.receive_data(await self._socket.receive())
             elif isinstance(event, h11.Data):
                 for line in bytes(event.data).split(b"\n\n"):
-                    if text := _text(line):
+                    if text := _delta_text(line):
                         texts.put_nowait(text)
         http.start_next_cycle()
         texts.put_nowait(None)
 
 
-def _text(line: bytes) -> str | None:
+def _delta_text(line: bytes) -> str | None:
     choices = json.loads(line[6:])["choices"] if line.startswith(b"data: {") else ()
     return choices[0]["delta"].get("content") if choices else None
 
 
-async def _by_hand(listener: _Listener, words: int) -> None:
+async def _read_by_hand(listener: _Listener, words: int) -> None:
     texts: asyncio.Queue[str | None] = asyncio.Queue()
     task = asyncio.create_task(listener.listen(texts))
     count = 0
@@ -79,10 +78,10 @@ async def _by_hand(listener: _Listener, words: int) -> None:
     assert count == words, count
 
 
-async def _baseline(url: str, words: int) -> tuple[float, float]:
+async def _baseline_cost(url: str, words: int) -> tuple[float, float]:
     listener = _Listener(url, stream=True)
     await listener.open()
-    read = partial(_by_hand, listener, words)
+    read = partial(_read_by_hand, listener, words)
     await read()
     took = await async_cpu_ms(read)
     calls = await async_calls(read)
@@ -90,16 +89,16 @@ async def _baseline(url: str, words: int) -> tuple[float, float]:
     return took * 1e3 / words, calls / words
 
 
-def _b5(options: Extent) -> list[Figure]:
+def _measure_b5(options: Extent) -> list[Figure]:
     passes, words = (3, 100) if options.quick else (5, 1000)
-    with running(words=words) as url:
+    with run_stub(words=words) as url:
         works: list[tuple[Loop, Callable[[], Awaitable[tuple[float, float]]]]]
-        works = [("asyncio", partial(_baseline, url, words))]
-        works += [(backend, partial(_ours, url, words)) for backend in options.backends]
-        others, samples = Others(options.libraries), list[list[tuple[float, float]]]()
+        works = [("asyncio", partial(_baseline_cost, url, words))]
+        works += [(backend, partial(_event_cost, url, words)) for backend in options.backends]
+        others, samples = OtherLibraries(options.libraries), list[list[tuple[float, float]]]()
         for _ in range(passes):
             samples.append([anyio.run(work, backend=backend) for backend, work in works])
-            others.take(lambda library: library.event_us(url, words))
+            others.measure_each(lambda library: library.event_us(url, words))
     taken = Passes.of([us for us, _ in costs] for costs in samples)
     calls = Passes.of([each for _, each in costs] for costs in samples).medians
     note = f"{words} events, each sent separately; goal 120 us where the baseline takes 60"
@@ -111,4 +110,4 @@ def _b5(options: Extent) -> list[Figure]:
 
 
 _QUESTION = "one streamed event, from the socket to its reader"
-MEASURES = (Measure("B5", _QUESTION, _b5),)
+MEASURES = (Measure("B5", _QUESTION, _measure_b5),)

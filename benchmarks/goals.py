@@ -25,7 +25,7 @@ from benchmarks.figures import Extent, Figure, Measure, NotMeasured
 
 
 def _unavailable(goal: str, question: str, why: str) -> Measure:
-    """Return a measurement that always reports `why` the goal cannot be measured."""
+    """Return a measurement whose only row states `why` the goal cannot be measured."""
 
     def raise_reason(extent: Extent) -> list[Figure]:
         raise NotMeasured(why)

@@ -1,8 +1,8 @@
 """Measure turns over loopback HTTP against a stub provider that answers immediately (B2, B3, C1H).
 
-    B2    a fresh session's turn, plain and streamed, over a persistent connection; baseline: a hand-written loop with
-    h11 B3    a streamed turn where 1,000 and 5,000 sessions hold a connection each; baseline: 100 sessions C1H
-    extra cost of turn 500 of one session over turn 10; baseline: the extra cost of sending as many more bytes
+    B2   a new session's turn, plain and streamed, over a persistent connection; baseline: a hand-written loop with h11
+    B3   a streamed turn while 1,000 and 5,000 sessions have a connection each; baseline: 100 sessions
+    C1H  extra cost of turn 500 of one session over turn 10; baseline: the extra cost of sending as many more bytes
 
 The provider runs in a separate process. The figures are CPU time of this process.
 """
@@ -26,28 +26,28 @@ from actors.runtime.runtime import Runtime
 from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.by_hand import QUESTION, Client
 from benchmarks.figures import Extent, Figure, Library, Loop, Measure, Peer
-from benchmarks.others import Others
-from benchmarks.stub import DESCRIPTORS, running
-from benchmarks.timing import Passes, async_calls, async_cpu_ms, on_loop
+from benchmarks.others import OtherLibraries
+from benchmarks.stub import DESCRIPTORS, run_stub
+from benchmarks.timing import Passes, async_calls, async_cpu_ms, run_on_loop
 from benchmarks.turn import SEARCH
 
 
 def stub_config(url: str, *, stream: bool, connections: int = 64) -> Config:
-    """Return a configuration with one backend, `stub`."""
+    """Return a configuration with one backend named `stub`, at the address of a stub provider."""
     limits = BackendLimits(concurrency=connections, waiting=100_000, first_byte_timeout=600, idle_timeout=600)
     stub = BackendSettings(kind="openai", model="model-1", base_url=url, stream=stream, limits=limits)
     whole = RuntimeLimits(connections=connections)
     return Config(FileSettings(backends={"stub": stub}, limits=whole), {})
 
 
-async def _ask(session: Session) -> None:
+async def _ask_once(session: Session) -> None:
     result = await session.ask(QUESTION)
     assert (result.status, result.rounds) == ("complete", 2), result
 
 
-async def _each(sessions: Sequence[Session]) -> None:
+async def _ask_each(sessions: Sequence[Session]) -> None:
     for session in sessions:
-        await _ask(session)
+        await _ask_once(session)
 
 
 # ---- B2
@@ -61,22 +61,22 @@ class Cost:
     calls: float
 
 
-async def _turns(url: str, stream: bool, count: int) -> Cost:
-    """Return the cost of the first turn of a session, as a mean over `count` sessions."""
+async def _turn_cost(url: str, stream: bool, count: int) -> Cost:
+    """Return the mean cost of the first turn of a session, over `count` sessions."""
     async with Runtime(stub_config(url, stream=stream)) as runtime:
         sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count + 6)]
-        await _each(sessions[:3])
-        calls = await async_calls(partial(_each, sessions[3:6])) / 3
-        return Cost(await async_cpu_ms(partial(_each, sessions[6:])) / count, calls)
+        await _ask_each(sessions[:3])
+        calls = await async_calls(partial(_ask_each, sessions[3:6])) / 3
+        return Cost(await async_cpu_ms(partial(_ask_each, sessions[6:])) / count, calls)
 
 
-async def _baseline(url: str, stream: bool, count: int) -> Cost:
+async def _baseline_cost(url: str, stream: bool, count: int) -> Cost:
     client = Client(url, stream=stream)
     await client.open()
 
     async def turns(number: int) -> None:
         for _ in range(number):
-            await client.turn()
+            await client.run_turn()
 
     await turns(3)
     calls = await async_calls(partial(turns, 3)) / 3
@@ -85,39 +85,39 @@ async def _baseline(url: str, stream: bool, count: int) -> Cost:
     return cost
 
 
-def _b2(options: Extent) -> list[Figure]:
+def _measure_b2(options: Extent) -> list[Figure]:
     passes, count = (3, 20) if options.quick else (9, 50)
     rows = []
-    with running() as url:
+    with run_stub() as url:
         for stream in (False, True):
             works: list[tuple[Loop, Callable[[], Awaitable[Cost]]]]
-            works = [("asyncio", partial(_baseline, url, stream, count))]
-            works += [(backend, partial(_turns, url, stream, count)) for backend in options.backends]
-            others, samples = Others(options.libraries), list[list[Cost]]()
+            works = [("asyncio", partial(_baseline_cost, url, stream, count))]
+            works += [(backend, partial(_turn_cost, url, stream, count)) for backend in options.backends]
+            others, samples = OtherLibraries(options.libraries), list[list[Cost]]()
             for _ in range(passes):
                 samples.append([anyio.run(work, backend=backend) for backend, work in works])
-                others.take(partial(_of_library, url, stream, count))
-            baseline, *ours = (_median(column) for column in zip(*samples, strict=True))
+                others.measure_each(partial(_library_turn_ms, url, stream, count))
+            baseline, *ours = (_median_cost(column) for column in zip(*samples, strict=True))
             taken = Passes.of([cost.ms for cost in costs] for costs in samples)
             case = "streamed" if stream else "plain"
             for work, (backend, cost) in enumerate(zip(options.backends, ours, strict=True), 1):
-                row = _beside("B2", f"{backend}, {case}", 6.0, cost, baseline, "")
+                row = _turn_row("B2", f"{backend}, {case}", 6.0, cost, baseline, "")
                 rows.append(replace(row, spread=taken.spread(work, 0), peers=others.peers()))
     return rows
 
 
-def _of_library(url: str, stream: bool, count: int, library: Library) -> float:
+def _library_turn_ms(url: str, stream: bool, count: int, library: Library) -> float:
     return library.turns(url, count, stream=stream)
 
 
-def _beside(
-    goal: str, case: str, limit: float, cost: "Cost | Crowded", baseline: "Cost | Crowded", note: str
+def _turn_row(
+    goal: str, case: str, limit: float, cost: "Cost | CrowdCost", baseline: "Cost | CrowdCost", note: str
 ) -> Figure:
     question = _QUESTIONS[goal]
     return Figure(goal, question, case, "ms", limit, cost.ms, baseline.ms, note, cost.calls, baseline.calls)
 
 
-def _median(costs: Sequence[Cost]) -> Cost:
+def _median_cost(costs: Sequence[Cost]) -> Cost:
     return Cost(median(cost.ms for cost in costs), median(cost.calls for cost in costs))
 
 
@@ -125,13 +125,13 @@ def _median(costs: Sequence[Cost]) -> Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowded:
-    """The cost of a turn while many run concurrently.
+class CrowdCost:
+    """The cost of a turn while many turns run concurrently.
 
     Args:
         ms: CPU milliseconds per turn.
         calls: Python function calls per turn.
-        p50, p99: Percentiles of the wall-clock wait, in milliseconds.
+        p50, p99: Percentiles of the wall-clock duration of a turn, in milliseconds.
         failed: Number of failed turns.
     """
 
@@ -142,8 +142,8 @@ class Crowded:
     failed: int
 
 
-async def _ask_concurrently(count: int, rounds: int) -> Crowded:
-    with running(together=count) as url:
+async def _measure_crowd(count: int, rounds: int) -> CrowdCost:
+    with run_stub(together=count) as url:
         async with Runtime(stub_config(url, stream=True, connections=count)) as runtime:
             sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count)]
             waits: list[float] = []
@@ -161,54 +161,54 @@ async def _ask_concurrently(count: int, rounds: int) -> Crowded:
                     for session in sessions:
                         tasks.start_soon(ask, session)
 
-            await once()  # opens the connections
+            await once()  # the first pass opens the connections
             waits.clear()
             gc.collect()
             took = [await async_cpu_ms(once) / count for _ in range(rounds)]
             centiles = quantiles(waits, n=100)
             calls = await async_calls(once) / count
-            return Crowded(median(took), calls, centiles[49] * 1e3, centiles[98] * 1e3, failed)
+            return CrowdCost(median(took), calls, centiles[49] * 1e3, centiles[98] * 1e3, failed)
 
 
-def _b3(options: Extent) -> list[Figure]:
+def _measure_b3(options: Extent) -> list[Figure]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     sizes = ((10, 0.0), (50, 1.5)) if options.quick else ((100, 0.0), (1000, 1.5), (5000, 3.0))
     rows = []
     (least, _), *larger = sizes
-    peers = {count: _crowds(options.libraries, count) for count, _ in larger}
+    peers = {count: _library_crowds(options.libraries, count) for count, _ in larger}
     for backend in options.backends:
         few = _run_crowd(backend, least)
         for count, limit in larger:
             many = _run_crowd(backend, count)
             case = f"{backend}, {count:,}"
-            row = _beside("B3", case, limit, many, few, f"baseline: {least} sessions")
+            row = _turn_row("B3", case, limit, many, few, f"baseline: {least} sessions")
             rows.append(replace(row, peers=peers[count]))
             rows.append(Figure("B3", _TAIL, case, "ms", 1.5, many.p99, many.p50, "by the clock"))
             rows.append(Figure("B3", _FAILED, case, "turns", 0, many.failed))
     return rows
 
 
-def _crowds(libraries: Sequence[Library], count: int) -> tuple[Peer, ...]:
+def _library_crowds(libraries: Sequence[Library], count: int) -> tuple[Peer, ...]:
     """Measure other libraries with `count` concurrent conversations."""
-    others = Others(libraries)
-    others.take(partial(_crowd_of, count))
+    others = OtherLibraries(libraries)
+    others.measure_each(partial(_library_crowd_ms, count))
     return others.peers()
 
 
-def _crowd_of(count: int, library: Library) -> float:
-    with running(together=count) as url:
+def _library_crowd_ms(count: int, library: Library) -> float:
+    with run_stub(together=count) as url:
         return library.turns(url, count, stream=True, at_once=True)
 
 
-def _run_crowd(backend: Loop, count: int) -> Crowded:
-    return anyio.run(_ask_concurrently, count, 3 if count < 5000 else 1, backend=backend)
+def _run_crowd(backend: Loop, count: int) -> CrowdCost:
+    return anyio.run(_measure_crowd, count, 3 if count < 5000 else 1, backend=backend)
 
 
 # ---- C1 over HTTP
 
 
-class Weighing(HttpTransport):
-    """The real transport; it also records the size of the last request body."""
+class SizeRecordingTransport(HttpTransport):
+    """The real transport, which also records the size of the last request body."""
 
     size = 0
 
@@ -220,8 +220,8 @@ class Weighing(HttpTransport):
 
 
 @dataclass(frozen=True, slots=True)
-class Long:
-    """An early and a late turn of one session: the cost, and the bytes of a request."""
+class LongSessionCost:
+    """The cost of an early and of a late turn of one session, and the size of a request in each."""
 
     early: Cost
     late: Cost
@@ -229,30 +229,30 @@ class Long:
     late_bytes: int
 
 
-async def _long(url: str, turns: int) -> Long:
-    transport = Weighing()
+async def _measure_long_session(url: str, turns: int) -> LongSessionCost:
+    transport = SizeRecordingTransport()
     async with Runtime(stub_config(url, stream=True), transport=transport) as runtime:
-        await _each(
+        await _ask_each(
             [await runtime.open("stub", tools=[SEARCH])] * 15
-        )  # warm up the process, so that the early turns are not its first ones
+        )  # warm up, so that the early turns are not the first turns of the process
         session = await runtime.open("stub", tools=[SEARCH])
         gc.collect()
         took, sizes, counted = list[float](), list[int](), dict[int, int]()
         for number in range(turns):
             if number in (20, turns - 20):
-                counted[number] = await async_calls(partial(_ask, session))
+                counted[number] = await async_calls(partial(_ask_once, session))
             else:
-                took.append(await async_cpu_ms(partial(_ask, session)))
+                took.append(await async_cpu_ms(partial(_ask_once, session)))
             sizes.append(transport.size)
     early, late = (
         Cost(median(part), calls)
         for part, calls in zip((took[3:18], took[-15:]), counted.values(), strict=True)
     )
-    return Long(early, late, sizes[10], sizes[-8])
+    return LongSessionCost(early, late, sizes[10], sizes[-8])
 
 
-async def _prefix(url: str, early: int, late: int) -> float:
-    """Return the extra milliseconds of two requests of `late` bytes over two of `early` bytes."""
+async def _extra_send_ms(url: str, early: int, late: int) -> float:
+    """Return the CPU milliseconds that two requests of `late` bytes cost more than two requests of `early` bytes."""
     client = Client(url, stream=True)
     await client.open()
 
@@ -267,13 +267,13 @@ async def _prefix(url: str, early: int, late: int) -> float:
     return median(more - less for less, more in pairs)
 
 
-def _c1(options: Extent) -> list[Figure]:
+def _measure_c1h(options: Extent) -> list[Figure]:
     turns = 120 if options.quick else 500
     rows = []
-    with running() as url:
+    with run_stub() as url:
         for backend in options.backends:
-            ours = anyio.run(_long, url, turns, backend=backend)
-            baseline = on_loop("asyncio", partial(_prefix, url, ours.early_bytes, ours.late_bytes))
+            ours = anyio.run(_measure_long_session, url, turns, backend=backend)
+            baseline = run_on_loop("asyncio", partial(_extra_send_ms, url, ours.early_bytes, ours.late_bytes))
             early, late = ours.early, ours.late
             note = (
                 f"turns {turns} and 10, {late.ms:.3g} and {early.ms:.3g} ms, and their calls; "
@@ -304,7 +304,7 @@ _QUESTIONS = {
     "C1H": "extra cost of a late turn over HTTP",
 }
 MEASURES = (
-    Measure("B2", _QUESTIONS["B2"], _b2),
-    Measure("B3", _QUESTIONS["B3"], _b3),
-    Measure("C1H", _QUESTIONS["C1H"], _c1),
+    Measure("B2", _QUESTIONS["B2"], _measure_b2),
+    Measure("B3", _QUESTIONS["B3"], _measure_b3),
+    Measure("C1H", _QUESTIONS["C1H"], _measure_c1h),
 )

@@ -1,10 +1,9 @@
 """Measure actors without a conversation (K1).
 
-ask     one query and its reply; baseline: a queue and a future on the same loop. An idle receiver replies on the
-stack of
-        the caller; a busy receiver leaves each query in its mailbox until the next turn of the loop
-tell    send one command and handle it
-idle    resident bytes of an actor that has handled a message
+ask   send one query and get its reply; baseline: a queue and a future on the same loop. An idle receiver replies on
+the caller's stack; a busy receiver leaves each query in its mailbox until the next iteration of the loop
+tell  send one command and handle it
+idle  resident bytes of an actor that has handled a message
 """
 
 import asyncio
@@ -24,7 +23,7 @@ TELL_US = 1e6 / 1_000_000
 
 
 class Question(Query[None], frozen=True):
-    """A query without a value."""
+    """A query with an empty answer."""
 
 
 class Tell(Command, frozen=True):
@@ -40,7 +39,7 @@ class Echo(Actor[Question | Tell]):
 
 
 class BusyEcho(Actor[Question | Tell]):
-    """An actor that is busy after each reply until the next turn of the loop."""
+    """An actor that is busy after each reply, until the next iteration of the loop."""
 
     def on_start(self, context: Context[Question | Tell]) -> None:
         self._context = context
@@ -52,12 +51,12 @@ class BusyEcho(Actor[Question | Tell]):
             self._context.system.loop.next(self._context.release)
 
 
-async def _asks(ref: Ref[Question | Tell], count: int) -> None:
+async def _ask_repeatedly(ref: Ref[Question | Tell], count: int) -> None:
     for _ in range(count):
         await ref.ask(Question())
 
 
-async def _tells(ref: Ref[Question | Tell], count: int) -> None:
+async def _tell_repeatedly(ref: Ref[Question | Tell], count: int) -> None:
     tell = Tell()
     for _ in range(count):
         await ref.send(tell)
@@ -67,7 +66,7 @@ async def _tells(ref: Ref[Question | Tell], count: int) -> None:
 # ---- the baselines
 
 
-async def _asyncio_asks(count: int) -> None:
+async def _asyncio_baseline(count: int) -> None:
     questions: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue(256)
 
     async def answer() -> None:
@@ -83,7 +82,7 @@ async def _asyncio_asks(count: int) -> None:
     answering.cancel()
 
 
-async def _trio_asks(count: int) -> None:
+async def _trio_baseline(count: int) -> None:
     import trio
 
     sender, receiver = trio.open_memory_channel[trio.Event](256)
@@ -101,28 +100,31 @@ async def _trio_asks(count: int) -> None:
         await sender.aclose()
 
 
-_BASELINES: dict[Loop, Callable[[int], Awaitable[None]]] = {"asyncio": _asyncio_asks, "trio": _trio_asks}
+_BASELINES: dict[Loop, Callable[[int], Awaitable[None]]] = {
+    "asyncio": _asyncio_baseline,
+    "trio": _trio_baseline,
+}
 _BASELINE_NOTES = {"asyncio": "asyncio.Queue and a future", "trio": "trio's memory channel and an event"}
 
 
-async def _calls() -> float:
-    """Return the Python calls per ask of an idle actor."""
+async def _calls_per_ask() -> float:
+    """Return the number of Python calls per ask of an idle actor."""
     async with System() as system:
         ref = system.spawn(Echo, "echo")
-        return await async_calls(partial(_asks, ref, 1000)) / 1000
+        return await async_calls(partial(_ask_repeatedly, ref, 1000)) / 1000
 
 
-async def _microseconds(backend: Loop, passes: int, count: int) -> Passes:
-    """Return the CPU microseconds of an ask, its baseline, a tell and an ask of a busy actor."""
+async def _message_costs_us(backend: Loop, passes: int, count: int) -> Passes:
+    """Return the CPU microseconds of four works: an ask, its baseline, a tell, and an ask of a busy actor."""
     samples = []
     async with System() as system:
         ref = system.spawn(Echo, "echo")
         busy = system.spawn(BusyEcho, "busy")
         works = (
-            partial(_asks, ref, count),
+            partial(_ask_repeatedly, ref, count),
             partial(_BASELINES[backend], count),
-            partial(_tells, ref, 20 * count),
-            partial(_asks, busy, count),
+            partial(_tell_repeatedly, ref, 20 * count),
+            partial(_ask_repeatedly, busy, count),
         )
         for _ in range(passes):
             ask, baseline, tell, waits = [await async_cpu_ms(work) for work in works]
@@ -130,7 +132,7 @@ async def _microseconds(backend: Loop, passes: int, count: int) -> Passes:
     return Passes.of(samples)
 
 
-async def _idle(count: int) -> float:
+async def _idle_actor_bytes(count: int) -> float:
     """Return the resident bytes of an actor that has handled a message."""
     async with System() as system:
         gc.collect()
@@ -143,13 +145,13 @@ async def _idle(count: int) -> float:
         return (resident() - before) / count
 
 
-def _k1(options: Extent) -> list[Figure]:
+def _measure_k1(options: Extent) -> list[Figure]:
     passes, count = (5, 1000) if options.quick else (15, 5000)
-    return [row for backend in options.backends for row in _rows(backend, passes, count)]
+    return [row for backend in options.backends for row in _kernel_rows(backend, passes, count)]
 
 
-def _rows(backend: Loop, passes: int, count: int) -> list[Figure]:
-    taken = anyio.run(_microseconds, backend, passes, count, backend=backend)
+def _kernel_rows(backend: Loop, passes: int, count: int) -> list[Figure]:
+    taken = anyio.run(_message_costs_us, backend, passes, count, backend=backend)
     tell = taken.medians[2]
     ask = Figure(
         "K1",
@@ -158,13 +160,13 @@ def _rows(backend: Loop, passes: int, count: int) -> list[Figure]:
         "us",
         0.4,
         note=f"baseline: {_BASELINE_NOTES[backend]}",
-        calls=anyio.run(_calls, backend=backend),
+        calls=anyio.run(_calls_per_ask, backend=backend),
     )
     waits = replace(ask, question="an ask of a busy actor", limit=1.15, calls=None)
     tell_row = Figure("K1", "a tell", backend, "us", TELL_US, note=f"{1e6 / tell:,.0f} a second")
-    held = anyio.run(_idle, 20 * count, backend=backend) / 1024
+    held = anyio.run(_idle_actor_bytes, 20 * count, backend=backend) / 1024
     idle = Figure("K1", "an idle actor", backend, "KiB", 0.5, held, note=f"{20 * count:,} actors")
     return [taken.fill(ask), taken.fill(waits, 3), taken.fill(tell_row, 2, None), idle]
 
 
-MEASURES = (Measure("K1", "asks, tells and idle actors", _k1),)
+MEASURES = (Measure("K1", "asks, tells and idle actors", _measure_k1),)

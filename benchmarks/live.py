@@ -1,12 +1,11 @@
-"""Measure the memory of a live session beyond its history, with a connection and a request in flight (B4).
+"""Measure the memory of a live session in addition to its history, with a connection and a request in flight (B4).
 
-Each measurement runs in a separate process. All sessions are weighed in the middle of a turn: five tools have
-returned 1 KB each, and the second request waits for its answer. The stub holds its answers until `count` + 1 requests
-wait, and one session never sends a second request, so the answers never come. Baseline: hand-written conversations,
-each with a connection.
+Each measurement runs in a separate process. All sessions are measured in the middle of a turn: five tools have returned
+1 KB each, and the second request waits for its answer. The stub answers only when `count` + 1 requests wait, and one
+session never sends a second request, so no answer arrives. Baseline: hand-written conversations with a connection each.
 
-python -m benchmarks.live sessions 1000 asyncio URL       # prints the resident bytes per session
-python -m benchmarks.live conversations 1000 asyncio URL  # the baseline
+    python -m benchmarks.live sessions 1000 asyncio URL       # prints the resident bytes per session
+    python -m benchmarks.live conversations 1000 asyncio URL  # the baseline
 """
 
 import gc
@@ -32,13 +31,13 @@ from benchmarks.canned import CALLS
 from benchmarks.figures import Extent, Figure, Library, Loop, Measure
 from benchmarks.http import stub_config
 from benchmarks.memory import resident
-from benchmarks.others import Others
+from benchmarks.others import OtherLibraries
 from benchmarks.start import ROOT
-from benchmarks.stub import DESCRIPTORS, running
+from benchmarks.stub import DESCRIPTORS, run_stub
 from benchmarks.turn import RESULT, SEARCH
 
 HISTORY = CALLS * (len(RESULT.encode()) + len('{"query":"part 0","limit":1}')) + len(QUESTION)
-"""Bytes of content up to the second request."""
+"""Bytes of content in a conversation up to the second request."""
 
 
 @tool(name="search")
@@ -49,7 +48,7 @@ async def never(query: str, limit: int = 10) -> str:
 
 
 async def sessions(count: int, url: str) -> float:
-    """Return the resident bytes per session in the middle of a turn."""
+    """Return the resident bytes per session in the middle of a turn, without the bytes of its content."""
     import_module(
         "structlog"
     )  # otherwise imported by the first log event, such as a slow handler on a busy machine
@@ -69,13 +68,13 @@ async def sessions(count: int, url: str) -> float:
 
 
 async def conversations(count: int, url: str) -> float:
-    """Return the resident bytes per hand-written conversation in the middle of a turn."""
+    """Return the resident bytes per hand-written conversation in the middle of a turn, without its content."""
     async with anyio.create_task_group() as tasks:
 
         async def converse() -> None:
             client = Client(url, stream=True)
             await client.open()
-            await client.turn()
+            await client.run_turn()
 
         silent = Client(url, stream=True)
         await silent.open()
@@ -93,47 +92,47 @@ async def conversations(count: int, url: str) -> float:
 async def _wait_until_idle() -> None:
     """Wait until the process has been idle for half a second, then collect garbage.
 
-    Every request has been sent by then, and temporary memory is free.
+    By then, every request has been sent and temporary memory has been freed.
     """
     quiet = 0
     while quiet < 5:
         began = time.process_time()
         await anyio.sleep(0.1)
         await anyio.wait_all_tasks_blocked()
-        quiet = quiet + 1 if time.process_time() - began < _NOTHING else 0
+        quiet = quiet + 1 if time.process_time() - began < _IDLE_CPU_SECONDS else 0
     gc.collect()
 
 
-_NOTHING = 0.005
-"""CPU seconds in a tenth of a second below which the process counts as idle."""
+_IDLE_CPU_SECONDS = 0.005
+"""The process is idle if it uses fewer CPU seconds than this in a tenth of a second."""
 
 
-def _measure(what: str, count: int, backend: Loop) -> float:
-    with running(together=count + 1) as url:
+def _run_in_process(what: str, count: int, backend: Loop) -> float:
+    with run_stub(together=count + 1) as url:
         command = (sys.executable, "-m", "benchmarks.live", what, str(count), backend, url)
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return float(json.loads(done.stdout))
 
 
-def _of_library(count: int, library: Library) -> float:
-    with running() as warm, running(together=count + 1) as url, _silent(url):
+def _library_kb(count: int, library: Library) -> float:
+    with run_stub() as warm, run_stub(together=count + 1) as url, _silent_connection(url):
         return (library.live_bytes(warm, url, count) - HISTORY) / 1e3
 
 
 @contextmanager
-def _silent(url: str) -> Iterator[None]:
-    """Hold a connection that sends one request and no second one."""
+def _silent_connection(url: str) -> Iterator[None]:
+    """Inside the block, hold a connection that sends one request and never a second one."""
     parts, body = urlsplit(url), b'"role":"user" "stream":true'
     with socket.create_connection((parts.hostname, parts.port)) as connection:
         connection.sendall(b"POST /v1 HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
         yield
 
 
-def _b4(options: Extent) -> list[Figure]:
+def _measure_b4(options: Extent) -> list[Figure]:
     count = 100 if options.quick else 1000
-    others = Others(options.libraries)
-    others.take(partial(_of_library, count))
-    baseline = _measure("conversations", count, "asyncio")
+    others = OtherLibraries(options.libraries)
+    others.measure_each(partial(_library_kb, count))
+    baseline = _run_in_process("conversations", count, "asyncio")
     note = f"{count:,} in mid-turn, without the {HISTORY / 1e3:.2g} KB of content; baseline: by hand; goal also 40 KB"
     return [
         Figure(
@@ -142,7 +141,7 @@ def _b4(options: Extent) -> list[Figure]:
             backend,
             "KB",
             1.2,
-            _measure("sessions", count, backend) / 1e3,
+            _run_in_process("sessions", count, backend) / 1e3,
             baseline / 1e3,
             note,
             peers=others.peers(),
@@ -152,11 +151,11 @@ def _b4(options: Extent) -> list[Figure]:
 
 
 _QUESTION = "a live session with its connection"
-MEASURES = (Measure("B4", _QUESTION, _b4),)
+MEASURES = (Measure("B4", _QUESTION, _measure_b4),)
 
 
 def main(what: str, count: str, backend: str, url: str) -> None:
-    """Print the resident bytes per session or conversation, of `count`."""
+    """Print the resident bytes per session or conversation, measured with `count` of them."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     work: Any = {"sessions": sessions, "conversations": conversations}[what]  # Any: a coroutine function
     print(json.dumps(anyio.run(work, int(count), url, backend=backend)))

@@ -1,7 +1,7 @@
 """Report the time that a developer waits for test results (T1).
 
-The times of the README's test command and of `.ci/run` come from the last `.ci/run` on this machine. The quick tests
-are run with `--full`.
+The times of the README's test command and of `.ci/run` come from the last `.ci/run` on this machine. With `--full`, the
+quick tests are run and timed.
 """
 
 import subprocess
@@ -16,11 +16,11 @@ from benchmarks.start import ROOT
 TIMES = ROOT / ".ci" / "times"
 _QUESTION = "time until the tests confirm a change"
 _LIMITS = {"The README's tests": 300, "All": 1200}
-"""Seconds by step of `.ci/run`, including installation."""
+"""The goal for each step of `.ci/run`, in seconds including installation."""
 
 
 def recorded_rows(times: Path) -> list[Figure]:
-    """Return a row per step that has a limit, from a file of `SECONDS<TAB>STEP` lines."""
+    """Return a row for each step that has a goal, from a file of `SECONDS<TAB>STEP` lines."""
     lines = times.read_text(encoding="utf-8").splitlines() if times.exists() else []
     took = {step: float(seconds) for seconds, step in (line.split("\t") for line in lines)}
     return [
@@ -37,8 +37,11 @@ def recorded_rows(times: Path) -> list[Figure]:
     ]
 
 
-def quick_loop(extent: Extent) -> Figure:
-    """Run the tests that are not marked `long` and return their row."""
+def quick_test_row(extent: Extent) -> Figure:
+    """Run the tests that are not marked `long`, and return a row with the duration.
+
+    A quick run only returns an empty row.
+    """
     row = Figure("T1", _QUESTION, 'pytest -m "not long"', "s", 90, note="measured with --full")
     if extent.quick:
         return row
@@ -49,8 +52,8 @@ def quick_loop(extent: Extent) -> Figure:
     return replace(row, value=time.monotonic() - began, note=last)
 
 
-def _t1(options: Extent) -> list[Figure]:
-    return [*recorded_rows(TIMES), quick_loop(options)]
+def _measure_t1(options: Extent) -> list[Figure]:
+    return [*recorded_rows(TIMES), quick_test_row(options)]
 
 
-MEASURES = (Measure("T1", _QUESTION, _t1),)
+MEASURES = (Measure("T1", _QUESTION, _measure_t1),)

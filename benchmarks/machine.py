@@ -1,7 +1,4 @@
-"""Describe the machine of a run and its load.
-
-A report contains both, because figures depend on them.
-"""
+"""Describe the machine of a run and its load. A report contains both, because figures depend on them."""
 
 import hashlib
 import os
@@ -17,9 +14,9 @@ class Machine(Struct, frozen=True):
     """The properties of a machine on which figures depend.
 
     Args:
-        name: Digest of the machine id, which distinguishes machines anonymously.
+        name: Digest of the machine id, which distinguishes machines without naming them.
         processor: Model name of the processor.
-        cores: Cores that this process may use.
+        cores: Number of cores that this process may use.
         memory_gib: Memory of the machine in GiB; 0 if unknown.
         system: Operating system and release.
         python: Implementation and version.
@@ -38,16 +35,16 @@ class Machine(Struct, frozen=True):
         return f"{self.processor}, {cores}, {memory}, {self.system}, {self.python}"
 
     def is_same_as(self, other: "Machine") -> bool:
-        """Return True if the hardware is the same; system and Python may differ."""
+        """Return True if the hardware is the same. The system and Python may differ."""
         return (self.name, self.processor, self.cores) == (other.name, other.processor, other.cores)
 
 
 class MachineLoad(Struct, frozen=True):
-    """The load of a machine around a run.
+    """The load of a machine before and during a run.
 
     Args:
         average: Load average of the minute before the run; None if unknown.
-        others: Cores that other processes used during the run, on average; None if unknown.
+        others: Mean number of cores that other processes used during the run; None if unknown.
     """
 
     average: float | None
@@ -55,18 +52,18 @@ class MachineLoad(Struct, frozen=True):
 
 
 def this_machine() -> Machine:
-    """Return the machine that runs this process."""
+    """Return a description of the machine that runs this process."""
     return Machine(
-        name=hashlib.blake2b(_identity().encode(), digest_size=6).hexdigest(),
-        processor=_processor(),
-        cores=_cores(),
+        name=hashlib.blake2b(_machine_id().encode(), digest_size=6).hexdigest(),
+        processor=_processor_name(),
+        cores=_available_cores(),
         memory_gib=_memory_gib(),
         system=f"{platform.system()} {platform.release()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
     )
 
 
-def average() -> float | None:
+def load_average() -> float | None:
     """Return the load average of the last minute; None if the system does not provide it."""
     try:
         return os.getloadavg()[0]
@@ -75,14 +72,14 @@ def average() -> float | None:
 
 
 class LoadMeter:
-    """Measures the CPU time that other processes use between construction and `load`."""
+    """A meter of the CPU time that other processes use between its construction and the call of `load`."""
 
     def __init__(self) -> None:
-        self._average = average()
+        self._average = load_average()
         self._began, self._busy, self._own = time.monotonic(), _busy_seconds(), _own_seconds()
 
     def load(self) -> MachineLoad:
-        """Return the load average before the run, and the cores that other processes used since."""
+        """Return the load average before the run, and the mean number of cores that other processes used since."""
         busy, passed = _busy_seconds(), time.monotonic() - self._began
         if busy is None or self._busy is None or not passed:
             return MachineLoad(self._average)
@@ -91,7 +88,7 @@ class LoadMeter:
 
 
 def _busy_seconds() -> float | None:
-    """Return the CPU seconds used by all processes since boot; None if the system does not provide them."""
+    """Return the CPU seconds that all processes used since boot; None if the system does not provide them."""
     with suppress(OSError, ValueError, IndexError):
         _, *ticks = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
         user, nice, system = map(int, ticks[:3])
@@ -104,14 +101,14 @@ def _own_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _identity() -> str:
+def _machine_id() -> str:
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with suppress(OSError):
             return Path(path).read_text(encoding="ascii").strip()
     return platform.node()
 
 
-def _processor() -> str:
+def _processor_name() -> str:
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
@@ -119,7 +116,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _cores() -> int:
+def _available_cores() -> int:
     available = getattr(os, "sched_getaffinity", None)
     return len(available(0)) if available is not None else os.cpu_count() or 1
 

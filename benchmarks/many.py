@@ -1,12 +1,13 @@
 """Measure thousands of sessions in one process with `gc="tuned"` (H1 to H5).
 
-    H1   sessions in rotation: turn 60 against turn 10, with default limits and a model in this process
+    H1   sessions that take turns: turn 60 against turn 10, with default limits and a model in this process
     H2   a turn over HTTP while N sessions ask concurrently over 64 connections; baseline: N hand-written loops
     H3   delay of the event loop during H2
-    H4   1,500 sessions over 64 connections with a model latency of 300 ms: time to the first and the median turn
+    H4   1,500 sessions over 64 connections with a model latency of 300 ms: time until the first turn and half of the
+    turns have ended
     H5   4,000 blocking tools of 50 ms on 64 threads
 
-Each case runs in a new process, so that no heap is inherited. H4 and H5 are wall-clock times.
+Each case runs in a new process, so that it starts with an empty heap. H4 and H5 are wall-clock times.
 """
 
 import dataclasses
@@ -31,35 +32,36 @@ from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.tools import Tool, tool
 from benchmarks import by_hand
-from benchmarks.canned import ANSWERING, CALLING, Canned
+from benchmarks.canned import CALLS_ANSWER, TEXT_ANSWER, CannedTransport
 from benchmarks.figures import Extent, Figure, Library, Loop, Measure, Peer
 from benchmarks.http import stub_config
-from benchmarks.others import Others
+from benchmarks.others import OtherLibraries
 from benchmarks.start import ROOT
-from benchmarks.stub import running
+from benchmarks.stub import run_stub
 from benchmarks.timing import async_cpu_ms
 from benchmarks.turn import SEARCH
 
 Turn: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 CONNECTIONS = 64
-LOOK = 0.01
-"""Seconds between two probes of the event loop."""
-DELAY = 0.3
+PROBE_INTERVAL = 0.01
+"""Seconds between two probes of the event loop's delay."""
+MODEL_LATENCY = 0.3
 """Latency of the model in H4, in seconds."""
-NAP = 0.05
-"""Seconds for which a tool of H5 occupies its thread."""
+TOOL_SECONDS = 0.05
+"""Seconds for which a tool of H5 blocks its thread."""
 
 
 class TurnFigures(Struct, frozen=True):
-    """The figures of one case; 0 where a figure does not apply.
+    """The figures of one case. A figure that does not apply is 0.
 
     Args:
-        ms: CPU milliseconds per turn; in rotation, per late turn.
-        early_ms: CPU milliseconds per early turn in rotation, scaled to the later speed of the machine.
-        lag_ms: 99th percentile of the event loop delay, in milliseconds.
-        first, middle, last: Seconds until the first turn, half of the turns, and all turns ended.
-        failed: Failed turns.
-        rebuilds: Sessions rebuilt from their logs.
+        ms: CPU milliseconds per turn; for `rotation`, per late turn.
+        early_ms: For `rotation`, CPU milliseconds per early turn, scaled to the speed of the machine during the late
+            turns.
+        lag_ms: 99th percentile of the event loop's delay, in milliseconds.
+        first, middle, last: Seconds until the first turn, half of the turns, and all turns have ended.
+        failed: Number of failed turns.
+        rebuilds: Number of times that a session was rebuilt from its log.
     """
 
     ms: float = 0.0
@@ -75,28 +77,28 @@ class TurnFigures(Struct, frozen=True):
 # ---- cases, each run in a separate process
 
 EARLY, LATE = 10, 60
-_NEAR = 2
-"""Rounds on each side of `EARLY` and `LATE` that are included in the median."""
+_ROUNDS_AROUND = 2
+"""Number of rounds before and after `EARLY` and `LATE` whose costs are included in the median."""
 
 
 EVERY = 10
-"""Session turns per turn of the hand-written loop."""
+"""Number of session turns after which the hand-written loop runs one turn."""
 
 
 async def rotation(count: int) -> TurnFigures:
-    """Ask sessions in random order, `LATE` rounds and a few more.
+    """Ask all sessions in random order, in more than `LATE` rounds.
 
-    Minutes lie between the early and the late rounds, and the machine may change its speed. The hand-written loop
-    therefore runs after every tenth turn, and the early figure is scaled by the ratio of its late to its early cost.
+    Minutes pass between the early and the late rounds, and the speed of the machine may change. So the hand-written
+    loop runs after every tenth turn, and the early figure is scaled by the ratio of the loop's late to its early cost.
     """
     config = stub_config("http://127.0.0.1:9/v1", stream=True)
     random, rounds = Random(1), dict[int, RoundCost]()
-    async with Runtime(config, transport=Canned(), gc="tuned") as runtime:
+    async with Runtime(config, transport=CannedTransport(), gc="tuned") as runtime:
         sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count)]
-        for number in range(1, LATE + _NEAR + 1):
+        for number in range(1, LATE + _ROUNDS_AROUND + 1):
             random.shuffle(sessions)
-            rounds[number] = await _round(sessions)
-        early, late = (_around(rounds, number) for number in (EARLY, LATE))
+            rounds[number] = await _ask_all_once(sessions)
+        early, late = (_median_around(rounds, number) for number in (EARLY, LATE))
         scaled = early.ours * late.by_hand / early.by_hand
         return TurnFigures(ms=late.ours, early_ms=scaled, rebuilds=runtime.stats().reuse.rebuilds)
 
@@ -108,16 +110,16 @@ class RoundCost(NamedTuple):
     by_hand: float
 
 
-def _around(rounds: Mapping[int, RoundCost], number: int) -> RoundCost:
-    near = [rounds[each] for each in range(number - _NEAR, number + _NEAR + 1)]
+def _median_around(rounds: Mapping[int, RoundCost], number: int) -> RoundCost:
+    near = [rounds[each] for each in range(number - _ROUNDS_AROUND, number + _ROUNDS_AROUND + 1)]
     return RoundCost(*(median(column) for column in zip(*near, strict=True)))
 
 
-async def _round(sessions: Sequence[Session]) -> RoundCost:
-    """Ask each session once."""
+async def _ask_all_once(sessions: Sequence[Session]) -> RoundCost:
+    """Ask each session once, and run the hand-written loop after every tenth session; return the costs."""
     costs = [
         RoundCost(
-            await async_cpu_ms(partial(_each, sessions[start : start + EVERY])),
+            await async_cpu_ms(partial(_ask_each, sessions[start : start + EVERY])),
             await async_cpu_ms(_turn_by_hand),
         )
         for start in range(0, len(sessions), EVERY)
@@ -125,20 +127,20 @@ async def _round(sessions: Sequence[Session]) -> RoundCost:
     return RoundCost(sum(cost.ours for cost in costs) / len(sessions), median(cost.by_hand for cost in costs))
 
 
-async def _each(sessions: Sequence[Session]) -> None:
+async def _ask_each(sessions: Sequence[Session]) -> None:
     for session in sessions:
         assert (await session.ask(by_hand.QUESTION)).status == "complete"
 
 
 async def _turn_by_hand() -> None:
     async def post(body: bytes) -> bytes:
-        return ANSWERING if b'"role": "tool"' in body else CALLING
+        return TEXT_ANSWER if b'"role": "tool"' in body else CALLS_ANSWER
 
-    await by_hand.turn(post, stream=True)
+    await by_hand.run_turn(post, stream=True)
 
 
 class ConcurrentTurns:
-    """Runs turns concurrently; records their end times, failures and the delay of the event loop."""
+    """A set of concurrent turns, with their end times, their failures, and the delay of the event loop."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
@@ -151,8 +153,8 @@ class ConcurrentTurns:
         self.failed += result.status != "complete"
         self.ends.append(time.perf_counter())
 
-    async def all(self, turns: Sequence[Turn]) -> None:
-        """Run turns concurrently and probe the event loop until all have ended."""
+    async def run_all(self, turns: Sequence[Turn]) -> None:
+        """Run turns concurrently, and probe the event loop until all of them have ended."""
         async with anyio.create_task_group() as watching:
             watching.start_soon(self._watch)
             async with anyio.create_task_group() as tasks:
@@ -163,13 +165,13 @@ class ConcurrentTurns:
     async def _watch(self) -> None:
         while True:
             began = time.perf_counter()
-            await anyio.sleep(LOOK)
-            self._late.append(time.perf_counter() - began - LOOK)
+            await anyio.sleep(PROBE_INTERVAL)
+            self._late.append(time.perf_counter() - began - PROBE_INTERVAL)
 
     async def sample(self, turns: Sequence[Turn]) -> TurnFigures:
         """Run turns concurrently and return their figures."""
         began = time.perf_counter()
-        ms = await async_cpu_ms(partial(self.all, turns)) / len(turns)
+        ms = await async_cpu_ms(partial(self.run_all, turns)) / len(turns)
         first, *_ = ends = sorted(end - began for end in self.ends)
         late = sorted(self._late) or [0.0]
         lag = late[int(0.99 * (len(late) - 1))] * 1e3
@@ -177,16 +179,19 @@ class ConcurrentTurns:
 
 
 @asynccontextmanager
-async def _sessions(url: str, count: int, search: Tool[..., Any]) -> AsyncIterator[list[Session]]:
-    """Open sessions on the stub, after other sessions have opened the connections."""
+async def _open_sessions(url: str, count: int, search: Tool[..., Any]) -> AsyncIterator[list[Session]]:
+    """Yield new sessions of the stub.
+
+    Other sessions have used the connections before, so that all connections are open.
+    """
     async with Runtime(stub_config(url, stream=True, connections=CONNECTIONS), gc="tuned") as runtime:
         first = [await runtime.open("stub", tools=[search]) for _ in range(CONNECTIONS)]
-        await ConcurrentTurns().all([partial(ConcurrentTurns().ask, session) for session in first])
+        await ConcurrentTurns().run_all([partial(ConcurrentTurns().ask, session) for session in first])
         yield [await runtime.open("stub", tools=[search]) for _ in range(count)]
 
 
-async def _ours(url: str, count: int, search: Tool[..., Any]) -> TurnFigures:
-    async with _sessions(url, count, search) as sessions:
+async def _measure_sessions(url: str, count: int, search: Tool[..., Any]) -> TurnFigures:
+    async with _open_sessions(url, count, search) as sessions:
         turns = ConcurrentTurns()
         sample = await turns.sample([partial(turns.ask, session) for session in sessions])
         wrong = [session for session in sessions if not await _has_results(session)]
@@ -199,15 +204,15 @@ async def _has_results(session: Session) -> bool:
 
 
 async def at_once(count: int) -> TurnFigures:
-    """Ask all sessions concurrently; the model answers immediately."""
-    with running() as url:
-        return await _ours(url, count, SEARCH)
+    """Ask all sessions concurrently. The model answers immediately."""
+    with run_stub() as url:
+        return await _measure_sessions(url, count, SEARCH)
 
 
 async def behind_a_model(count: int) -> TurnFigures:
-    """Ask all sessions concurrently; the model has a latency of `DELAY`."""
-    with running(delay=DELAY) as url:
-        return await _ours(url, count, SEARCH)
+    """Ask all sessions concurrently. The model has a latency of `MODEL_LATENCY`."""
+    with run_stub(delay=MODEL_LATENCY) as url:
+        return await _measure_sessions(url, count, SEARCH)
 
 
 @tool
@@ -218,7 +223,7 @@ def search(query: str, limit: int = 10) -> str:
         query: Words to look for.
         limit: Most results.
     """
-    time.sleep(NAP)
+    time.sleep(TOOL_SECONDS)
     return "found"
 
 
@@ -230,29 +235,29 @@ async def search_async(query: str, limit: int = 10) -> str:
         query: Words to look for.
         limit: Most results.
     """
-    await anyio.sleep(NAP)
+    await anyio.sleep(TOOL_SECONDS)
     return "found"
 
 
 async def blocking(count: int) -> TurnFigures:
-    """Ask all sessions concurrently; each calls one blocking tool."""
-    with running(calls=1) as url:
-        return await _ours(url, count, search)
+    """Ask all sessions concurrently. Each calls one blocking tool."""
+    with run_stub(calls=1) as url:
+        return await _measure_sessions(url, count, search)
 
 
 async def without_threads(count: int) -> TurnFigures:
-    """Ask all sessions concurrently; each calls one async tool."""
-    with running(calls=1) as url:
-        return await _ours(url, count, search_async)
+    """Ask all sessions concurrently. Each calls one async tool."""
+    with run_stub(calls=1) as url:
+        return await _measure_sessions(url, count, search_async)
 
 
 _Clients: TypeAlias = tuple[MemoryObjectSendStream[by_hand.Client], MemoryObjectReceiveStream[by_hand.Client]]
-"""The ends of a pool of idle clients."""
+"""A pool of idle clients: the stream to return a client, and the stream to take one."""
 
 
 @asynccontextmanager
-async def _clients(url: str) -> AsyncIterator[_Clients]:
-    """Open a pool of hand-written clients."""
+async def _open_clients(url: str) -> AsyncIterator[_Clients]:
+    """Yield a pool of hand-written clients with open connections."""
     clients = [by_hand.Client(url, stream=True) for _ in range(CONNECTIONS)]
     put, free = anyio.create_memory_object_stream[by_hand.Client](CONNECTIONS)
     for client in clients:
@@ -269,8 +274,8 @@ async def _clients(url: str) -> AsyncIterator[_Clients]:
 async def by_hand_at_once(count: int) -> TurnFigures:
     """Run hand-written conversations concurrently over the same number of connections."""
     turns = ConcurrentTurns()
-    with running() as url:
-        async with _clients(url) as (put, free):
+    with run_stub() as url:
+        async with _open_clients(url) as (put, free):
 
             async def post(body: bytes) -> bytes:
                 client = await free.receive()
@@ -280,10 +285,10 @@ async def by_hand_at_once(count: int) -> TurnFigures:
                     put.send_nowait(client)
 
             async def turn() -> None:
-                await by_hand.turn(post, stream=True)
+                await by_hand.run_turn(post, stream=True)
                 turns.ends.append(time.perf_counter())
 
-            await ConcurrentTurns().all([turn] * CONNECTIONS)
+            await ConcurrentTurns().run_all([turn] * CONNECTIONS)
             turns.ends.clear()
             return await turns.sample([turn] * count)
 
@@ -297,7 +302,7 @@ WORKS: dict[str, Callable[[int], Coroutine[Any, Any, TurnFigures]]] = {
 def measure(
     work: Callable[[int], Coroutine[Any, Any, TurnFigures]], count: int, backend: Loop
 ) -> TurnFigures:
-    """Run a case in a new process and return its figures."""
+    """Run a case with `count` sessions in a new process, and return its figures."""
     name = next(name for name, each in WORKS.items() if each is work)
     command = (sys.executable, "-m", "benchmarks.many", name, str(count), backend)
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
@@ -307,7 +312,7 @@ def measure(
 # ---- rows
 
 
-def _h1(options: Extent) -> list[Figure]:
+def _measure_h1(options: Extent) -> list[Figure]:
     rows = []
     for backend in options.backends:
         for count in (20,) if options.quick else (150, 1000, 5000):
@@ -318,10 +323,14 @@ def _h1(options: Extent) -> list[Figure]:
     return rows
 
 
-def _h2(options: Extent) -> list[Figure]:
+def _measure_h2(options: Extent) -> list[Figure]:
     sizes = ((20, 0.0), (100, 1.5)) if options.quick else ((100, 0.0), (5000, 1.5), (20_000, 1.8))
     counts = [count for count, _ in sizes]
-    peers = {count: _peers(options.libraries, count) for count in counts if count <= _MOST_OF_PEERS}
+    peers = {
+        count: _library_peers(options.libraries, count)
+        for count in counts
+        if count <= _MAX_PEER_CONVERSATIONS
+    }
     rows = []
     for backend in options.backends:
         minima = {count: measure(by_hand_at_once, count, backend) for count in counts}
@@ -339,22 +348,22 @@ def _h2(options: Extent) -> list[Figure]:
     return rows
 
 
-_MOST_OF_PEERS = 5000
-"""Maximal number of concurrent conversations for other libraries; more would take minutes of CPU time."""
+_MAX_PEER_CONVERSATIONS = 5000
+"""Maximum number of concurrent conversations for other libraries; more would take minutes of CPU time."""
 
 
-def _peers(libraries: Sequence[Library], count: int) -> tuple[Peer, ...]:
-    others = Others(libraries)
-    others.take(partial(_of_library, count))
+def _library_peers(libraries: Sequence[Library], count: int) -> tuple[Peer, ...]:
+    others = OtherLibraries(libraries)
+    others.measure_each(partial(_library_turn_ms, count))
     return others.peers()
 
 
-def _of_library(count: int, library: Library) -> float:
-    with running() as url:
+def _library_turn_ms(count: int, library: Library) -> float:
+    with run_stub() as url:
         return library.turns(url, count, stream=True, at_once=True)
 
 
-def _h3(options: Extent) -> list[Figure]:
+def _measure_h3(options: Extent) -> list[Figure]:
     count = 100 if options.quick else 5000
     rows = []
     for backend in options.backends:
@@ -366,13 +375,13 @@ def _h3(options: Extent) -> list[Figure]:
     return rows
 
 
-def _h4(options: Extent) -> list[Figure]:
+def _measure_h4(options: Extent) -> list[Figure]:
     count = 150 if options.quick else 1500
-    least = count * DELAY / CONNECTIONS  # half of two requests for each
+    least = count * MODEL_LATENCY / CONNECTIONS  # half of the sessions' two requests each
     rows = []
     for backend in options.backends:
         sample, case = measure(behind_a_model, count, backend), f"{backend}, {count:,}"
-        clock = f"by the clock; the model alone takes {2 * DELAY:g} s"
+        clock = f"by the clock; the model alone takes {2 * MODEL_LATENCY:g} s"
         rows.append(Figure("H4", _QUESTIONS["H4"], case, "s", 2.0, sample.first, note=clock))
         half = "by the clock; baseline: the model's own time for half of the requests"
         rows.append(Figure("H4", _HALF, case, "s", 1.26, sample.middle, least, half))
@@ -380,13 +389,13 @@ def _h4(options: Extent) -> list[Figure]:
     return rows
 
 
-def _h5(options: Extent) -> list[Figure]:
+def _measure_h5(options: Extent) -> list[Figure]:
     count = 400 if options.quick else 4000
     rows = []
     for backend in options.backends:
         sample = measure(blocking, count, backend)
         asynchronous = measure(without_threads, count, backend).last
-        least, case = max(count * NAP / CONNECTIONS, asynchronous), f"{backend}, {count:,}"
+        least, case = max(count * TOOL_SECONDS / CONNECTIONS, asynchronous), f"{backend}, {count:,}"
         note = f"by the clock; baseline: 64 threads, or async tools, which take {asynchronous:.3g} s"
         rows.append(Figure("H5", _QUESTIONS["H5"], case, "s", 1.3, sample.last, least, note))
         rows.append(Figure("H5", _REFUSED, case, "turns", 0, sample.failed))
@@ -406,12 +415,18 @@ _QUESTIONS = {
 }
 MEASURES = tuple(
     Measure(goal, _QUESTIONS[goal], run)
-    for goal, run in (("H1", _h1), ("H2", _h2), ("H3", _h3), ("H4", _h4), ("H5", _h5))
+    for goal, run in (
+        ("H1", _measure_h1),
+        ("H2", _measure_h2),
+        ("H3", _measure_h3),
+        ("H4", _measure_h4),
+        ("H5", _measure_h5),
+    )
 )
 
 
 def main(name: str, count: str, backend: str) -> None:
-    """Print the figures of a case as JSON."""
+    """Run the case `name` in this process, and print its figures as JSON."""
     print(json.dumps(asdict(anyio.run(WORKS[name], int(count), backend=backend))))
 
 

@@ -1,4 +1,4 @@
-"""Measure rendering: from the history to the judged and encoded bytes of the next request (A1 to A4).
+"""Measure rendering: from the history to the checked and encoded bytes of the next request (A1 to A4).
 
 A1   append a turn of 8 messages to a live lane; baseline: a stored prefix and `json.dumps` of that turn
 A2   A1 at 10,000 messages against A1 at 20, for every dialect (one per wire family without `--full`)
@@ -17,37 +17,37 @@ from typing import Any
 
 from actors.core.dialects.profiles import PROFILES
 from actors.transcripts import dialect, encode, from_wire, render
-from benchmarks.figures import Extent, Figure, Library, Measure, require
-from benchmarks.others import Others
+from benchmarks.figures import Extent, Figure, Library, Measure, require_module
+from benchmarks.others import OtherLibraries
 from benchmarks.timing import cpu_ms, interleave, python_calls
-from benchmarks.workload import DIALECTS, FAMILIES, Live, Step
+from benchmarks.workload import DIALECTS, FAMILIES, LiveConversation, Step
 
 TURNS = 8
-"""Turns per sample of A1; the sample is their mean."""
+"""Number of turns that are appended for one sample of A1. The sample is their mean."""
 MESSAGES = 2000
-"""Messages of a cold render."""
+"""Number of messages of a cold render, which starts from an empty lane."""
 
 
-def append_ms(live: Live, turns: int = TURNS) -> float:
-    """Return the mean CPU milliseconds of appending a turn and building the next request."""
+def append_ms(live: LiveConversation, turns: int = TURNS) -> float:
+    """Return the mean CPU milliseconds to append a turn and build the next request."""
     steps = [live.author.turn() for _ in range(turns)]
-    return cpu_ms(partial(_each, live, steps)) / turns
+    return cpu_ms(partial(_append_each, live, steps)) / turns
 
 
-def _each(live: Live, turns: list[list[Step]]) -> None:
+def _append_each(live: LiveConversation, turns: list[list[Step]]) -> None:
     for turn in turns:
         live.append(turn)
-        live.next()
+        live.next_request()
 
 
-def wire(body: Iterable[bytes]) -> list[Any]:  # Any: JSON as any client would hold it
-    """Return the wire messages of a request body."""
-    messages: list[Any] = json.loads(b"".join(body))["messages"]  # Any: as above
+def wire_messages(body: Iterable[bytes]) -> list[Any]:  # Any: parsed JSON
+    """Return the messages in a request body, as parsed JSON."""
+    messages: list[Any] = json.loads(b"".join(body))["messages"]  # Any: parsed JSON
     return messages
 
 
-def _by_hand(new: list[Any], turns: int = TURNS) -> Callable[[], float]:  # Any: see `wire`
-    """Return the baseline of A1: encode the wire dicts of a turn after an unchanged prefix."""
+def _baseline_ms(new: list[Any], turns: int = TURNS) -> Callable[[], float]:  # Any: parsed JSON
+    """Return the baseline of A1: a function that encodes the wire dicts of a turn after an unchanged prefix."""
     prefix = (b"x" * 1_000_000,)
 
     def requests() -> None:
@@ -62,27 +62,29 @@ def _count_segments(segments: tuple[bytes, ...]) -> int:
     return len(segments)
 
 
-class _Beside:
-    """Other libraries and the history file that they read."""
+class _LibrariesWithHistory:
+    """Other libraries, and the file with the history that they render."""
 
-    def __init__(self, others: Others, history: Path) -> None:
+    def __init__(self, others: OtherLibraries, history: Path) -> None:
         self._others, self._history = others, history
         self.peers = others.peers
 
-    def take(self, measure: Callable[[Library, Path], float]) -> None:
-        """Measure each library once."""
-        self._others.take(lambda library: measure(library, self._history))
+    def measure_each(self, measure: Callable[[Library, Path], float]) -> None:
+        """Measure each library once with the history file."""
+        self._others.measure_each(lambda library: measure(library, self._history))
 
 
 @contextmanager
-def _beside(
+def _libraries_with_history(
     name: str, options: Extent, messages: list[Any], more: list[Any]
-) -> Iterator[_Beside]:  # Any: JSON
-    """Write a history file for other libraries. All of them support `openai_chat`, so only that dialect is measured."""
+) -> Iterator[_LibrariesWithHistory]:  # Any: parsed JSON
+    """Write a history file, and yield the libraries that support the dialect: all for `openai_chat`, else none."""
     with TemporaryDirectory() as folder:
         history = Path(folder) / "history.json"
         history.write_text(json.dumps({"messages": messages, "more": more}))
-        yield _Beside(Others(options.libraries if name == "openai_chat" else ()), history)
+        yield _LibrariesWithHistory(
+            OtherLibraries(options.libraries if name == "openai_chat" else ()), history
+        )
 
 
 def _render_ms(library: Library, history: Path) -> float:
@@ -93,61 +95,66 @@ def _append_ms(library: Library, history: Path) -> float:
     return library.render_ms(history, more=True)
 
 
-def _a1(options: Extent) -> list[Figure]:
+def _measure_a1(options: Extent) -> list[Figure]:
     rows = []
     for name in DIALECTS:
-        live = Live(name, name, 2000)
-        before = len(wire(live.next()))
+        live = LiveConversation(name, name, 2000)
+        before = len(wire_messages(live.next_request()))
         live.append(live.author.turn())
-        last = wire(live.next())[before:]  # 8 messages, or 4 if the dialect puts results into one message
+        last = wire_messages(live.next_request())[
+            before:
+        ]  # 8 messages, or 4 if the dialect puts results into one message
         repeats = 7 if options.quick else 25
-        works = lambda live=live: append_ms(live), _by_hand(last)  # the default binds the loop's variable
-        with _beside(name, options, wire(live.next()), last) as others:
-            passes = interleave(repeats, *works, beside=partial(others.take, _append_ms))
+        works = (
+            lambda live=live: append_ms(live),
+            _baseline_ms(last),
+        )  # the default argument binds the current `live`
+        with _libraries_with_history(name, options, wire_messages(live.next_request()), last) as others:
+            passes = interleave(repeats, *works, beside=partial(others.measure_each, _append_ms))
         note = f"baseline: {len(last)} wire messages after a stored prefix"
         row = Figure("A1", _QUESTIONS["A1"], name, "ms", 3.0, note=note, peers=others.peers())
         rows.append(passes.fill(row))
     return rows
 
 
-def _a2(options: Extent) -> list[Figure]:
+def _measure_a2(options: Extent) -> list[Figure]:
     rows = []
     for name in FAMILIES if options.quick else PROFILES:
-        large = Live(name, name, 10_000)
-        large.next()
+        large = LiveConversation(name, name, 10_000)
+        large.next_request()
 
         def small(name: str = name) -> float:
-            live = Live(name, name, 20)
-            live.next()
+            live = LiveConversation(name, name, 20)
+            live.next_request()
             return append_ms(live)
 
         repeats = 7 if options.quick else 25
-        passes = interleave(repeats, lambda live=large: append_ms(live), small)  # type: ignore[misc]  # as above
+        passes = interleave(repeats, lambda live=large: append_ms(live), small)  # type: ignore[misc]  # mypy infers no type for the default argument
         note = "baseline: A1 at 20 messages"
         rows.append(passes.fill(Figure("A2", _QUESTIONS["A2"], name, "ms", 1.3, note=note)))
     return rows
 
 
-def _a3(options: Extent) -> list[Figure]:
-    orjson = require("orjson")
+def _measure_a3(options: Extent) -> list[Figure]:
+    orjson = require_module("orjson")
     rows = []
     for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
-        live = Live(origin, name, MESSAGES)
-        dicts = wire(live.cold())
+        live = LiveConversation(origin, name, MESSAGES)
+        dicts = wire_messages(live.first_request())
         repeats = 7 if options.quick else 15
         works = (
-            lambda live=live: cpu_ms(live.cold),
+            lambda live=live: cpu_ms(live.first_request),
             lambda dicts=dicts: cpu_ms(lambda: orjson.dumps(dicts)),
         )
-        with _beside(name, options, dicts, []) as others:
-            passes = interleave(repeats, *works, beside=partial(others.take, _render_ms))
-        size = sum(map(len, live.cold())) / 1e6
+        with _libraries_with_history(name, options, dicts, []) as others:
+            passes = interleave(repeats, *works, beside=partial(others.measure_each, _render_ms))
+        size = sum(map(len, live.first_request())) / 1e6
         note, peers = f"{size:.2f} MB from {origin}", others.peers()
         rows.append(passes.fill(Figure("A3", _QUESTIONS["A3"], name, "ms", 5.0, note=note, peers=peers)))
-    return [*rows, _against_the_fastest(rows[0])]
+    return [*rows, _fastest_peer_row(rows[0])]
 
 
-def _against_the_fastest(row: Figure) -> Figure:
+def _fastest_peer_row(row: Figure) -> Figure:
     """Return the row that compares a cold render with the fastest other library."""
     against = replace(row, question=_FASTEST, limit=0.6, baseline=None, spread=None, peers=(), value=None)
     best = row.best_peer
@@ -158,24 +165,31 @@ def _against_the_fastest(row: Figure) -> Figure:
     )
 
 
-def _a4(options: Extent) -> list[Figure]:
+def _measure_a4(options: Extent) -> list[Figure]:
     rows = []
     for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
-        live, dicts = Live(origin, name, MESSAGES), wire(Live(origin, origin, MESSAGES).cold())
+        live, dicts = (
+            LiveConversation(origin, name, MESSAGES),
+            wire_messages(LiveConversation(origin, origin, MESSAGES).first_request()),
+        )
         repeats = 5 if options.quick else 15
         convert = partial(_convert, dicts, origin, name)
         passes = interleave(
             repeats,
-            lambda convert=convert: cpu_ms(convert),  # type: ignore[misc]  # as above
-            lambda live=live: cpu_ms(live.cold),  # type: ignore[misc]  # as above
+            lambda convert=convert: cpu_ms(convert),  # type: ignore[misc]  # mypy infers no type for the default argument
+            lambda live=live: cpu_ms(live.first_request),  # type: ignore[misc]  # mypy infers no type for the default argument
         )
         row = Figure("A4", _QUESTIONS["A4"], name, "ms", 2.0, note=f"from {origin}")
-        row = replace(row, calls=python_calls(convert), baseline_calls=python_calls(live.cold))
+        row = replace(row, calls=python_calls(convert), baseline_calls=python_calls(live.first_request))
         rows.append(passes.fill(row))
     return rows
 
 
-def _convert(messages: list[Any], origin: str, target: str) -> bytes:  # Any: see `wire`
+def _wire_of(origin: str) -> list[Any]:  # Any: parsed JSON
+    return wire_messages(LiveConversation(origin, origin, MESSAGES).first_request())
+
+
+def _convert(messages: list[Any], origin: str, target: str) -> bytes:  # Any: parsed JSON
     return encode(render(*from_wire(messages, origin), dialect(target)), model="model-1")
 
 
@@ -187,8 +201,8 @@ _QUESTIONS = {
     "A4": "from_wire to encode, 2,000 messages, against A3",
 }
 MEASURES = (
-    Measure("A1", _QUESTIONS["A1"], _a1),
-    Measure("A2", _QUESTIONS["A2"], _a2),
-    Measure("A3", _QUESTIONS["A3"], _a3),
-    Measure("A4", _QUESTIONS["A4"], _a4),
+    Measure("A1", _QUESTIONS["A1"], _measure_a1),
+    Measure("A2", _QUESTIONS["A2"], _measure_a2),
+    Measure("A3", _QUESTIONS["A3"], _measure_a3),
+    Measure("A4", _QUESTIONS["A4"], _measure_a4),
 )

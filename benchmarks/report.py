@@ -17,11 +17,11 @@ from benchmarks.figures import Extent, Figure, Measure, table
 from benchmarks.machine import LoadMeter, Machine, MachineLoad, this_machine
 
 LIBRARIES = ("llm-actors", "anyio", "trio", "h11", "msgspec", "pydantic", "orjson")
-"""Distributions whose versions a report contains."""
+"""Names of the distributions whose versions a report contains."""
 
 
 class UnreadableReport(Exception):
-    """A file is not a report; the message names the file and the reason."""
+    """An error for a file that is not a report. The message names the file and the reason."""
 
 
 class BenchReport(Struct, frozen=True, kw_only=True):
@@ -31,9 +31,9 @@ class BenchReport(Struct, frozen=True, kw_only=True):
         format: Version of the format.
         began: Start time in UTC, as ISO 8601.
         quick: Whether the run used the smaller sizes, which give other figures.
-        load: Load of the machine.
+        load: Load of the machine before and during the run.
         libraries: Versions of installed distributions, by name.
-        failed: Goals whose measurement raised an exception; the notes of their rows name it.
+        failed: Goals whose measurement raised an exception. The note of such a goal's row contains the exception.
     """
 
     format: Literal[1] = 1
@@ -46,8 +46,8 @@ class BenchReport(Struct, frozen=True, kw_only=True):
     failed: tuple[str, ...] = ()
 
     def json(self) -> str:
-        """Return the report as JSON. Each row also has its score (`judged`) and whether the goal is met (`met`)."""
-        document: dict[str, Any] = msgspec.to_builtins(self)  # Any: JSON
+        """Return the report as JSON. Each row also has its score (`judged`) and whether its goal is met (`met`)."""
+        document: dict[str, Any] = msgspec.to_builtins(self)  # Any: parsed JSON
         document["figures"] = [
             msgspec.to_builtins(row) | {"judged": row.score, "met": row.is_met} for row in self.figures
         ]
@@ -56,7 +56,7 @@ class BenchReport(Struct, frozen=True, kw_only=True):
     def lines(self) -> Iterator[str]:
         """Yield the report as text: the machine, its load and the table."""
         yield str(self.machine)
-        yield _load(self.load)
+        yield _load_text(self.load)
         yield table(self.figures)
 
 
@@ -122,7 +122,7 @@ def _versions() -> Iterator[tuple[str, str]]:
             continue
 
 
-def _load(load: MachineLoad) -> str:
+def _load_text(load: MachineLoad) -> str:
     average = "unknown" if load.average is None else f"{load.average:.1f}"
     others = "" if load.others is None else f"; others used {load.others:.1f} cores in the run"
     return f"load average before the run {average}{others}"

@@ -1,9 +1,8 @@
 """Measure import time and installation size (D1, D2).
 
 D1   CPU time of `import actors` and of `actors --help` in new processes; baseline: `import pydantic`, interleaved.
-Modules
-     are compiled beforehand, as pip does
-D2   the base installation: distributions, megabytes, and memory after import
+     Modules are compiled beforehand, as pip does
+D2   the installation without extras: distributions, megabytes, and memory after the import
 """
 
 import json
@@ -16,12 +15,12 @@ from dataclasses import replace
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
-from benchmarks.figures import Extent, Figure, Measure, require
-from benchmarks.others import Others
+from benchmarks.figures import Extent, Figure, Measure, require_module
+from benchmarks.others import OtherLibraries
 from benchmarks.timing import Passes
 
 ROOT = Path(__file__).parents[1]
-"""Root of the running tree; child processes run there so that they measure the same code."""
+"""Root of the source tree. Child processes run in this directory, so that they measure the same code."""
 _RSS = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
 _LAZY = (
     "import json, sys;"
@@ -39,7 +38,7 @@ def child_cpu_ms(command: Sequence[str]) -> float:
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
 
 
-def _output(program: str, *arguments: str) -> str:
+def _program_output(program: str, *arguments: str) -> str:
     command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, cwd=ROOT, env=_environ(), capture_output=True, text=True, check=True)
     return done.stdout.strip()
@@ -49,16 +48,16 @@ def _environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def _d1(options: Extent) -> list[Figure]:
+def _measure_d1(options: Extent) -> list[Figure]:
     programs = ("import pydantic", "import actors", "from actors import Runtime")
     passes = 3 if options.quick else 9
-    modules = json.loads(_output(f"import actors; {_LAZY}"))
+    modules = json.loads(_program_output(f"import actors; {_LAZY}"))
     for program in (programs[2], _HELP):
-        _output(program)  # compiles the imported modules
-    others, samples = Others(options.libraries), list[list[float]]()
+        _program_output(program)  # compile the imported modules before they are timed
+    others, samples = OtherLibraries(options.libraries), list[list[float]]()
     for _ in range(passes):
         samples.append([child_cpu_ms((sys.executable, "-c", program)) for program in programs])
-        others.take(lambda library: library.import_ms())
+        others.measure_each(lambda library: library.import_ms())
     taken = Passes.of(samples)
     row = Figure("D1", _QUESTIONS["D1"], programs[1], "ms", 2.0, note="baseline: import pydantic")
     host = replace(
@@ -68,22 +67,22 @@ def _d1(options: Extent) -> list[Figure]:
         peers=others.peers(),
     )
     loaded = Figure("D1", _LOADED, programs[1], "modules", 0, len(modules), note=", ".join(modules))
-    return [taken.fill(row, 1, 0), loaded, taken.fill(host, 2, 0), _help(passes)]
+    return [taken.fill(row, 1, 0), loaded, taken.fill(host, 2, 0), _help_row(passes)]
 
 
-def _help(passes: int) -> Figure:
+def _help_row(passes: int) -> Figure:
     taken = Passes.of([child_cpu_ms((sys.executable, "-c", _HELP))] for _ in range(passes))
     return taken.fill(Figure("D1", _QUESTIONS["D1"], "actors --help", "ms", 200), 0, None)
 
 
-def _d2(options: Extent) -> list[Figure]:
+def _measure_d2(options: Extent) -> list[Figure]:
     question = _QUESTIONS["D2"]
     found = installed_distributions("llm-actors")
-    counts, sizes, resident = (Others(options.libraries) for _ in range(3))
-    counts.take(lambda library: library.size()[0])
-    sizes.take(lambda library: library.size()[1])
-    resident.take(lambda library: library.import_mb())
-    megabytes = sum(map(_bytes, found.values())) / 1e6
+    counts, sizes, resident = (OtherLibraries(options.libraries) for _ in range(3))
+    counts.measure_each(lambda library: library.size()[0])
+    sizes.measure_each(lambda library: library.size()[1])
+    resident.measure_each(lambda library: library.import_mb())
+    megabytes = sum(map(_distribution_bytes, found.values())) / 1e6
     return [
         Figure(
             "D2",
@@ -96,19 +95,19 @@ def _d2(options: Extent) -> list[Figure]:
             peers=counts.peers(),
         ),
         Figure("D2", question, "install", "MB", 26, megabytes, note="without .pyc", peers=sizes.peers()),
-        _resident("import actors"),
-        replace(_resident("from actors import Runtime"), peers=resident.peers()),
+        _resident_row("import actors"),
+        replace(_resident_row("from actors import Runtime"), peers=resident.peers()),
     ]
 
 
-def _resident(program: str) -> Figure:
-    kilobytes = float(_output(f"{program}; {_RSS}"))
+def _resident_row(program: str) -> Figure:
+    kilobytes = float(_program_output(f"{program}; {_RSS}"))
     return Figure("D2", _QUESTIONS["D2"], program, "MB", 38, kilobytes / 1024, note="resident")
 
 
 def installed_distributions(root: str) -> dict[str, Distribution]:
     """Return a distribution and its transitive requirements without extras, by name."""
-    requirements = require("packaging.requirements")
+    requirements = require_module("packaging.requirements")
     found: dict[str, Distribution] = {}
     wanted = [root]
     while wanted:
@@ -122,8 +121,8 @@ def installed_distributions(root: str) -> dict[str, Distribution]:
     return found
 
 
-def _bytes(installed_distributions: Distribution) -> int:
-    """Return the size of the files in bytes; for an editable install, of the source tree."""
+def _distribution_bytes(installed_distributions: Distribution) -> int:
+    """Return the size of a distribution's files in bytes; for an editable install, the size of the source tree."""
     files = [
         Path(str(installed_distributions.locate_file(file))) for file in installed_distributions.files or ()
     ]
@@ -134,4 +133,4 @@ def _bytes(installed_distributions: Distribution) -> int:
 
 _LOADED = "provider modules loaded before any is requested"
 _QUESTIONS = {"D1": "CPU time to import", "D2": "size of the base install"}
-MEASURES = (Measure("D1", _QUESTIONS["D1"], _d1), Measure("D2", _QUESTIONS["D2"], _d2))
+MEASURES = (Measure("D1", _QUESTIONS["D1"], _measure_d1), Measure("D2", _QUESTIONS["D2"], _measure_d2))

@@ -1,10 +1,10 @@
 """Simulate outages, overload and competing tenants against a backend.
 
-python -m benchmarks.storms            runs in real time for a few minutes and prints one table
-python -m benchmarks.storms --quick    uses shorter outages
+    python -m benchmarks.storms            runs in real time for a few minutes and prints one table
+    python -m benchmarks.storms --quick    uses shorter outages
 
 `tests/provider/test_storms.py` runs the same scenarios on a virtual clock. Requests go through a provider actor to a
-backend in this process, which has a latency, refuses requests while it is down, and limits concurrent requests.
+backend in this process. The backend has a latency, refuses requests while it is down, and limits concurrent requests.
 """
 
 import argparse
@@ -33,13 +33,15 @@ from actors.provider.rounds import Endpoint, Generate
 from actors.transport import Response, Timeouts
 
 BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")
-WHOLE = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+COMPLETE_ANSWER = (
+    b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+)
 DOWN = b'{"error":{"message":"no","type":"overloaded_error"}}'
 LIMITED = b'{"error":{"message":"Rate limit reached.","type":"rate_limit_error"}}'
 
 
 @dataclass
-class Plain:
+class PlainResponse:
     """A response with a complete body."""
 
     status: int
@@ -47,22 +49,22 @@ class Plain:
     body: bytes
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body in one piece."""
+        """Yield the body as one chunk."""
         yield self.body
 
 
 @dataclass
 class Backend:
-    """A transport that acts as a backend in this process.
+    """A transport that acts as a backend in this process and records its requests.
 
     Args:
         latency: Seconds until an answer.
-        down: Seconds after the first request during which every answer is a 529.
-        capacity: Maximal number of concurrent requests; further ones get a 429.
+        down: Seconds after the first request during which every answer has status 529.
+        capacity: Maximum number of concurrent requests. Further requests get status 429.
         asked, answered: Times of requests and of successful answers.
         by: Tenants of the requests, in order.
-        refused: Number of 429 answers.
-        here, most: Current and maximal number of concurrent requests.
+        refused: Number of answers with status 429.
+        here, most: Current and maximum number of concurrent requests.
     """
 
     latency: float = 0.5
@@ -88,14 +90,14 @@ class Backend:
         try:
             if self.here > self.capacity:
                 self.refused += 1
-                yield Plain(429, {}, LIMITED)
+                yield PlainResponse(429, {}, LIMITED)
                 return
             await anyio.sleep(self.latency)
             if anyio.current_time() - self.asked[0] < self.down:
-                yield Plain(529, {}, DOWN)
+                yield PlainResponse(529, {}, DOWN)
                 return
             self.answered.append(anyio.current_time())
-            yield Plain(200, {**self.headers}, WHOLE)
+            yield PlainResponse(200, {**self.headers}, COMPLETE_ANSWER)
         finally:
             self.here -= 1
 
@@ -107,7 +109,7 @@ class Backend:
 async def provider_for(
     backend: Backend, pace: Pace, retries: Retries | None = None, random: Random | None = None
 ) -> AsyncIterator[Ref[ProviderCommand]]:
-    """Yield the address of a provider actor for a backend."""
+    """Yield the address of a provider actor that sends its requests to a backend."""
     endpoint = Endpoint(BINDING.endpoint, retries=retries or Retries(attempts=4), pace=pace)
     async with System() as system:
         codec = adapter(dialect("openai_chat"))
@@ -116,25 +118,25 @@ async def provider_for(
 
 
 async def ask(provider: Ref[ProviderCommand], session: str, number: int = 0, tenant: str = "") -> Generated:
-    """Send one request for a session."""
+    """Send one request of a session, and return the answer or the failure."""
     request = Request("/chat/completions", (), Segments.of(tenant.encode() or b"{}"))
     key = f"{session}/{number}"
     return await provider.ask(Generate(key, request, BINDING, 1, 1, 1, session=session, tenant=tenant))
 
 
 UNGUARDED = Pace(concurrency=1_000_000, waiting=1_000_000, failures=1_000_000_000)
-"""Limits high enough to have no effect."""
+"""Limits that are too high to have an effect."""
 
 
 @dataclass
-class Storm:
-    """The requests that a backend received around an outage.
+class OutageResult:
+    """The requests that a backend received during and after an outage.
 
     Args:
         sessions: Number of sessions.
-        requests: Requests received during the outage.
+        requests: Number of requests during the outage.
         recovery: Times of successful answers.
-        most: Maximal number of concurrent requests.
+        most: Maximum number of concurrent requests.
     """
 
     sessions: int
@@ -143,8 +145,10 @@ class Storm:
     most: int
 
 
-async def storm(sessions: int, *, down: float = 60.0, pace: Pace | None = None, pause: float = 5.0) -> Storm:
-    """Retry requests from `sessions` sessions to a failing backend until each has an answer."""
+async def run_outage(
+    sessions: int, *, down: float = 60.0, pace: Pace | None = None, pause: float = 5.0
+) -> OutageResult:
+    """Let `sessions` sessions send requests to a failing backend, and repeat each request until it is answered."""
     backend, random = Backend(down=down), Random(7)
 
     async def session(number: int) -> None:
@@ -160,17 +164,17 @@ async def storm(sessions: int, *, down: float = 60.0, pace: Pace | None = None, 
         for number in range(sessions):
             tasks.start_soon(session, number)
     during = [at for at in backend.asked if at - backend.asked[0] < down]
-    return Storm(sessions, len(during), backend.answered, backend.most)
+    return OutageResult(sessions, len(during), backend.answered, backend.most)
 
 
 @dataclass
-class Offered:
-    """The results of offering a backend more requests than it can serve.
+class OverloadResult:
+    """The results of sending a backend more requests than it can serve.
 
     Args:
         came: Number of requests by result: "answered", or the kind of failure.
         served, refused: Seconds until each answer and each failure.
-        most: Maximal number of concurrent requests at the backend.
+        most: Maximum number of concurrent requests at the backend.
     """
 
     came: Counter[str]
@@ -179,9 +183,9 @@ class Offered:
     most: int
 
 
-async def overload(rate: int, *, seconds: int, pace: Pace, latency: float = 1.0) -> Offered:
-    """Send `rate` requests per second to a backend, independent of its answers."""
-    backend, offered = Backend(latency=latency), Offered(Counter(), [], [], 0)
+async def run_overload(rate: int, *, seconds: int, pace: Pace, latency: float = 1.0) -> OverloadResult:
+    """Send `rate` requests per second to a backend, without waiting for its answers."""
+    backend, offered = Backend(latency=latency), OverloadResult(Counter(), [], [], 0)
 
     async def session(number: int) -> None:
         begun = anyio.current_time()
@@ -202,7 +206,7 @@ async def overload(rate: int, *, seconds: int, pace: Pace, latency: float = 1.0)
 async def tenant_order(
     tenants: Mapping[str, int], *, requests: int, pace: Pace, latency: float = 0.1
 ) -> list[str]:
-    """Run busy sessions for each tenant; return the tenants of the first requests, in order."""
+    """Run busy sessions for each tenant, and return the tenants of the first requests, in order."""
     backend = Backend(latency=latency)
 
     async def session(tenant: str, number: int) -> None:
@@ -218,8 +222,8 @@ async def tenant_order(
     return backend.by[:requests]
 
 
-async def rate_limit(capacity: int, *, sessions: int, asks: int, pace: Pace) -> Backend:
-    """Send requests to a backend whose capacity is below the configured concurrency."""
+async def run_rate_limit(capacity: int, *, sessions: int, asks: int, pace: Pace) -> Backend:
+    """Send requests to a backend whose capacity is below the configured concurrency, and return the backend."""
     backend = Backend(capacity=capacity, latency=0.5)
 
     async def session(number: int) -> None:
@@ -232,16 +236,16 @@ async def rate_limit(capacity: int, *, sessions: int, asks: int, pace: Pace) -> 
     return backend
 
 
-async def _figures(down: float) -> list[tuple[str, str]]:
-    naive = await storm(100, down=down, pace=UNGUARDED)
-    kept = await storm(1000, down=down)
+async def _storm_figures(down: float) -> list[tuple[str, str]]:
+    naive = await run_outage(100, down=down, pace=UNGUARDED)
+    kept = await run_outage(1000, down=down)
     spread = kept.recovery[-1] - kept.recovery[0]
-    offered = await overload(80, seconds=round(down / 2), pace=Pace(concurrency=8, waiting=40))
+    offered = await run_overload(80, seconds=round(down / 2), pace=Pace(concurrency=8, waiting=40))
     weights = {"gold": 3.0}
     served = Counter(
         await tenant_order({"gold": 40, "plain": 400}, requests=800, pace=Pace(8, weights=weights))
     )
-    allowed = await rate_limit(8, sessions=40, asks=25, pace=Pace(concurrency=64))
+    allowed = await run_rate_limit(8, sessions=40, asks=25, pace=Pace(concurrency=64))
     return [
         (f"outage of {down:g} s, 1,000 sessions without limits: requests", f"{10 * naive.requests:,}"),
         ("  with limits: requests", f"{kept.requests:,}"),
@@ -261,14 +265,14 @@ async def _figures(down: float) -> list[tuple[str, str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures on each event loop."""
+    """Print the figures for each event loop."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.storms", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="outages of 10 s instead of 60")
     given = parser.parse_args(arguments)
     backends: tuple[Literal["asyncio", "trio"], ...] = ("asyncio", "trio")
     for backend in backends:
         print(backend)
-        for name, figure in anyio.run(_figures, 10.0 if given.quick else 60.0, backend=backend):
+        for name, figure in anyio.run(_storm_figures, 10.0 if given.quick else 60.0, backend=backend):
             print(f"  {name:<72} {figure:>20}")
     return 0
 

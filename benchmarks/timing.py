@@ -1,6 +1,6 @@
-"""Measure CPU time and Python calls in interleaved passes.
+"""Measure CPU time and Python calls in interleaved passes. All measurements use this module.
 
-CPU time of one thread excludes the work of other processes. All measurements use this module.
+The CPU time of one thread excludes the work of other processes.
 """
 
 import gc
@@ -25,7 +25,7 @@ def cpu_ms(work: Callable[[], object]) -> float:
 
 
 async def async_cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
-    """Return the CPU milliseconds of this thread until `work` has ended, including the event loop."""
+    """Return the CPU milliseconds of this thread until `work` has ended, including the work of the event loop."""
     began = time.thread_time()
     await work()
     return (time.thread_time() - began) * 1e3
@@ -33,7 +33,7 @@ async def async_cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
 
 @contextmanager
 def _counting() -> Iterator[list[int]]:
-    """Count calls of Python functions in the block, without functions written in C.
+    """Count the calls of Python functions in the block. Functions written in C are not counted.
 
     Unlike a time, the count does not depend on the load of the machine.
     """
@@ -57,7 +57,7 @@ def python_calls(work: Callable[[], object]) -> int:
 
 
 async def async_calls(work: Callable[[], Awaitable[object]]) -> int:
-    """Return the number of Python function calls until `work` has ended, including the event loop."""
+    """Return the number of Python function calls until `work` has ended, including calls of the event loop."""
     with _counting() as counted:
         await work()
     return counted[0]
@@ -65,17 +65,17 @@ async def async_calls(work: Callable[[], Awaitable[object]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """The samples of several works in interleaved passes.
+    """The samples of several functions that were measured in interleaved passes.
 
     Args:
-        columns: One column per work, with one value per pass.
+        columns: One column per function, with one sample per pass.
     """
 
     columns: tuple[tuple[float, ...], ...]
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[float]]) -> "Passes":
-        """Create passes from rows, one row per pass."""
+        """Create passes from rows. A row contains one sample of each work."""
         return cls(tuple(zip(*rows, strict=True)))
 
     @property
@@ -84,12 +84,12 @@ class Passes:
         return [median(column) for column in self.columns]
 
     def fill(self, row: Figure, work: int = 0, baseline: int | None = 1) -> Figure:
-        """Return a copy of `row` with the median of a work and of its baseline."""
+        """Return a copy of `row` with the medians of a work and of its baseline, which are given by column number."""
         against = None if baseline is None else self.medians[baseline]
         return replace(row, value=self.medians[work], baseline=against, spread=self.spread(work, baseline))
 
     def spread(self, work: int = 0, baseline: int | None = 1) -> float | None:
-        """Return the variation of the ratio of a work to its baseline; see `Figure.spread`."""
+        """Return the variation of the ratio between a work and its baseline; see `Figure.spread`."""
         ours = self.columns[work]
         base = (1.0,) * len(ours) if baseline is None else self.columns[baseline]
         return spread([mine / theirs for mine, theirs in zip(ours, base, strict=True)])
@@ -106,7 +106,7 @@ def spread(values: Sequence[float]) -> float | None:
 def interleave(
     repeats: int, *works: Callable[[], float], beside: Callable[[], object] = lambda: None
 ) -> Passes:
-    """Call all `works` once per pass and return their values; call `beside` after each pass.
+    """Call all `works` once per pass, and return their values. Call `beside` after each pass.
 
     Existing objects are frozen meanwhile, so that the garbage collector does not traverse them.
     """
@@ -122,6 +122,6 @@ def interleave(
         gc.unfreeze()
 
 
-def on_loop(backend: Loop, work: Callable[[], Awaitable[float]]) -> float:
-    """Run `work` in a new event loop."""
+def run_on_loop(backend: Loop, work: Callable[[], Awaitable[float]]) -> float:
+    """Run `work` in a new event loop and return its result."""
     return anyio.run(work, backend=backend)

@@ -1,8 +1,8 @@
-"""Measure the activation of sessions that exist only in a file (E2).
+"""Measure the activation of sessions whose state is only in a file (E2).
 
 A session of about 200 blocks is resumed in a new runtime, or used again after hibernation: its log is read and folded,
 without an ask. The figure is CPU time of the process, including the journal's thread. The file is in the page cache.
-The module `memory` measures the memory of a hibernated session in a separate process.
+`benchmarks.memory` measures the memory of a hibernated session in a separate process.
 """
 
 import time
@@ -22,7 +22,7 @@ from benchmarks.timing import spread
 from benchmarks.turn import SEARCH, TARGET, open_runtime
 
 ASKS = 12
-"""Asks per session. Each adds a user message, two model messages, five calls and five results."""
+"""Number of asks per session. An ask adds a user message, two model messages, five calls and five results."""
 WAKE_MS = 3.0
 RESIDENT_KIB = 1.0
 _RESUME = "a session of 200 blocks, resumed from a file"
@@ -31,7 +31,7 @@ _RESIDENT = "a hibernated session"
 
 
 async def write_sessions(file: Path, count: int) -> int:
-    """Write `count` sessions to a file; return the number of blocks in the last one."""
+    """Write `count` sessions to a journal file, and return the number of blocks in the last session."""
     async with open_runtime(journal=create_storage(file, "process")) as runtime:
         return [await _write_session(runtime, f"s{number}") for number in range(count)][-1]
 
@@ -46,7 +46,7 @@ async def _write_session(runtime: Runtime, name: str) -> int:
 
 
 async def resume_times(file: Path, count: int) -> list[float]:
-    """Return the CPU milliseconds of resuming each session."""
+    """Resume each session in a new runtime, and return the CPU milliseconds of each."""
     took = []
     async with open_runtime(journal=create_storage(file, "process")) as runtime:
         for number in range(count):
@@ -74,7 +74,7 @@ async def wake_times(file: Path, count: int) -> list[float]:
     return took
 
 
-def _rows(backend: Loop, count: int) -> Iterator[Figure]:
+def _activation_rows(backend: Loop, count: int) -> Iterator[Figure]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "journal.db"
         blocks = anyio.run(write_sessions, file, count, backend=backend)
@@ -84,12 +84,12 @@ def _rows(backend: Loop, count: int) -> Iterator[Figure]:
             yield Figure("E2", question, backend, "ms", WAKE_MS, median(took), note=note, spread=spread(took))
 
 
-def _e2(extent: Extent) -> list[Figure]:
+def _measure_e2(extent: Extent) -> list[Figure]:
     count, many = (10, 4_000) if extent.quick else (200, 100_000)
-    rows = [row for backend in extent.backends for row in _rows(backend, count)]
+    rows = [row for backend in extent.backends for row in _activation_rows(backend, count)]
     ours = measure("hibernated_sessions", many, "asyncio")
     note = f"{many:,} sessions, {ours.tracked:.1f} objects of each tracked by the garbage collector"
     return [*rows, Figure("E2", _RESIDENT, "asyncio", "KiB", RESIDENT_KIB, ours.resident / 1024, note=note)]
 
 
-MEASURES = (Measure("E2", _WAKE, _e2),)
+MEASURES = (Measure("E2", _WAKE, _measure_e2),)

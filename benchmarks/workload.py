@@ -1,8 +1,8 @@
-"""Generate the conversations that the benchmarks use: blocks of 20 wire messages, and turns of 8.
+"""Generate the conversations that the benchmarks use: blocks of 20 wire messages, and turns of 8 wire messages.
 
-A block has 5 user messages, 8 assistant messages (three with tool calls: 5 in parallel, 1 and 1; five with thinking)
-and 7 tool results of 1 to 2 KB with quotes, tabs, newlines and some non-ASCII characters. All texts differ. Results
-are ledger events rather than messages, as in a session.
+A block has 5 user messages, 8 assistant messages and 7 tool results. Three of the assistant messages have tool calls (5
+in parallel, 1 and 1), and five have thinking. Tool results have 1 to 2 KB with quotes, tabs, newlines and some
+non-ASCII characters. All texts differ. Results are ledger events rather than messages, as in a session.
 """
 
 import json
@@ -30,7 +30,7 @@ DIALECTS = ("openai_chat", "anthropic")
 FAMILIES = (*DIALECTS, "openai_responses", "gemini", "bedrock")
 """One dialect per wire family."""
 SIGNATURE = 560
-"""Characters of a thinking signature."""
+"""Number of characters of a thinking signature."""
 
 _WORDS = (
     'def render(self, "name"):\n\treturn {"path": "/srv/data/naïve.txt", "size": 4096}\n'
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(slots=True)
 class Author:
-    """A deterministic generator of a conversation on one binding; equal seeds give equal conversations."""
+    """A deterministic generator of a conversation on one binding. Equal seeds give equal conversations."""
 
     origin: Binding
     seed: int = 0
@@ -63,43 +63,43 @@ class Author:
         self._random = Random(self.seed)
 
     def opening(self) -> Step:
-        """Return the first message of a conversation."""
-        return self._user()
+        """Return the first message of a conversation, a user message."""
+        return self._user_step()
 
     def turn(self) -> list[Step]:
-        """Return one turn of 8 wire messages, ending with the next user message."""
-        return [self._model(5, thinks=True), self._model(0), self._user()]
+        """Return a turn of 8 wire messages, which ends with the next user message."""
+        return [self._model_step(5, thinks=True), self._model_step(0), self._user_step()]
 
     def block(self) -> list[Step]:
-        """Return one block of 20 wire messages, ending with a user message."""
+        """Return a block of 20 wire messages, which ends with a user message."""
         steps = self.turn()
         for calls, thinks in ((1, True), (1, True)):
-            steps += (self._model(calls, thinks=thinks), self._model(0), self._user())
+            steps += (self._model_step(calls, thinks=thinks), self._model_step(0), self._user_step())
         for _ in range(2):
-            steps += (self._model(0, thinks=True), self._user())
+            steps += (self._model_step(0, thinks=True), self._user_step())
         return steps
 
     def text(self, least: int, most: int) -> str:
-        """Return a unique text of `least` to `most` characters."""
+        """Return a unique text of at least `least` and fewer than `most` characters."""
         size = self._random.randrange(least, most)
         start = self._random.randrange(len(_SOURCE) - most)
         return f"{self._random.getrandbits(64):016x} {_SOURCE[start : start + size - 17]}"
 
-    def _user(self) -> Step:
+    def _user_step(self) -> Step:
         return Step(Message("user", (Text(self.text(100, 300)),)))
 
-    def _model(self, calls: int, *, thinks: bool = False) -> Step:
+    def _model_step(self, calls: int, *, thinks: bool = False) -> Step:
         blocks: list[Block] = []
         if thinks:
             blocks.append(self._thinking())
         if not calls or thinks:
             blocks.append(Text(self.text(100, 400)))
-        made = [self._call() for _ in range(calls)]
-        events = tuple(event for call in made for event in self._run(call))
+        made = [self._new_call() for _ in range(calls)]
+        events = tuple(event for call in made for event in self._call_events(call))
         return Step(Message("assistant", (*blocks, *made), 1, self.origin), events)
 
     def _thinking(self) -> Thinking:
-        """Return reasoning with the provider state that the dialect of the origin uses."""
+        """Return reasoning with the provider state that the dialect of the origin uses, such as a signature."""
         text, signature = self.text(100, 400), self._random.randbytes(SIGNATURE // 2).hex()
         kind: str = dialect(self.origin.dialect).reasoning.carrier
         match kind:
@@ -119,72 +119,72 @@ class Author:
                 kind, data = "signature", signature
         return Thinking(text, ProviderState(kind, quote(data), self.origin))
 
-    def _call(self) -> ToolCall:
+    def _new_call(self) -> ToolCall:
         self.calls += 1
         arguments = {"query": self.text(20, 60), "limit": self._random.randrange(100)}
         native = ProviderState("call_id", quote(f"call_{self._random.getrandbits(96):024x}"), self.origin)
         return ToolCall(mint(self.calls), "search", arguments, native=native)
 
-    def _run(self, call: ToolCall) -> tuple[CallEvent, ...]:
+    def _call_events(self, call: ToolCall) -> tuple[CallEvent, ...]:
         result = quote(self.text(1000, 2000))
         return Scheduled(call.id, call.name, call.json), Started(call.id), Returned(call.id, result)
 
 
-def binding(name: str) -> Binding:
-    """Return a binding of the dialect `name`."""
+def dialect_binding(name: str) -> Binding:
+    """Return a binding whose dialect and backend have the name `name`."""
     return Binding(name, name, "https://api.example", "", "model-1")
 
 
-def blocks(author: Author, messages: int) -> Iterator[Step]:
-    """Yield a conversation of about `messages` wire messages that ends with a user message."""
+def conversation_steps(author: Author, messages: int) -> Iterator[Step]:
+    """Yield a conversation of about `messages` wire messages, which ends with a user message."""
     yield author.opening()
     for _ in range(messages // 20):
         yield from author.block()
 
 
-class Live:
-    """A conversation with its ledger and lane, as in a session."""
+class LiveConversation:
+    """A conversation with its ledger and its lane for one binding, as in a session."""
 
     def __init__(self, origin: str, target: str, messages: int, seed: int = 0) -> None:
-        self.author = Author(binding(origin), seed)
+        self.author = Author(dialect_binding(origin), seed)
         self.codec: Adapter = adapter(dialect(target))
         self._prepared = self.codec.prepare(Settings(model="model-1"))
-        self.reader = RenderTarget(binding(target))
+        self.target = RenderTarget(dialect_binding(target))
         self.history, self.ledger = History(), Ledger()
         self.lane: Lane = empty_lane(self.codec.dialect)
-        self.append(list(blocks(self.author, messages)))
+        self.append(list(conversation_steps(self.author, messages)))
 
     def append(self, steps: list[Step]) -> None:
-        """Append steps to the history and the ledger."""
+        """Append messages to the history, and their call events to the ledger."""
         for step in steps:
             self.history = extend(self.history, (pack(step.message),))
             if step.events:
                 self.ledger = self.ledger.apply(*step.events)
 
-    def cold(self) -> Segments:
-        """Return the first request on this binding, from an empty lane. The lane does not change."""
+    def first_request(self) -> Segments:
+        """Return the request body from an empty lane. The lane of this conversation does not change."""
         return self._request(self.render())
 
     def render(self) -> Rendered:
-        """Render the transcript of the first request on this binding. The lane does not change."""
+        """Render the transcript from an empty lane. The lane of this conversation does not change."""
         return self._render(empty_lane(self.codec.dialect))
 
-    def walk(self) -> RenderWalk:
-        """Return the render walk from an empty lane, without the judge."""
+    def render_walk(self) -> RenderWalk:
+        """Return the render from an empty lane, without the judge."""
         codec = self.codec
         return RenderWalk(
-            RenderState(), self.history, self.ledger, codec.dialect, codec.encoder, self.reader, Notes()
+            RenderState(), self.history, self.ledger, codec.dialect, codec.encoder, self.target, Notes()
         )
 
-    def next(self) -> Segments:
-        """Return the next request and advance the lane."""
+    def next_request(self) -> Segments:
+        """Return the body of the next request, and advance the lane."""
         render = self._render(self.lane)
         self.lane = render.lane
         return self._request(render)
 
     def _render(self, lane: Lane) -> Rendered:
         codec = self.codec
-        render = advance(lane, self.history, self.ledger, codec.dialect, codec.encoder, self.reader)
+        render = advance(lane, self.history, self.ledger, codec.dialect, codec.encoder, self.target)
         assert not render.report.faults, render.report.faults[0]
         return render
 
@@ -193,7 +193,7 @@ class Live:
 
 
 def imported_messages(steps: list[Step]) -> list[Message]:
-    """Return a conversation as an import does, with tool results as messages."""
+    """Return a conversation as an import returns it, with tool results as messages."""
     messages: list[Message] = []
     for step in steps:
         messages.append(step.message)
@@ -207,12 +207,12 @@ def imported_messages(steps: list[Step]) -> list[Message]:
     return messages
 
 
-def payload(messages: list[Message]) -> int:
+def content_bytes(messages: list[Message]) -> int:
     """Return the UTF-8 bytes of all content: texts, thinking, signatures, arguments and results."""
-    return sum(_payload(block) for message in messages for block in message.blocks)
+    return sum(_block_bytes(block) for message in messages for block in message.blocks)
 
 
-def _payload(block: Block) -> int:
+def _block_bytes(block: Block) -> int:
     match block:
         case Text():
             return len(block.text.encode())
@@ -227,5 +227,5 @@ def _payload(block: Block) -> int:
 
 
 def call_ids(messages: list[Message]) -> list[CallId]:
-    """Return the ids of all calls, in order."""
+    """Return the ids of all calls, in the order of the messages."""
     return [call.id for message in messages for call in message.calls]

@@ -1,8 +1,8 @@
 """The command line: `actors demo`, `run`, `chat`, `models`, `doctor`, `explain`, `lint` and others.
 
-Standard output carries the answer, standard error everything else. An error is one line that names the fix; `--debug`
-shows its traceback. Imports are deferred: until `main` runs, nothing would catch an interrupt, and `--help` must answer
-at once.
+Results go to standard output, everything else to standard error. An error is one line that names the fix; `--debug`
+shows its traceback. Modules are imported inside functions: an interrupt before `main` runs would print a traceback, and
+`--help` must answer at once.
 """
 
 import os
@@ -18,7 +18,7 @@ __all__ = ["main"]
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run a command line, by default the one of the process, and return the exit code.
+    """Run a command line, by default the arguments of the process, and return the exit code.
 
     Raises:
         SystemExit: The command line is wrong (2), or asks for help (0).
@@ -27,7 +27,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         _open_streams()
         return _run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt as interrupt:
-        return _report(interrupt)
+        return _report_error(interrupt)
     finally:
         _discard_unwritable_output()
         if argv is None:
@@ -35,7 +35,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _end_at_the_next_interrupt() -> None:
-    """Let the next interrupt end the process silently: nothing is left to be done."""
+    """From now on, let an interrupt end the process silently, because only the exit of the interpreter is left."""
     import signal
     import threading
 
@@ -44,11 +44,14 @@ def _end_at_the_next_interrupt() -> None:
 
 
 def _open_streams() -> None:
-    """Replace closed standard streams with the null device, and let the others escape invalid characters."""
+    """Replace closed standard streams with the null device.
+
+    Make output streams escape characters that they cannot encode.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:  # the process was started with a closed descriptor
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  lives as long as the process
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open until the process ends
         elif name != "stdin" and (reconfigure := getattr(stream, "reconfigure", None)):
             reconfigure(errors="backslashreplace")
 
@@ -57,7 +60,7 @@ def _run(argv: "Sequence[str]") -> int:
     from importlib.util import find_spec
 
     from actors.cli.parser import parse, parser_for
-    from actors.cli.screen import complain
+    from actors.cli.screen import print_notice
 
     if "_ARGCOMPLETE" in os.environ:  # set by the shell function of `register-python-argcomplete`
         import argcomplete
@@ -65,7 +68,7 @@ def _run(argv: "Sequence[str]") -> int:
         argcomplete.autocomplete(parser_for(os.environ["COMP_LINE"].split()[1:]))
     options = parse(argv or ["--help"])
     if getattr(options, "backend", "") == "trio" and find_spec("trio") is None:
-        complain("trio is not installed; pip install 'llm-actors[trio]', or omit --backend")
+        print_notice("trio is not installed; pip install 'llm-actors[trio]', or omit --backend")
         return 3
     from actors.cli.logs import logging_to_stderr
 
@@ -81,19 +84,19 @@ def _run(argv: "Sequence[str]") -> int:
             return int(code)
         if options.debug or isinstance(error, SystemExit | GeneratorExit):
             raise
-        return _report(error)
+        return _report_error(error)
     return int(code)
 
 
 def _is_broken_pipe(error: BaseException) -> bool:
-    """Return True if the only problem is that the reader of the output has gone."""
+    """Return True if an error means only that the program which reads the output has ended."""
     if is_group(error):
         return all(map(_is_broken_pipe, error.exceptions))
     return isinstance(error, BrokenPipeError)
 
 
 def _discard_unwritable_output() -> None:
-    """Discard output that cannot be written: the interpreter would fail at exit, with code 120."""
+    """Discard buffered output that cannot be written. Otherwise the interpreter would fail at exit, with code 120."""
     for name in ("stdout", "stderr"):
         try:
             getattr(sys, name).flush()
@@ -108,28 +111,28 @@ def _discard(name: str) -> None:
         setattr(sys, name, None)  # as the interpreter does for a closed stream
 
 
-def _report(error: BaseException) -> int:
+def _report_error(error: BaseException) -> int:
     """Print one line about the error that ended the command, and return the exit code."""
     while is_group(error):
         error = error.exceptions[0]
     if isinstance(error, KeyboardInterrupt):
         _end_at_the_next_interrupt()
-    from actors.cli.exits import Exit, of_error
-    from actors.cli.screen import complain
+    from actors.cli.exits import Exit, exit_for_error
+    from actors.cli.screen import print_notice
     from actors.errors import ActorsError
 
     if isinstance(error, KeyboardInterrupt):
-        complain("interrupted")
+        print_notice("interrupted")
         return Exit.INTERRUPTED
 
     if not isinstance(error, ActorsError | OSError):
-        complain(f"unexpected {type(error).__name__}: {error}; --debug shows the traceback")
+        print_notice(f"unexpected {type(error).__name__}: {error}; --debug shows the traceback")
     else:
-        complain(_message(error))
-    return of_error(error)
+        print_notice(_error_message(error))
+    return exit_for_error(error)
 
 
-def _message(error: BaseException) -> str:
+def _error_message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"Cannot use {error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
     return str(error)

@@ -1,4 +1,7 @@
-"""Messages about an answer in addition to its text: why it is missing or incomplete, and what happened on the way."""
+"""Describe an answer to the user: why it is missing or incomplete, and the events during its turn.
+
+`actors run` and `actors chat` print these lines.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,26 +23,26 @@ from actors.provider import advice
 
 
 def failure_reason(result: AskResult, config: Config) -> str:
-    """Return one line about why an ask failed, and what to try."""
+    """Return one line that explains why an ask has no complete answer, with a suggested fix."""
     return (
-        pending_calls(result.pending_calls)
+        pending_calls_message(result.pending_calls)
         if result.pending_calls
         else advice.no_answer_message(result, config)
     )
 
 
-def pending_calls(calls: Iterable[ToolCall]) -> str:
-    """Return one line about the calls that a turn waits for."""
+def pending_calls_message(calls: Iterable[ToolCall]) -> str:
+    """Return one line that lists the calls whose result or approval a turn waits for."""
     return (
         f"the turn waits for external input: {', '.join(map(call_text, calls))}; "
-        "give it with `actors chat --continue`"
+        "enter it with `actors chat --continue`"
     )
 
 
-def incomplete_parts(result: AskResult) -> Iterator[str]:
-    """Yield a line for each part of the answer that is missing or was dropped."""
+def incomplete_answer_notes(result: AskResult) -> Iterator[str]:
+    """Yield one line for each defect of an answer, such as an empty answer, a cut answer, or dropped content."""
     if result.incomplete in NO_CONTENT:
-        if result.status == "complete":  # otherwise the reason of the failure contains it
+        if result.status == "complete":  # for other statuses, `failure_reason` says the same
             yield f"no complete answer from {result.binding}: {NO_CONTENT[result.incomplete]}"
     elif result.incomplete is not None:
         yield f"the answer was cut ({result.incomplete}): {result.binding} stopped with {result.finish_reason!r}"
@@ -50,8 +53,8 @@ def incomplete_parts(result: AskResult) -> Iterator[str]:
         yield f"{result.error}: the last calls of the model were not run"
 
 
-def note(event: SessionEvent) -> str:
-    """Return a line about an event that a person should know of, and an empty string for the others."""
+def event_note(event: SessionEvent) -> str:
+    """Return a line about an event that a user should notice, such as a failover; an empty string for other events."""
     match event:
         case FailoverEvent(backend=backend):
             return f"failing over to {backend}"

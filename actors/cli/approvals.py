@@ -1,4 +1,4 @@
-"""Decide whether a tool call may run: by the options, or by asking the person at the terminal."""
+"""Decide whether a tool call may run: by the options of the command line, or by asking the person at the terminal."""
 
 import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,37 +15,37 @@ from actors.errors import ConfigError
 from actors.tools import Tool
 
 Answer: TypeAlias = Literal["yes", "no", "always"]
-AskPerson: TypeAlias = Callable[[str], Awaitable[Answer]]
-"""Shows a call to the person and returns the answer."""
+AskAtTerminal: TypeAlias = Callable[[str], Awaitable[Answer]]
+"""Shows one call, as text, to the person and returns the answer."""
 
 QUESTION = "[y]es, [n]o, [a]lways?"
 _WIDTH = 300
 
 
 def verdicts(options: argparse.Namespace) -> dict[str, Literal["allow", "deny"]]:
-    """Return the verdicts of `--allow-tool` and `--deny-tool`, by tool.
+    """Return the verdicts of `--allow-tool` and `--deny-tool`, by tool name.
 
     Raises:
-        ConfigError: Both name the same tool.
+        ConfigError: Both options name the same tool.
     """
     found: dict[str, Literal["allow", "deny"]] = dict.fromkeys(options.allow_tool, "allow")
     for name in options.deny_tool:
         if name in found:
-            raise ConfigError(f"--allow-tool and --deny-tool both name {name!r}; give one of them")
+            raise ConfigError(f"--allow-tool and --deny-tool both name {name!r}; omit one of them")
         found[name] = "deny"
     return found
 
 
 def with_verdicts(
-    tools: Sequence[Tool[..., Any]],  # Any: any function
+    tools: Sequence[Tool[..., Any]],  # Any: the tool's result
     verdicts: Mapping[str, Literal["allow", "deny"]],
     *,
     are_all: bool,
-) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools with the verdicts as their approval.
+) -> list[Tool[..., Any]]:  # Any: the tool's result
+    """Return copies of the tools whose `approval` is replaced by the verdict for their name, if there is one.
 
     Args:
-        are_all: Whether the session has no other tools, so that each verdict must name one of these.
+        are_all: True if the session has no other tools. Then a verdict for an unknown name is an error.
 
     Raises:
         ConfigError: A verdict names no tool.
@@ -54,13 +54,13 @@ def with_verdicts(
     for name in verdicts if are_all else ():
         if name not in names:
             raise ConfigError(
-                f"No tool {name!r} to {verdicts[name]}; --tools has {', '.join(names) or 'none'}"
+                f"--{verdicts[name]}-tool names an unknown tool, {name!r}; --tools has {', '.join(names) or 'none'}"
             )
     return [replace(tool, approval=verdicts.get(tool.name, tool.approval)) for tool in tools]
 
 
-def read_answer(line: str) -> Answer:
-    """Return a person's answer. Anything but a clear yes is a no."""
+def parse_answer(line: str) -> Answer:
+    """Return the answer in a line that a person typed. Everything except a clear yes or always means no."""
     word = line.strip().lower()
     if word in ("a", "always"):
         return "always"
@@ -68,28 +68,28 @@ def read_answer(line: str) -> Answer:
 
 
 def call_text(call: ToolCall) -> str:
-    """Return a call and its arguments as one line that is safe to show."""
+    """Return a call with its arguments as one line without control characters."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
     return one_line(f"{call.name}({arguments})", _WIDTH)
 
 
 class Approvals:
-    """Decides on calls, one at a time, in the order in which they arrive.
+    """The approval callback of a command. It decides on calls one at a time, in the order in which they arrive.
 
     Args:
-        policy: `allow` or `deny` decides on every call; `ask` asks the person.
-        ask: None if nobody can be asked: such calls are denied and counted.
+        policy: `allow` or `deny` applies to every call; `ask` asks the person.
+        ask: Asks the person. None if there is no terminal; then calls are denied and listed in `denied`.
     """
 
-    def __init__(self, policy: Literal["ask", "allow", "deny"], ask: AskPerson | None) -> None:
+    def __init__(self, policy: Literal["ask", "allow", "deny"], ask: AskAtTerminal | None) -> None:
         self._policy = policy
         self._ask = ask
         self._always: set[str] = set()
         self._lock = anyio.Lock()
         self.while_asking: Callable[[CallId], AbstractContextManager[None]] = lambda _call_id: nullcontext()
-        """Entered while a call waits for the person."""
+        """Returns a context manager that is entered while a call waits for the person's answer."""
         self.denied: list[str] = []
-        """Tools that did not run because nobody could be asked."""
+        """Names of the tools that did not run because there was no terminal to ask at."""
 
     async def __call__(self, call: ToolCall) -> bool:
         """Return True if the call may run."""
@@ -101,7 +101,7 @@ class Approvals:
         with self.while_asking(call.id):
             return await self._answer(call, self._ask) != "no"
 
-    async def _answer(self, call: ToolCall, ask: AskPerson) -> Answer:
+    async def _answer(self, call: ToolCall, ask: AskAtTerminal) -> Answer:
         async with self._lock:
             if call.name in self._always:
                 return "always"

@@ -1,4 +1,4 @@
-"""Open the session that the options of `actors run` and `actors chat` describe."""
+"""Open the session that the options of `actors run` and `actors chat` describe: a new one, or a stored one."""
 
 import argparse
 from collections.abc import AsyncGenerator, Sequence
@@ -11,7 +11,7 @@ from actors.cli.approvals import Approvals, with_verdicts
 from actors.cli.approvals import verdicts as verdicts_of
 from actors.cli.journal import conversation_storage
 from actors.cli.servers import with_servers
-from actors.cli.targets import serve_target, tools
+from actors.cli.targets import load_tools, serve_target
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.spending import Budget
@@ -26,17 +26,17 @@ from actors.tools.toolsets import ToolItem
 async def conversation(
     options: argparse.Namespace, approve: Approvals
 ) -> AsyncGenerator[tuple[Session, Config]]:
-    """Open the session and yield it with its configuration.
+    """Start a runtime and open the session; yield the session and its configuration.
 
     Raises:
         ConfigError: An option, a file or a target cannot be used.
     """
     verdicts = verdicts_of(options)
-    continues = _continues(options)
+    continues = _is_continuation(options)
     async with serve_target(options, needs_target=not continues) as (found, name):
         config, servers = with_servers(found, options.mcp, verdicts)
         offered: list[ToolItem] = [
-            *with_verdicts(_tools(options), verdicts, are_all=not servers),
+            *with_verdicts(_offered_tools(options), verdicts, are_all=not servers),
             *servers,
         ]
         storage = conversation_storage(options, config, create=not continues)
@@ -49,7 +49,7 @@ async def conversation(
 
 
 def ask_settings(options: argparse.Namespace) -> AskSettings:
-    """Return the settings of each ask."""
+    """Return the settings of each ask that `--max-rounds` and `--timeout` set."""
     settings = AskSettings()
     if options.max_rounds is not None:
         settings["max_rounds"] = options.max_rounds
@@ -58,11 +58,11 @@ def ask_settings(options: argparse.Namespace) -> AskSettings:
     return settings
 
 
-def _continues(options: argparse.Namespace) -> bool:
-    """Return True if the options name a stored conversation.
+def _is_continuation(options: argparse.Namespace) -> bool:
+    """Return True if the options select a stored conversation instead of a new one.
 
     Raises:
-        ConfigError: The options name several conversations, or set a property that a stored conversation has already.
+        ConfigError: The options select several conversations, or set a value that a stored conversation already has.
     """
     if sum((options.continues, options.resume is not None, bool(options.fork))) > 1:
         raise ConfigError(
@@ -71,10 +71,12 @@ def _continues(options: argparse.Namespace) -> bool:
     if not options.continues and options.resume is None and options.fork is None:
         return False
     if options.max_cost is not None:
-        raise ConfigError("--max-cost is set when a conversation starts and cannot be changed; omit it")
+        raise ConfigError(
+            "--max-cost is set when a conversation starts and cannot be changed; omit --max-cost"
+        )
     if options.id is not None and options.fork is None:
         raise ConfigError(
-            "--id names a new conversation or the copy of --fork; a continued one keeps its id; omit it"
+            "--id names a new conversation or the copy of --fork, but a continued conversation keeps its id; omit --id"
         )
     return True
 
@@ -86,18 +88,18 @@ async def _resume(
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:
-    session = options.fork or options.resume or await _last(runtime)
+    session = options.fork or options.resume or await _latest_session_id(runtime)
     if options.fork is not None:
         session = await runtime.journal.fork(session, id=options.id or _new_id())
     system = ... if options.system is None else options.system
     return await runtime.resume(session, tools=offered, system=system, target=name, approve=approve)
 
 
-async def _last(runtime: Runtime) -> str:
-    """Return the most recently used session that is not closed.
+async def _latest_session_id(runtime: Runtime) -> str:
+    """Return the id of the most recently used session that is not closed.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: No such session is stored.
     """
     for each in await runtime.journal.list():
         if each.state != "closed":
@@ -106,7 +108,7 @@ async def _last(runtime: Runtime) -> str:
 
 
 def _new_id() -> str:
-    """Return an id that tells people when the session was created."""
+    """Return a new session id that contains the time, such as `20260131-174502-9f1c`."""
     return f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{token_hex(2)}"
 
 
@@ -124,12 +126,12 @@ async def _open(
             name, tools=offered, system=options.system, id=session_id, approve=approve, budget=budget
         )
     except MissingKey as error:
-        raise MissingKey(f"{error}; --offline uses a stand-in that needs none") from None
+        raise MissingKey(f"{error}; --offline uses a stand-in that needs no key") from None
 
 
-def _tools(options: argparse.Namespace) -> list[Tool[..., Any]]:  # Any: any function
+def _offered_tools(options: argparse.Namespace) -> list[Tool[..., Any]]:  # Any: the tool's result
     if options.offline and options.tools is None:
         from actors.cli.offline import roll
 
         return [roll]
-    return tools(options.tools)
+    return load_tools(options.tools)

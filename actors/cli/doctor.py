@@ -1,10 +1,10 @@
 """`actors doctor`: check the environment and suggest fixes, one line each.
 
-Keys are reported as set or not, never shown. Nothing leaves the machine without `--network`.
+Keys are reported as set or not set, and never shown. Nothing is sent to other machines without `--network`.
 
-A runtime learns from refusals which parameters a model does not support, and forgets it with its process
-(`runtime.stats().learned`). The log records the parameters that each request omitted for that reason, so `doctor` reads
-the most recent sessions and prints the `[models]` tables that spare the next process the refusals.
+A runtime learns from refusals which parameters a model does not support, and forgets them when it ends
+(`runtime.stats().learned`). But the log records the parameters that each request omitted for that reason. So `doctor`
+reads the most recent sessions and prints the `[models]` tables with which the next process avoids the refusals.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from typing import Literal, TypeAlias
 import anyio
 
 from actors.cli.arguments import add_config, add_journal
-from actors.cli.exits import Exit, of_error
-from actors.cli.journal import default_path, named_journal, stored_sessions
+from actors.cli.exits import Exit, exit_for_error
+from actors.cli.journal import default_journal_path, named_journal, stored_sessions
 from actors.cli.parser import Parser
 from actors.cli.screen import ColorOption, escape_controls, screen
 from actors.config import Backend, Config, load
@@ -47,22 +47,27 @@ EXTRAS = {
     "prometheus": ("prometheus-client",),
     "trio": ("trio",),
 }
-"""The distributions of each extra."""
+"""Names of the distributions that each extra of the package installs."""
 SESSIONS = 50
-"""Recent sessions that are read for refused parameters."""
+"""Number of recent sessions whose logs are searched for refused parameters."""
 _TIMEOUTS = Timeouts(connect=5.0, first_byte=10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A line of the report: `--` is information, `FAIL` a fault with its exit code."""
+    """A line of the report.
+
+    Its sign is `ok` for a success, `--` for information, and `FAIL` for a fault with an exit code.
+    """
 
     sign: Sign
     text: str
     code: Exit = Exit.OK
 
 
-EXAMPLES = (("actors doctor --config actors.toml --network", "checks keys and reaches the servers"),)
+EXAMPLES = (
+    ("actors doctor --config actors.toml --network", "check the keys, and whether the servers answer"),
+)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -74,13 +79,13 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the results and return the exit code of the first fault, or 0."""
-    results = [*_installation(), *_terminal(options.color)]
+    """Print the result of every check, and return the exit code of the first fault, or 0."""
+    results = [*_installation_results(), *_terminal_results(options.color)]
     try:
         config: Config | None = load(options.config, os.environ)
     except ActorsError as error:
         config = None
-        results.append(CheckResult("FAIL", str(error), of_error(error)))
+        results.append(CheckResult("FAIL", str(error), exit_for_error(error)))
     if config is not None:
         results += anyio.run(_all_backends, config, options.network)
         results += _refused_parameters(options, config)
@@ -89,11 +94,11 @@ def run(options: argparse.Namespace) -> Exit:
     return next((result.code for result in results if result.sign == "FAIL"), Exit.OK)
 
 
-def _installation() -> Iterator[CheckResult]:
+def _installation_results() -> Iterator[CheckResult]:
     yield CheckResult(
         "ok", f"actors {version('llm-actors')}, Python {platform.python_version()}, {sys.platform}"
     )
-    path = default_path(os.environ)
+    path = default_journal_path(os.environ)
     where = "not stored" if path is None else f"stored in {path} by default"
     yield CheckResult("ok", f"SQLite {sqlite_version}; conversations are {where}")
     for extra, names in EXTRAS.items():
@@ -103,7 +108,7 @@ def _installation() -> Iterator[CheckResult]:
             yield CheckResult("--", f"{missing.name} is not installed; pip install 'llm-actors[{extra}]'")
 
 
-def _terminal(color: ColorOption) -> Iterator[CheckResult]:
+def _terminal_results(color: ColorOption) -> Iterator[CheckResult]:
     if not sys.stdout.isatty():
         yield CheckResult("--", "standard output is not a terminal")
         return
@@ -115,12 +120,12 @@ def _terminal(color: ColorOption) -> Iterator[CheckResult]:
 
 
 async def _all_backends(config: Config, network: bool) -> list[CheckResult]:
-    return [result async for result in _backends(config, network)]
+    return [result async for result in _backend_results(config, network)]
 
 
-async def _backends(config: Config, network: bool) -> AsyncIterator[CheckResult]:
+async def _backend_results(config: Config, network: bool) -> AsyncIterator[CheckResult]:
     if config.source is None:
-        for result in _environment(config):
+        for result in _key_results(config):
             yield result
     else:
         yield CheckResult("ok", f"{config.source}: {len(config.targets)} targets")
@@ -128,16 +133,16 @@ async def _backends(config: Config, network: bool) -> AsyncIterator[CheckResult]
         try:
             backend = config.backend(name)
         except ActorsError as error:
-            yield CheckResult("FAIL", str(error), of_error(error))
+            yield CheckResult("FAIL", str(error), exit_for_error(error))
             continue
-        held = "its credentials are set" if backend.credential else "it needs no key"
-        yield CheckResult("ok", f"backend {name}: {backend.model} at {backend.endpoint}; {held}")
+        credentials = "its credentials are set" if backend.credential else "it needs no key"
+        yield CheckResult("ok", f"backend {name}: {backend.model} at {backend.endpoint}; {credentials}")
         if network:
-            yield await _reach(backend)
+            yield await _check_server(backend)
 
 
 def _refused_parameters(options: argparse.Namespace, config: Config) -> Iterator[CheckResult]:
-    """Yield the parameters that recent requests omitted because the model does not support them."""
+    """Yield the parameters that recent requests omitted as unsupported, with the `[models]` tables that omit them."""
     if not _has_journal(options, config):
         return
     try:
@@ -154,16 +159,16 @@ def _refused_parameters(options: argparse.Namespace, config: Config) -> Iterator
 
 
 def _has_journal(options: argparse.Namespace, config: Config) -> bool:
-    """Return True if there is a journal to read: opening one would create it."""
+    """Return True if there is a journal to read. A missing file must not be opened, because that would create it."""
     settings = config.settings.journal
     if named_journal(options) is not None or settings.url is not None:
         return True
-    path = default_path(os.environ) if settings.path is None else Path(settings.path)
+    path = default_journal_path(os.environ) if settings.path is None else Path(settings.path)
     return path is not None and path.exists()
 
 
 def _unsupported_parameters(events: Iterable[LogEvent]) -> dict[Binding, list[str]]:
-    """Return the unsupported parameters that requests omitted, by binding."""
+    """Return, by binding, the parameters that requests omitted because the model does not support them at all."""
     found: dict[Binding, list[str]] = {}
     for event in events:
         if isinstance(event, RequestSent):
@@ -173,18 +178,18 @@ def _unsupported_parameters(events: Iterable[LogEvent]) -> dict[Binding, list[st
     return found
 
 
-def _environment(config: Config) -> Iterator[CheckResult]:
-    """Yield which keys of providers are set. None is a fault: any one may be enough."""
+def _key_results(config: Config) -> Iterator[CheckResult]:
+    """Yield a line with the provider keys that are set. A missing key is no fault: any one key may be enough."""
     yield CheckResult("--", "no configuration file; --config FILE names one")
     variables = [provider.key_variable for provider in PROVIDERS.values() if provider.key_variable]
     there = [name for name in dict.fromkeys(variables) if config.environ.get(name)]
     if there:
         yield CheckResult("ok", f"set: {', '.join(there)}")
     else:
-        yield CheckResult("--", "no key of a provider is set; actors run --offline needs none")
+        yield CheckResult("--", "no key of a provider is set; actors run --offline needs no key")
 
 
-async def _reach(backend: Backend) -> CheckResult:
+async def _check_server(backend: Backend) -> CheckResult:
     """Check whether the server of a backend answers an empty request without a key."""
     transport = HttpTransport()
     try:
@@ -193,6 +198,6 @@ async def _reach(backend: Backend) -> CheckResult:
                 "ok", f"backend {backend.name}: {backend.endpoint} answers ({response.status})"
             )
     except ActorsError as error:
-        return CheckResult("FAIL", f"backend {backend.name}: {error}", of_error(error))
+        return CheckResult("FAIL", f"backend {backend.name}: {error}", exit_for_error(error))
     finally:
         await transport.close()

@@ -1,4 +1,4 @@
-"""Exit codes. The table is also in docs/reference/cli.md."""
+"""Define the exit codes of all commands. docs/reference/cli.md contains the same table."""
 
 import signal
 from enum import IntEnum
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """The exit code of a command."""
+    """The exit code of a command. `MEANING` explains each code."""
 
     OK = 0
     FAILED = 1
@@ -55,7 +55,7 @@ MEANING: dict[Exit, str] = {
     Exit.OVERLOADED: "the provider is overloaded, out of quota or failing, after retries",
     Exit.UNREACHABLE: "the provider cannot be reached, or the connection broke",
     Exit.LIMIT: "a limit of rounds (--max-rounds) or a budget (--max-cost) ended the turn; its calls are closed",
-    Exit.NOT_APPROVED: "a call needed an approval or an external result, and nobody could be asked",
+    Exit.NOT_APPROVED: "a call needed an approval or an external result, and there was no terminal to ask at",
     Exit.JOURNAL: "the journal cannot be read or written, is damaged, or is not a journal",
     Exit.TIMEOUT: "the turn exceeded --timeout and was stopped; its calls are closed",
     Exit.HANGUP: "the terminal was closed (SIGHUP); the turn was cancelled",
@@ -68,14 +68,14 @@ OF_SIGNAL = {
     for name, code in (("SIGINT", Exit.INTERRUPTED), ("SIGTERM", Exit.TERMINATED), ("SIGHUP", Exit.HANGUP))
     if hasattr(signal, name)
 }
-"""The signals that cancel a turn and then end the command, as far as the platform has them."""
+"""The exit code for each signal that cancels a turn and ends the command. A platform may lack some signals."""
 
 MESSAGES = {
     Exit.INTERRUPTED: "interrupted",
     Exit.TERMINATED: "terminated",
     Exit.HANGUP: "the terminal was closed",
 }
-"""The message for each."""
+"""The message that a command prints when a signal ends it, by exit code."""
 
 _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (MissingKey, Exit.AUTH),
@@ -92,19 +92,19 @@ _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
 )
 
 
-def of_error(error: BaseException) -> Exit:
-    """Return the exit code for an error that ended a command."""
+def exit_for_error(error: BaseException) -> Exit:
+    """Return the exit code for an error that ended a command; `FAILED` for an unknown error."""
     if isinstance(error, OSError) and error.errno == EIO and error.filename is None:
         return Exit.HANGUP  # the terminal was closed
     if isinstance(error, AskFailed) and hasattr(error, "result"):
-        return of_result(error.result)
+        return exit_for_result(error.result)
     return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), Exit.FAILED)
 
 
-def of_result(result: "AskResult") -> Exit:
+def exit_for_result(result: "AskResult") -> Exit:
     """Return the exit code for the result of an ask."""
     if result.status == "failed":
-        return _of_cause(result.attempts[-1].cause if result.attempts else None)
+        return _exit_of_cause(result.attempts[-1].cause if result.attempts else None)
     if result.status == "complete" and result.error:  # the last calls were not run
         return Exit.LIMIT
     return _OF_STATUS.get(result.status, Exit.INTERRUPTED)
@@ -118,7 +118,7 @@ _OF_STATUS = {
 }
 
 
-def _of_cause(cause: "Cause | None") -> Exit:
+def _exit_of_cause(cause: "Cause | None") -> Exit:
     if cause is None:
         return Exit.FAILED
     if cause.status in (401, 403):
@@ -130,7 +130,7 @@ def _of_cause(cause: "Cause | None") -> Exit:
 
 
 _BY_LIMIT = {"limit": Exit.LIMIT, "time": Exit.TIMEOUT}
-"""The exit code of each limit of the command line."""
+"""The exit code for each cause that is a limit from the command line."""
 
 BY_KIND = {
     **dict.fromkeys(("transient", "rate_limit", "quota", "overloaded", "circuit_open"), Exit.OVERLOADED),
@@ -140,4 +140,4 @@ BY_KIND = {
     ),
     **dict.fromkeys(("too_long", "refusal"), Exit.FAILED),
 }
-"""The exit code of each kind of failure (`actors.adapters.failure`, which takes long to import)."""
+"""The exit code for each kind of failure. `actors.adapters.failure` defines the kinds but is slow to import."""

@@ -1,4 +1,4 @@
-"""`actors explain`: explain a rule, a code, an error, a status or a provider's refusal, and what to do.
+"""`actors explain`: explain a rule, a code, an error, a status or a provider's refusal, with the fix.
 
 Rules come from the rulebook; codes and errors come from docs/reference/errors.md, which the package contains.
 """
@@ -14,38 +14,38 @@ from actors.adapters.failure import Failure, RefusedParameter
 from actors.cli.arguments import add_dialect
 from actors.cli.exits import MEANING, Exit
 from actors.cli.parser import Parser, suggestion
-from actors.cli.screen import complain, escape_controls
+from actors.cli.screen import escape_controls, print_notice
 from actors.core.dialects.profiles import dialect
 from actors.core.rulebook import RULES
 from actors.core.rulebook.rule import Rule
 from actors.errors import TranscriptError
 
-_MOST = 1_000_000
-"""Bytes read of a refusal."""
+_MAX_REFUSAL_BYTES = 1_000_000
+"""Maximum number of bytes that are read from a file with a refusal."""
 _PAGES = (
     Path(__file__).parent / "errors.md",
     Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md",
 )
-"""The page in an installed package, and in a checkout."""
+"""Paths of the page of errors: in an installed package, and in a checkout."""
 _ROW = re.compile(r"^\| `(\w+)` \| (.+?) \|$", re.MULTILINE)
 
 
 EXAMPLES = (
-    ("actors explain ANT-12", "a rule of a provider"),
-    ("actors explain refusal.json --dialect anthropic", "the body of a provider's refusal"),
+    ("actors explain ANT-12", "explain a rule of a provider"),
+    ("actors explain refusal.json --dialect anthropic", "explain the body of a provider's refusal"),
 )
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "word",
-        help="such as ANT-12, overflow, SessionClosed or 429; or a file with a refusal, `-` for standard input",
+        help="a word such as ANT-12, overflow, SessionClosed or 429; or a file with a refusal, `-` for standard input",
     )
     add_dialect(parser, "--dialect", default="openai", help="dialect of the refusal; openai by default")
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print a line for each meaning of the word or the file.
+    """Print a line for each meaning of the word, or an explanation of the refusal in the file.
 
     Raises:
         TranscriptError: The file cannot be read.
@@ -55,25 +55,27 @@ def run(options: argparse.Namespace) -> Exit:
     for line in lines:
         print(escape_controls(line))
     if not lines:
-        known = [*RULES, *_codes(), *(str(int(code)) for code in MEANING)]
+        known = [*RULES, *_code_descriptions(), *(str(int(code)) for code in MEANING)]
         near = suggestion(options.word.upper() if "-" in options.word else options.word, known)
-        complain(f"unknown word {options.word[:80]!r}{near or '; give a rule, a code, a status or a file'}")
+        print_notice(
+            f"unknown word {options.word[:80]!r}{near or '; use a rule, a code, a status or a file'}"
+        )
     return Exit.OK if lines else Exit.USAGE
 
 
 def meanings(word: str, name: str) -> Iterator[str]:
-    """Yield the meanings of a word. A refusal is read in the dialect called `name`."""
+    """Yield the lines that explain a word: a rule, a number, a code, or a file with a refusal in the dialect `name`."""
     if (rule := RULES.get(word.upper())) is not None:
-        yield from _rule(rule)
+        yield from _rule_lines(rule)
     elif word.isdigit():
-        yield from _number(int(word), name)
-    elif word in _codes():
-        yield from _codes()[word]
+        yield from _number_lines(int(word), name)
+    elif word in _code_descriptions():
+        yield from _code_descriptions()[word]
     elif word == "-" or Path(word).is_file():
-        yield from _body(word, name)
+        yield from _refusal_lines(word, name)
 
 
-def _rule(rule: Rule) -> Iterator[str]:
+def _rule_lines(rule: Rule) -> Iterator[str]:
     yield f"{rule.id}: {rule.demand}"
     yield f"fault class {rule.fault_class}; {rule.evidence}"
     yield "checked by `actors lint`" if rule.is_checked else f"not checked: {rule.unseen}"
@@ -81,38 +83,42 @@ def _rule(rule: Rule) -> Iterator[str]:
         yield f"the provider answers: {re.sub('[«»⟦⟧]', '', rule.told)}"
 
 
-def _number(number: int, name: str) -> Iterator[str]:
+def _number_lines(number: int, name: str) -> Iterator[str]:
     if (code := next((code for code in MEANING if code == number), None)) is not None:
         yield f"exit code {number}: {MEANING[code]}"
     if 400 <= number < 600:
-        yield from _failure(classify(number, {}, b"", dialect(name)))
+        yield from _failure_lines(classify(number, {}, b"", dialect(name)))
 
 
-def _failure(failure: Failure) -> Iterator[str]:
+def _failure_lines(failure: Failure) -> Iterator[str]:
     yield f"status {failure.status}: {failure.message}"
-    yield from _codes()[failure.kind]
+    yield from _code_descriptions()[failure.kind]
     if failure.parameter is not None:
-        yield _parameter(failure.parameter)
+        yield _parameter_line(failure.parameter)
     if failure.rule is not None:
-        yield from _rule(RULES[failure.rule])
+        yield from _rule_lines(RULES[failure.rule])
 
 
-def _parameter(refused: RefusedParameter) -> str:
+def _parameter_line(refused: RefusedParameter) -> str:
     scope = "this value is refused" if refused.is_value else "it is not supported at all"
     return f"refused parameter: {' and '.join(refused.settings)}; {scope}"
 
 
-def _body(word: str, name: str) -> Iterator[str]:
-    """Explain the body of a refusal."""
+def _refusal_lines(word: str, name: str) -> Iterator[str]:
+    """Yield the lines that explain the body of a provider's refusal. `word` is its file, or `-` for standard input."""
     try:
-        text = sys.stdin.buffer.read(_MOST) if word == "-" else Path(word).read_bytes()[:_MOST]
+        text = (
+            sys.stdin.buffer.read(_MAX_REFUSAL_BYTES)
+            if word == "-"
+            else Path(word).read_bytes()[:_MAX_REFUSAL_BYTES]
+        )
     except OSError as error:
         raise TranscriptError(f"Cannot read {word}: {error.strerror}") from error
-    yield from _failure(classify(400, {}, text, dialect(name)))
+    yield from _failure_lines(classify(400, {}, text, dialect(name)))
 
 
-def _codes() -> dict[str, list[str]]:
-    """Return the descriptions of each code on the page of errors, with their headings."""
+def _code_descriptions() -> dict[str, list[str]]:
+    """Return the descriptions of each code on the page of errors. A code may occur in several sections."""
     page = next(path for path in _PAGES if path.exists()).read_text(encoding="utf-8")
     found: dict[str, list[str]] = {}
     for section in page.split("\n## ")[1:]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import complain, escape_controls
+from actors.cli.screen import escape_controls, print_notice
 from actors.errors import ConfigError, JournalError
 from actors.journal.storage.damage import Damage, damage_from_error
 from actors.journal.storage.named import open_tables
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("journal", metavar="FILE|URL", help="the journal, which is not changed")
+    parser.add_argument("journal", metavar="FILE|URL", help="the journal to check; it is not changed")
     parser.add_argument(
         "--salvage", metavar="NEW", help="copy every log to a new file, up to its first damaged record"
     )
@@ -29,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print a line for each damaged part, then the number of intact ones.
+    """Print a line for each damaged record, entry or page, and then the number of intact records.
 
     Raises:
         ConfigError: An address cannot be used, or `--salvage` was given for a database.
@@ -38,30 +38,30 @@ def run(options: argparse.Namespace) -> Exit:
     if "://" not in options.journal:
         return _check_file(Path(options.journal), options)
     if options.salvage:  # the address may contain a password and is not repeated
-        raise ConfigError("--salvage takes a file; for a Postgres journal, restore a backup")
+        raise ConfigError("--salvage needs a journal in a file; for a Postgres journal, restore a backup")
     tables = open_tables(options.journal)
-    return _check(tables, tables.where, options)
+    return _print_damage(tables, tables.where, options)
 
 
 def _check_file(path: Path, options: argparse.Namespace) -> Exit:
-    """Check a file. Salvage its pages even if SQLite cannot open it."""
+    """Check a journal in a file. With `--salvage`, copy its readable pages even if SQLite cannot open the file."""
     try:
         file = JournalFile(path)
     except JournalError as error:
         if not options.salvage:
             raise
         _salvage(path, Path(options.salvage))
-        complain(damage_from_error(error).what)
+        print_notice(damage_from_error(error).what)
         return Exit.FAILED
-    return _check(file, options.journal, options)
+    return _print_damage(file, options.journal, options)
 
 
-def _check(journal: "JournalFile | JournalTables", where: str, options: argparse.Namespace) -> Exit:
+def _print_damage(journal: "JournalFile | JournalTables", where: str, options: argparse.Namespace) -> Exit:
     with closing(journal):
         damage = list(journal.damage())
         intact = {"sessions": journal.sessions, "records": journal.records, "blobs": journal.blobs}
     if options.json:
-        print(json.dumps({"damage": [_fields(each) for each in damage], "intact": intact}))
+        print(json.dumps({"damage": [_damage_fields(each) for each in damage], "intact": intact}))
     else:
         for each in damage:
             print(escape_controls(each.what))
@@ -79,22 +79,22 @@ def _check(journal: "JournalFile | JournalTables", where: str, options: argparse
             if is_file
             else "a backup"
         )
-        complain(f"{where} is damaged; restore {fix}")
+        print_notice(f"{where} is damaged; restore {fix}")
     return Exit.FAILED if damage else Exit.OK
 
 
-def _fields(damage: Damage) -> dict[str, object]:
+def _damage_fields(damage: Damage) -> dict[str, object]:
     return {"session": damage.session, "number": damage.number, "what": damage.what}
 
 
 def _salvage(path: Path, to: Path) -> None:
-    """Copy every readable event, and print the number of events per session.
+    """Copy every readable event to a new journal, and print the number of events of each session.
 
     Raises:
-        JournalError: The new file exists.
+        JournalError: The new file exists already.
     """
     if to.exists():
-        raise JournalError(f"{to}: the file exists; name a new one")
+        raise JournalError(f"{to}: the file exists already; name a new file")
     with closing(SqliteStorage(to)) as storage:
         for session, count in salvage(path, storage):
-            complain(f"{to}: session {session}: {count} events")
+            print_notice(f"{to}: session {session}: {count} events")

@@ -1,7 +1,7 @@
-"""Select the journal that a command uses: by default a file of the user.
+"""Select the journal that a command uses. By default it is a file of the user.
 
-In this order: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, and a file in the user's data directory.
-`--no-journal` stores nothing, and neither does `--offline` unless a journal is named.
+The first of these is used: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, a file in the user's data
+directory. With `--no-journal`, nothing is stored, and with `--offline` only if a journal is named.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from actors.cli.screen import complain
+from actors.cli.screen import print_notice
 from actors.config import Config
 from actors.errors import JournalError
 from actors.journal.storage import Storage
@@ -22,10 +22,11 @@ _FIX = "name another with --journal FILE"
 
 
 def conversation_storage(options: argparse.Namespace, config: Config, *, create: bool) -> Storage:
-    """Return the storage for a conversation. If the user's file cannot be used, warn and store nothing.
+    """Return the storage for a conversation. If the user's own file cannot be used, print a warning and store nothing.
 
     Args:
-        create: Whether a file that is named and does not exist is created. Otherwise its name is probably mistyped.
+        create: Whether to create a named file that does not exist. For a continued conversation, its name is probably
+            mistyped.
 
     Raises:
         ConfigError: The named journal cannot be used.
@@ -35,15 +36,15 @@ def conversation_storage(options: argparse.Namespace, config: Config, *, create:
         return MemoryStorage()
     if (storage := _configured_storage(options, config, create=create)) is not None:
         return storage
-    path = default_path(os.environ)
-    return MemoryStorage() if path is None or options.offline else _default(path)
+    path = default_journal_path(os.environ)
+    return MemoryStorage() if path is None or options.offline else _default_storage(path)
 
 
 def stored_sessions(options: argparse.Namespace, config: Config, *, create: bool = False) -> Storage:
     """Return the storage for a command that works on stored sessions.
 
     Args:
-        create: As for `conversation_storage`.
+        create: Whether to create a named file that does not exist.
 
     Raises:
         ConfigError: The named journal cannot be used.
@@ -51,7 +52,7 @@ def stored_sessions(options: argparse.Namespace, config: Config, *, create: bool
     """
     if (storage := _configured_storage(options, config, create=create)) is not None:
         return storage
-    path = default_path(os.environ)
+    path = default_journal_path(os.environ)
     if path is None:
         return MemoryStorage()
     _make_folder(path)
@@ -59,12 +60,12 @@ def stored_sessions(options: argparse.Namespace, config: Config, *, create: bool
 
 
 def named_journal(options: argparse.Namespace) -> str | None:
-    """Return the journal that the options or the environment name."""
+    """Return the journal that `--journal` or the environment names, or None."""
     return options.journal or os.environ.get("ACTORS_JOURNAL") or None
 
 
-def default_path(environ: Mapping[str, str]) -> Path | None:
-    """Return the user's file, or None if there is no place for it or files cannot be locked."""
+def default_journal_path(environ: Mapping[str, str]) -> Path | None:
+    """Return the path of the user's file, or None if there is no home directory or files cannot be locked."""
     if find_spec("fcntl") is None:
         return None
     if data := environ.get("XDG_DATA_HOME"):
@@ -84,14 +85,14 @@ def _configured_storage(options: argparse.Namespace, config: Config, *, create: 
     return None if settings.path is None and settings.url is None else choose_storage(None, settings)
 
 
-def _default(path: Path) -> Storage:
+def _default_storage(path: Path) -> Storage:
     storage = create_storage(path)
     try:
         _make_folder(path)
         storage.open()
     except JournalError as error:
         fix = "" if _FIX in str(error) else f"; {_FIX}"
-        complain(f"the conversation is not stored: {error}{fix}")
+        print_notice(f"the conversation is not stored: {error}{fix}")
         return MemoryStorage()
     return storage
 

@@ -1,7 +1,7 @@
-"""Read lines from standard input in a task that may be cancelled.
+"""Read lines from standard input in a task that can be cancelled.
 
-No thread blocks in `read`, so nothing delays the end of the process. The end of input, a closed pipe and a closed
-terminal all end the lines.
+No thread blocks in `read`, so nothing delays the end of the process. The lines end at the end of input, and when the
+pipe or the terminal is closed.
 """
 
 import codecs
@@ -16,7 +16,7 @@ _CHUNK = 4096
 
 
 class Keyboard:
-    """Reads a descriptor, by default standard input. A line longer than `limit` characters is cut."""
+    """A reader of lines from a descriptor, by default standard input. A line longer than `limit` characters is cut."""
 
     def __init__(self, descriptor: int = 0, limit: int = 1_000_000) -> None:
         self._descriptor = descriptor
@@ -34,8 +34,8 @@ class Keyboard:
         """True if the next line can be read without waiting."""
         return "\n" in self._text or bool(select.select([self._descriptor], [], [], 0)[0])
 
-    async def line(self) -> str | None:
-        """Return the next line without its newline, and None after the last one."""
+    async def read_line(self) -> str | None:
+        """Return the next line without its newline, and None after the last line."""
         await anyio.lowlevel.checkpoint()
         while "\n" not in self._text and not self._ended:
             await self._read_more()
@@ -47,7 +47,7 @@ class Keyboard:
             await anyio.wait_readable(self._descriptor)
         try:
             read = os.read(self._descriptor, _CHUNK)
-        except OSError:  # EIO
+        except OSError:  # EIO: the terminal was closed
             read = b""
         self._ended = not read
         self.is_closed = self._ended and self._is_terminal and not os.isatty(self._descriptor)
@@ -56,6 +56,9 @@ class Keyboard:
 
 
 def _can_wait(descriptor: int) -> bool:
-    """Return True if reading may block. Files and `/dev/null` never block, and selectors refuse them."""
+    """Return True if `wait_readable` supports the descriptor.
+
+    Files and `/dev/null` never block, and selectors reject them.
+    """
     kind = os.fstat(descriptor).st_mode
     return not stat.S_ISREG(kind) and (not stat.S_ISCHR(kind) or os.isatty(descriptor))

@@ -6,7 +6,7 @@ from actors.adapters.importing import recognise_dialect
 from actors.cli.arguments import add_dialect
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import complain, escape_controls
+from actors.cli.screen import escape_controls, print_notice
 from actors.cli.transcript_file import MODEL, Conversion, Value, read_transcript
 from actors.core.check import check, container
 from actors.core.dialects.dialect import Dialect
@@ -14,8 +14,11 @@ from actors.core.dialects.profiles import dialect
 from actors.errors import TranscriptError
 
 EXAMPLES = (
-    ("actors lint body.json --for anthropic", "the rules that the transcript breaks"),
-    ("actors lint body.json --from openai --for anthropic", "the repairs that sending it to Anthropic needs"),
+    ("actors lint body.json --for anthropic", "list the rules that the transcript breaks"),
+    (
+        "actors lint body.json --from openai --for anthropic",
+        "list the repairs before it can be sent to Anthropic",
+    ),
 )
 _ANY_TOOL = b'{"toolSpec":{"name":"any","inputSchema":{"json":{"type":"object"}}}}'
 
@@ -27,29 +30,31 @@ def add_arguments(parser: Parser) -> None:
         parser,
         "--from",
         dest="source",
-        help="dialect of the file, if it differs: check the converted transcript",
+        help="dialect of the file, if it differs from --for; checks the converted transcript",
     )
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print a line for each broken rule or necessary repair; fail if there are any."""
+    """Print a line for each broken rule or necessary repair. The exit code is 1 if there are any."""
     rules = dialect(options.to)
     text, value = read_transcript(options.file)
     if options.source is None:
-        lines = [str(fault) for fault in check(_body(text, value, rules), rules)]
+        lines = [str(fault) for fault in check(_request_body(text, value, rules), rules)]
         if lines and (other := _other_dialect(value, rules)):
-            complain(f"{other}; give --from to check the converted transcript")
+            print_notice(f"{other}; use --from to check the converted transcript")
     else:
         made = Conversion(value, options.source, rules)
         lines = [*made.repairs, *(str(fault) for fault in check(made.request.body, rules))]
     for line in lines:
         print(escape_controls(line))
-    complain(f"{options.file} for {rules.name}: {f'{len(lines)} violations' if lines else 'no violations'}")
+    print_notice(
+        f"{options.file} for {rules.name}: {f'{len(lines)} violations' if lines else 'no violations'}"
+    )
     return Exit.FAILED if lines else Exit.OK
 
 
 def _other_dialect(value: Value, rules: Dialect) -> str | None:
-    """Return a message if the file clearly is in another dialect."""
+    """Return a message that names the actual dialect if the file clearly is in another dialect, or None."""
     try:
         recognise_dialect(value, rules)
     except TranscriptError as error:
@@ -57,8 +62,8 @@ def _other_dialect(value: Value, rules: Dialect) -> str | None:
     return None
 
 
-def _body(text: bytes, value: Value, rules: Dialect) -> bytes:
-    """Return the text as a request body; a list of messages gets the fields that a body must have."""
+def _request_body(text: bytes, value: Value, rules: Dialect) -> bytes:
+    """Return a request body. If the file is only a list of messages, add the fields that a body must have."""
     if isinstance(value, dict):
         return text
     key, model = container(rules).encode(), MODEL.encode()

@@ -1,4 +1,4 @@
-"""The runtime's log on standard error."""
+"""Show the runtime's log on standard error while a command runs."""
 
 import logging
 from collections.abc import Generator
@@ -9,9 +9,9 @@ from actors.cli.screen import escape_controls
 
 @contextmanager
 def logging_to_stderr(*, debug: bool) -> Generator[None]:
-    """Show log records of the runtime and tracebacks of tools on standard error if `debug` is set, else nowhere."""
+    """With `debug`, write log records of the runtime and tracebacks of tools to standard error; else discard them."""
     handler: logging.Handler = logging.StreamHandler() if debug else logging.NullHandler()
-    handler.setFormatter(_Safe())
+    handler.setFormatter(_EscapingFormatter())
     logger = logging.getLogger("actors")
     before = logger.level, logger.propagate
     logger.addHandler(handler)
@@ -25,8 +25,8 @@ def logging_to_stderr(*, debug: bool) -> Generator[None]:
         logger.setLevel(level)
 
 
-class _Safe(logging.Formatter):
-    """A formatter that escapes control characters."""
+class _EscapingFormatter(logging.Formatter):
+    """A log formatter that escapes control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         return escape_controls(super().format(record))

@@ -1,7 +1,7 @@
-"""The stand-ins of `--offline`: two strict servers on this machine whose model repeats the user's message.
+"""Run the stand-ins of `--offline`: two strict servers on this machine whose models repeat the user's message.
 
-`gpt` speaks OpenAI Chat Completions and `claude` Anthropic Messages, so a switch crosses families. A message that
-contains the name of a tool gets a call of that tool. Without `--tools`, the only tool is `roll`.
+`gpt` is an OpenAI Chat Completions server and `claude` an Anthropic Messages server, so a switch changes the wire
+format. If a message contains the name of a tool, the model calls that tool. Without `--tools`, the only tool is `roll`.
 """
 
 import json
@@ -25,7 +25,7 @@ Request = dict[str, Any]  # Any: a request body that the rules of its dialect ha
 
 MODELS = {"gpt": "stand-in-gpt", "claude": "stand-in-claude"}
 _REPEATED = 2000
-"""Characters of a message that are repeated."""
+"""Maximum number of characters of a message that the model repeats."""
 
 
 @tool
@@ -36,15 +36,15 @@ def roll(sides: int = 6) -> int:
 
 @asynccontextmanager
 async def stand_ins(target: str | None) -> AsyncGenerator[tuple[Config, str]]:
-    """Run the stand-ins, and yield a configuration for them and the target in it.
+    """Run the two servers; yield a configuration for them and the name of the backend to use (`gpt` by default).
 
     Raises:
-        UnknownTarget: No stand-in has that name.
+        UnknownTarget: No stand-in has the name `target`.
     """
     name = target or "gpt"
     if name not in MODELS:
         raise UnknownTarget(f"No stand-in {name[:80]!r}; --offline has {' and '.join(MODELS)}")
-    servers = {"gpt": OpenAIServer(answer), "claude": AnthropicServer(answer)}
+    servers = {"gpt": OpenAIServer(stand_in_answer), "claude": AnthropicServer(stand_in_answer)}
     async with serve(*servers.values()):
         backends = {name: _backend(name, server) for name, server in servers.items()}
         prices = {model: Price(input=0.0, output=0.0) for model in MODELS.values()}
@@ -56,37 +56,37 @@ def _backend(name: str, server: LoopbackServer) -> BackendSettings:
     return BackendSettings(kind=kind, dialect=server.dialect, model=MODELS[name], base_url=server.endpoint)
 
 
-def answer(request: Request) -> Turn:
-    """Return the answer to a request."""
-    kind, words = _last(request)
+def stand_in_answer(request: Request) -> Turn:
+    """Return the scripted answer to a request: repeat the message or result, or call a tool that the message names."""
+    kind, words = _last_message(request)
     if kind == "result":
         return Turn(Say(f"The result is: {words}"))
     for offered in read_declarations(request).tools:
         if offered.name in words.split():
             return Turn(Call(offered.name, sample_arguments(json.loads(offered.parameters))))
-    thought = (Think("A stand-in only repeats."),) if _asks_to_think(request) else ()
+    thought = (Think("A stand-in only repeats."),) if _requests_thinking(request) else ()
     return Turn(*thought, Say(f"You said: {words}"))
 
 
-def _asks_to_think(request: Request) -> bool:
+def _requests_thinking(request: Request) -> bool:
     return request.get("thinking", {}).get("type") in ("enabled", "adaptive")
 
 
-def _last(request: Request) -> tuple[str, str]:
-    """Return whether the last message is a text or a result, and its text."""
+def _last_message(request: Request) -> tuple[str, str]:
+    """Return the kind of the last message, `text` or `result`, and its text."""
     message = request["messages"][-1]
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     results = [block for block in blocks if block["type"] == "tool_result"]
     if message["role"] == "tool" or results:
-        return "result", _text(results or blocks)
-    return "text", _text(blocks)
+        return "result", _joined_text(results or blocks)
+    return "text", _joined_text(blocks)
 
 
-def _text(blocks: list[Request]) -> str:
-    """Return the text of blocks and of the results in them."""
+def _joined_text(blocks: list[Request]) -> str:
+    """Return the text of content blocks, including text inside tool results, shortened to the maximum."""
     words: list[str] = []
     for block in blocks:
         inner = block.get("content") if block["type"] == "tool_result" else block.get("text", "")
-        words.append(inner if isinstance(inner, str) else _text(inner or []))
+        words.append(inner if isinstance(inner, str) else _joined_text(inner or []))
     return " ".join(words)[:_REPEATED]

@@ -1,7 +1,7 @@
-"""The parser of the command line: one line per command, one line per error, and help that ends with examples.
+"""Parse the command line. Errors are one line, and the help of each command ends with examples.
 
-Each command is a module of this package, with `add_arguments` and `run` side by side. Only the module of the command
-at hand is imported, so `actors --help` imports nothing but the standard library.
+Each command is a module of this package with `add_arguments` and `run`. Only the module of the requested command is
+imported, so `actors --help` imports nothing but the standard library.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Never, TypeAlias
 
-from actors.cli.screen import complain
+from actors.cli.screen import print_notice
 from actors.errors import nearest
 
 if TYPE_CHECKING:
@@ -42,18 +42,18 @@ _EXIT_CODES = (
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports an error in one line and suggests the nearest option, and whose help ends with examples."""
+    """An argparse parser with one-line errors that suggest the nearest option, and with examples in its help."""
 
     examples: "Examples" = ()
 
     def format_help(self) -> str:
-        """Return the help, with the examples unwrapped below it."""
+        """Return the help, followed by the examples, which are not wrapped."""
         lines = [f"  {line}\n      {explanation}" for line, explanation in self.examples]
         return "\n".join((super().format_help(), "examples:", *lines, "")) if lines else super().format_help()
 
     def error(self, message: str) -> Never:
         """Print one line on standard error and exit with 2."""
-        complain(f"{message} ({self.prog} --help)")
+        print_notice(f"{message} ({self.prog} --help)")
         sys.exit(2)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
@@ -66,13 +66,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'X'?` for the nearest known word, and an empty string if none is near."""
+    """Return `; did you mean 'X'?` for the nearest known word, and an empty string if no word is near."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the options of a command line. `options.run` runs the command.
+    """Parse a command line and return its options. `options.run(options)` runs the command.
 
     Raises:
         SystemExit: The command line is wrong (2), or asks for help or the version (0).
@@ -86,7 +86,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def parser_for(words: Sequence[str]) -> Parser:
-    """Return the parser for a command line: complete for its command, with only the names of the others."""
+    """Return the parser for a command line: all options of its command, and only the names of other commands."""
     top = Parser(
         "actors",
         description="Tool-calling LLM conversations that can change provider between turns.",
@@ -101,23 +101,25 @@ def parser_for(words: Sequence[str]) -> Parser:
             commands.add_parser(name, help=summary)
             continue
         module = import_module(f"actors.cli.{name}")
-        command = commands.add_parser(name, help=summary, description=_sentence(summary), allow_abbrev=False)
+        command = commands.add_parser(
+            name, help=summary, description=_as_sentence(summary), allow_abbrev=False
+        )
         command.examples = module.EXAMPLES
         if hasattr(module, "run"):
-            _complete(command, module.run)
+            _add_common_options(command, module.run)
         module.add_arguments(command)
     return top
 
 
 def add_action(commands: "Commands", name: str, summary: str, run: object) -> Parser:
-    """Add an action of a command that has several, such as `actors sessions list`."""
-    action = commands.add_parser(name, help=summary, description=_sentence(summary), allow_abbrev=False)
-    _complete(action, run)
+    """Add an action to a command that has several, such as `list` to `actors sessions`, and return its parser."""
+    action = commands.add_parser(name, help=summary, description=_as_sentence(summary), allow_abbrev=False)
+    _add_common_options(action, run)
     return action
 
 
-def _complete(command: Parser, run: object) -> None:
-    """Add the options that every command has, and let `options.run` run it."""
+def _add_common_options(command: Parser, run: object) -> None:
+    """Add the options that every command has, and set `run` as the function of the command."""
     command.set_defaults(parser=command, run=run)
     command.add_argument(
         "--debug", action="store_true", help="show the runtime's log and the tracebacks of errors and tools"
@@ -131,15 +133,15 @@ def _complete(command: Parser, run: object) -> None:
     )
 
 
-def _sentence(summary: str) -> str:
+def _as_sentence(summary: str) -> str:
     return f"{summary[0].upper()}{summary[1:]}."
 
 
 class _Version(argparse.Action):
-    """Look up the version only when it is requested."""
+    """An option that prints the version and exits. Looking up the version is slow, so it is done only on request."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        print(f"actors {version('llm-actors')}")  # `exit` would write its message to standard error
+        print(f"actors {version('llm-actors')}")  # `parser.exit(message=...)` would write to standard error
         parser.exit()

@@ -1,4 +1,4 @@
-"""`actors preview`: show what `convert` would change, and the shape of the result."""
+"""`actors preview`: show the changes that `convert` would make, and the shape of its result."""
 
 import argparse
 import json
@@ -8,29 +8,29 @@ from actors.cli.arguments import add_dialect
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls
-from actors.cli.shape import Numbers, shape
+from actors.cli.shape import CallLabels, shape
 from actors.cli.transcript_file import Conversion, read_transcript
 from actors.core.dialects.profiles import dialect
 
-EXAMPLES = (("actors preview body.json --to mistral", "the shape of the request, and the changes"),)
+EXAMPLES = (("actors preview body.json --to mistral", "show the shape of the request and the changes"),)
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
-    add_dialect(parser, "--from", dest="source", help="dialect of the file; recognised by default")
+    add_dialect(parser, "--from", dest="source", help="dialect of the file; detected by default")
     add_dialect(parser, "--to", required=True, help="dialect of the result")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, with the body in it")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, which contains the body")
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the size of the request, a word for each message, and every change."""
+    """Print the size of the converted request, a word for each message, and every change."""
     rules = dialect(options.to)
     _, value = read_transcript(options.file)
     made = Conversion(value, options.source, rules)
     body = made.request.body
-    numbers = Numbers()
-    numbers.learn(made.rendered.report)
-    words = shape(body, numbers)
+    labels = CallLabels()
+    labels.add_report(made.rendered.report)
+    words = shape(body, labels)
     changes = {"repairs": made.repairs, "additions": made.additions, "losses": made.losses}
     if options.json:
         fields = {"dialect": rules.name, "size": len(body), "shape": words, **changes}

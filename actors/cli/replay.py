@@ -1,10 +1,10 @@
-"""`actors replay`: render or repeat a stored conversation for another provider.
+"""`actors replay`: render a stored conversation for another provider, or ask another provider again.
 
-`--to DIALECT` sends nothing: each request of the log is rendered for the dialect, from the history and ledger at that
-time, and judged by its rules. `--send` asks another target what the user asked. No tool runs: a call is answered with
-the recorded result of the same tool and arguments, in recorded order; any other call fails, which the model sees and
-the report lists. The log records the names of tools but not their schemas, so the model sees only names. The new
-conversation is not stored.
+With `--to DIALECT`, nothing is sent: each request of the log is rendered for the dialect, from the history and ledger
+at that time, and checked against the rules of the dialect. With `--send`, another target receives the user's messages.
+No tool runs: a call gets the recorded result for the same tool and arguments, in recorded order; a call without a
+recorded result fails, which the model sees and the report lists. The log contains the names of tools but not their
+schemas, so the model sees only names. The new conversation is not stored.
 """
 
 import argparse
@@ -53,8 +53,8 @@ from actors.tools import Tool
 from actors.transcripts import encode, render
 
 EXAMPLES = (
-    ("actors replay trip --to mistral", "the requests that Mistral would have received, judged by its rules"),
-    ("actors replay trip.jsonl --to anthropic --json", "the same for an exported file, as JSON"),
+    ("actors replay trip --to mistral", "check the requests that Mistral would have received"),
+    ("actors replay trip.jsonl --to anthropic --json", "check an exported file, and print JSON"),
 )
 
 
@@ -62,11 +62,11 @@ class RenderedRequest(Struct, frozen=True):
     """A request of the log, rendered for another dialect.
 
     Args:
-        seq: Sequence number in the log.
-        turn, round: Its place in the conversation.
+        seq: Sequence number of the request in the log.
+        turn, round: The turn and round of the request.
         bytes: Size of the body.
-        faults: Rules of the dialect that it breaks.
-        losses: Number of blocks that the dialect cannot show, by kind.
+        faults: Rules of the dialect that the request breaks.
+        losses: Number of blocks that the dialect cannot carry, by kind.
         omitted: Parameters that the original request omitted because its provider had refused them.
     """
 
@@ -79,12 +79,12 @@ class RenderedRequest(Struct, frozen=True):
     omitted: list[str] = []
 
 
-class RepeatedAsk(Struct, frozen=True):
-    """The result of an ask that was sent again.
+class RepeatedAskResult(Struct, frozen=True):
+    """The result of an ask that was sent to another target.
 
     Args:
         ask: Number of the ask, from 1.
-        status, why: Status of the result, and the reason if it is not complete.
+        status, why: Status of the result, and the reason if the ask is not complete.
         text: The model's last text.
         calls: Number of calls with a recorded result.
         missing: Calls without a recorded result, with the arguments that the model sent.
@@ -102,14 +102,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("id", metavar="ID|FILE", help="a stored session, or an exported file")
     mode = parser.add_mutually_exclusive_group(required=True)
     add_dialect(parser, "--to", group=mode, help="render each request for this dialect; sends nothing")
-    mode.add_argument("--send", action="store_true", help="ask -m again; recorded results answer its calls")
+    mode.add_argument(
+        "--send", action="store_true", help="ask the target -m; recorded results answer its calls"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_model(parser)
     add_journal(parser)
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print a line per request or ask; fail if a rule is broken or an ask does not complete.
+    """Print a line per request or ask. The exit code is 1 if a rule is broken or an ask does not complete.
 
     Raises:
         SessionUnknown: The session does not exist.
@@ -119,7 +121,7 @@ def run(options: argparse.Namespace) -> Exit:
     if options.send:
         return anyio.run(_send, options)
     is_valid = True
-    for request in rendered_requests(_events(options), options.to):
+    for request in rendered_requests(_read_events(options), options.to):
         is_valid &= not request.faults
         print(
             json.dumps(to_builtins(request))
@@ -130,7 +132,7 @@ def run(options: argparse.Namespace) -> Exit:
 
 
 async def _send(options: argparse.Namespace) -> Exit:
-    events, is_complete = _events(options), True
+    events, is_complete = _read_events(options), True
     async with serve_target(options, needs_target=True) as (config, name):
         assert name is not None
         async with aclosing(repeated_asks(events, config, name)) as asks:
@@ -140,7 +142,7 @@ async def _send(options: argparse.Namespace) -> Exit:
     return Exit.OK if is_complete else Exit.FAILED
 
 
-def _events(options: argparse.Namespace) -> list[LogEvent]:
+def _read_events(options: argparse.Namespace) -> list[LogEvent]:
     if Path(options.id).is_file():
         return import_logs(Path(options.id).read_bytes())[0]
     with closing(stored_sessions(options, load(options.config, os.environ))) as storage:
@@ -164,14 +166,14 @@ def _request_line(request: RenderedRequest, to: str) -> str:
     )
 
 
-def _ask_line(ask: RepeatedAsk) -> str:
+def _ask_line(ask: RepeatedAskResult) -> str:
     missing = "".join(f"\n  not recorded: {call}" for call in ask.missing)
     why = f" ({ask.why})" if ask.why else ""
     return f"[ask {ask.ask}] {ask.status}{why}, {ask.calls} calls with a recorded result: {ask.text}{missing}"
 
 
 def rendered_requests(events: Sequence[LogEvent], to: str) -> Iterator[RenderedRequest]:
-    """Yield each request of a log, rendered for a dialect and judged by its rules."""
+    """Yield each request of a log, rendered for the dialect `to` and checked against its rules."""
     state, lane, target = SessionState(), None, dialect(to)
     for seq, event in enumerate(events, 1):
         if isinstance(event, RequestSent) and not event.aside:
@@ -190,8 +192,8 @@ def rendered_requests(events: Sequence[LogEvent], to: str) -> Iterator[RenderedR
 
 async def repeated_asks(
     events: Sequence[LogEvent], config: Config, target: str
-) -> AsyncGenerator[RepeatedAsk]:
-    """Ask a target what the user of a log asked, and yield each result."""
+) -> AsyncGenerator[RepeatedAskResult]:
+    """Send the user messages of a log to a target, one after the other, and yield the result of each ask."""
     recorded, first = _RecordedCalls(events), events[0]
     assert isinstance(first, Opened)
     async with Runtime(config, journal=MemoryStorage()) as runtime:
@@ -199,7 +201,7 @@ async def repeated_asks(
         for number, message in enumerate(_user_messages(events), 1):
             recorded.answered, recorded.missing = 0, list[str]()
             result = await session.ask(Message("user", message.blocks), check=False)
-            yield RepeatedAsk(
+            yield RepeatedAskResult(
                 number, result.status, result.error, result.text, recorded.answered, recorded.missing
             )
 
@@ -210,17 +212,17 @@ def _user_messages(events: Sequence[LogEvent]) -> list[Message]:
 
 
 class RecordedFailure(Exception):
-    """The recorded error of a call."""
+    """The recorded error of a call, raised again for the new model."""
 
 
-class NotRecorded(Exception):
-    """A call that the log does not contain."""
+class CallNotRecorded(Exception):
+    """A call for which the log has no result; the new model receives this error."""
 
 
 class _RecordedCalls:
-    """The recorded results of a log's calls.
+    """The recorded results of a log's calls, by tool and arguments.
 
-    `answered` counts the calls of the current ask that had a result, `missing` lists the others.
+    For the current ask, `answered` counts the calls that had a recorded result, and `missing` lists the other calls.
     """
 
     def __init__(self, events: Sequence[LogEvent]) -> None:
@@ -232,25 +234,27 @@ class _RecordedCalls:
                 made.update({call.id: call for call in unpack(event.message).calls})
             elif isinstance(event, Returned | Failed) and event.call_id in made:
                 call = made[event.call_id]
-                self._results[_key(call.name, call.arguments)].append(event)
+                self._results[_call_key(call.name, call.arguments)].append(event)
         self._names = sorted({call.name for call in made.values()})
 
-    def tools(self) -> Iterator[Tool[..., Any]]:  # Any: recorded results
-        """Yield the tools of the log, which accept any arguments."""
+    def tools(self) -> Iterator[Tool[..., Any]]:  # Any: a recorded result
+        """Yield a tool for each tool name in the log. It accepts any arguments and returns recorded results."""
         for name in self._names:
-            yield Tool.from_schema(name, f"{name}, as recorded.", {"type": "object"}, self._tool(name))
+            yield Tool.from_schema(
+                name, f"{name}, as recorded.", {"type": "object"}, self._replaying_function(name)
+            )
 
-    def _tool(self, name: str) -> Callable[..., Awaitable[object]]:
+    def _replaying_function(self, name: str) -> Callable[..., Awaitable[object]]:
         async def answer(**arguments: JsonValue) -> object:
-            return self._answer(name, arguments)
+            return self._recorded_result(name, arguments)
 
         return answer
 
-    def _answer(self, name: str, arguments: Mapping[str, JsonValue]) -> object:
-        results = self._results.get(_key(name, arguments))
+    def _recorded_result(self, name: str, arguments: Mapping[str, JsonValue]) -> object:
+        results = self._results.get(_call_key(name, arguments))
         if not results:
             self.missing.append(f"{name} {json.dumps(arguments, sort_keys=True)}")
-            raise NotRecorded("no such call with these arguments is recorded; nothing ran")
+            raise CallNotRecorded("no call with these arguments is recorded, and no tool ran")
         result = results.popleft()
         self.answered += 1
         if isinstance(result, Failed):
@@ -258,5 +262,5 @@ class _RecordedCalls:
         return parse(result.content)
 
 
-def _key(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+def _call_key(name: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
     return name, json.dumps(arguments, sort_keys=True)

@@ -1,7 +1,7 @@
-"""`actors run`: ask once, with the answer on standard output as it arrives and everything else on standard error.
+"""`actors run`: ask once. The answer goes to standard output as it arrives, everything else to standard error.
 
 The first SIGINT cancels the turn, which closes its calls before the process ends; a second one ends the process at
-once. A tool's exception is reported to the model; `--debug` also shows its traceback.
+once. If a tool raises an exception, the model receives it; `--debug` also shows its traceback.
 """
 
 import argparse
@@ -15,14 +15,14 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.cli.answer import failure_reason, incomplete_parts, note, pending_calls
-from actors.cli.approvals import QUESTION, Answer, Approvals, read_answer
+from actors.cli.answer import event_note, failure_reason, incomplete_answer_notes, pending_calls_message
+from actors.cli.approvals import QUESTION, Answer, Approvals, parse_answer
 from actors.cli.arguments import add_conversation
 from actors.cli.conversation import ask_settings, conversation
-from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, of_result
+from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, exit_for_result
 from actors.cli.keyboard import Keyboard
 from actors.cli.parser import Parser
-from actors.cli.screen import complain, escape_controls
+from actors.cli.screen import escape_controls, print_notice
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.stream_events.event_json import event_json
@@ -40,43 +40,48 @@ from actors.core.stream_events.round_text import RoundText
 from actors.runtime.handle import Session
 
 EXAMPLES = (
-    ("actors run --offline hello", "needs neither a key nor a network"),
-    ("actors run -m openai:gpt-5.2 'explain this:' < main.py", "a prompt and standard input"),
-    ("actors run -m anthropic:claude-sonnet-5 --tools tools.py --max-rounds 5 'book a room'", "with tools"),
+    ("actors run --offline hello", "ask a stand-in, without a key or a network"),
+    ("actors run -m openai:gpt-5.2 'explain this:' < main.py", "send a prompt, followed by a file"),
+    (
+        "actors run -m anthropic:claude-sonnet-5 --tools tools.py --max-rounds 5 'book a room'",
+        "offer your own tools",
+    ),
     (
         "actors run -m openai:gpt-5.2 --mcp files='npx -y @modelcontextprotocol/server-filesystem .' 'which?'",
-        "with the tools of an MCP server",
+        "offer the tools of an MCP server",
     ),
-    ("actors run --offline --json 'please roll' | tail -1", "events; the last one has the exit code"),
+    ("actors run --offline --json 'please roll' | tail -1", "print the last event, which has the exit code"),
 )
 PIPE_TIMEOUT = 3.0
-"""Seconds to wait for a pipe on standard input if the command line has a prompt."""
+"""Seconds to wait for data in a pipe on standard input if the command line already contains a prompt."""
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "prompt", nargs="*", help="the message; a pipe or file on standard input is appended, as is `-`"
+        "prompt",
+        nargs="*",
+        help="the message; a pipe or file on standard input is appended; `-` waits for it",
     )
     add_conversation(parser)
     parser.add_argument("--json", action="store_true", help="print each event as a line of JSON")
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Ask once."""
-    prompt = _prompt(options.prompt)
+    """Ask once, print the answer, and return the exit code."""
+    prompt = _read_prompt(options.prompt)
     if not prompt.strip():
         hint = f"; --fork read {options.fork!r} as an id: put --fork after the prompt" if options.fork else ""
-        complain(f"the prompt is empty; give one as arguments or on standard input{hint}")
+        print_notice(f"the prompt is empty; pass it as arguments or on standard input{hint}")
         return Exit.USAGE
-    printer: Printer = JsonPrinter() if options.json else TextPrinter()
+    printer: Printer = JsonEventPrinter() if options.json else AnswerPrinter()
     return anyio.run(_run, options, prompt, printer, backend=options.backend)
 
 
-def _prompt(words: list[str]) -> str:
-    """Return the prompt: the words, then standard input.
+def _read_prompt(words: list[str]) -> str:
+    """Return the prompt: the words of the command line, then standard input.
 
-    Without words, or with `-` among them, wait for standard input. Otherwise read it if it is a file or a pipe, but
-    do not wait for a silent pipe, which the parent process may have left open.
+    Without words, or with `-` among them, wait for standard input. Otherwise read standard input if it is a file or a
+    pipe, but do not wait for a silent pipe, which the parent process may have left open.
     """
     before = " ".join(word for word in words if word != "-")
     if before and "-" not in words:
@@ -89,7 +94,7 @@ def _prompt(words: list[str]) -> str:
 
 
 def _has_input(descriptor: int, seconds: float = PIPE_TIMEOUT) -> bool:
-    """Return True if the descriptor is a file, or a pipe that has data."""
+    """Return True if the descriptor is a file, or a pipe that has data within some seconds."""
     kind = os.fstat(descriptor).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         return stat.S_ISREG(kind)
@@ -98,30 +103,30 @@ def _has_input(descriptor: int, seconds: float = PIPE_TIMEOUT) -> bool:
     except OSError:  # a platform that cannot wait for pipes
         return False
     if not has_data:
-        complain("standard input is a silent pipe and is ignored; `-` waits for it")
+        print_notice("standard input is a silent pipe and is ignored; `-` waits for it")
     return has_data
 
 
 async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
-    approve = Approvals(options.approve, _ask_person if sys.stdin.isatty() else None)
+    approve = Approvals(options.approve, _ask_at_terminal if sys.stdin.isatty() else None)
     async with conversation(options, approve) as (session, config):
-        if pending := session.pending:  # a new ask would queue behind them
-            complain(pending_calls(each.call for each in pending))
+        if pending := session.pending:  # a new ask would be queued until these calls have a result
+            print_notice(pending_calls_message(each.call for each in pending))
             return Exit.NOT_APPROVED
         code = await _Ask(session, config, printer, ask_settings(options)).answer(prompt)
     for name in approve.denied:
-        complain(f"{name} needs approval and was not run; --approve allow gives it")
+        print_notice(f"{name} needs approval and was not run; --approve allow approves all calls")
     return Exit.NOT_APPROVED if code is Exit.OK and approve.denied else code
 
 
-async def _ask_person(call: str) -> Answer:
+async def _ask_at_terminal(call: str) -> Answer:
     sys.stderr.write(f"Run {call}? {QUESTION} ")
     sys.stderr.flush()
-    return read_answer(await Keyboard().line() or "no")
+    return parse_answer(await Keyboard().read_line() or "no")
 
 
 class _Ask:
-    """One ask, and the signals that cancel it."""
+    """One ask and its exit code. A signal cancels the ask."""
 
     def __init__(self, session: Session, config: Config, printer: "Printer", settings: AskSettings) -> None:
         self._session = session
@@ -135,35 +140,35 @@ class _Ask:
         """Ask, print the events, and return the exit code."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_signals, tasks)
-            code = await self._print_answer(prompt)
+            code = await self._stream_answer(prompt)
             tasks.cancel_scope.cancel()
             return code
         return self._cancelled_by
 
-    async def _print_answer(self, prompt: str) -> Exit:
+    async def _stream_answer(self, prompt: str) -> Exit:
         code = Exit.FAILED
         async with self._session.stream(prompt, **self._settings) as events:
             async for event in events:
                 if isinstance(event, RequestSentEvent):
                     self._round = event.round
                 if isinstance(event, CompleteEvent | ErrorEvent):
-                    code = self._code(event.result)
-                self._printer.event(event, code)
+                    code = self._exit_code(event.result)
+                self._printer.print_event(event, code)
                 if isinstance(event, CompleteEvent | ErrorEvent):
-                    for line in incomplete_parts(event.result):
-                        complain(line)
+                    for line in incomplete_answer_notes(event.result):
+                        print_notice(line)
         return code
 
-    def _code(self, result: AskResult) -> Exit:
-        code = of_result(result)
+    def _exit_code(self, result: AskResult) -> Exit:
+        code = exit_for_result(result)
         if code is Exit.INTERRUPTED:
-            complain(f"{MESSAGES[self._cancelled_by]}; the turn was cancelled")
+            print_notice(f"{MESSAGES[self._cancelled_by]}; the turn was cancelled")
             return self._cancelled_by
         if code is Exit.OK and 1 < self._round == self._settings.get("max_rounds"):
-            complain(f"the limit of {self._round} rounds was reached; the last one had no tools")
+            print_notice(f"the limit of {self._round} rounds was reached; the last round had no tools")
             return Exit.LIMIT
         if result.status != "complete":
-            complain(failure_reason(result, self._config))
+            print_notice(failure_reason(result, self._config))
         return code
 
     async def _watch_signals(self, tasks: TaskGroup) -> None:
@@ -171,41 +176,41 @@ class _Ask:
             self._cancelled_by = OF_SIGNAL[await anext(signals)]
             tasks.start_soon(self._cancel, tasks.cancel_scope)
             again = OF_SIGNAL[await anext(signals)]
-            complain(MESSAGES[again])
-            os._exit(again)  # without waiting for tools: a second signal asks for that
+            print_notice(MESSAGES[again])
+            os._exit(again)  # a second signal must not wait for tools
 
     async def _cancel(self, scope: anyio.CancelScope) -> None:
         if not await self._session.cancel():
-            complain(MESSAGES[self._cancelled_by])
+            print_notice(MESSAGES[self._cancelled_by])
             scope.cancel()
 
 
 class Printer(Protocol):
-    """Prints the events of an ask."""
+    """A printer for the events of an ask."""
 
-    def event(self, event: SessionEvent, code: Exit) -> None:
-        """Print one event. With the last one, `code` is the exit code."""
+    def print_event(self, event: SessionEvent, code: Exit) -> None:
+        """Print one event. For the last event of the ask, `code` is the exit code."""
 
 
-class JsonPrinter:
-    """Prints each event as a line of JSON, and flushes it. The last line has the exit code."""
+class JsonEventPrinter:
+    """A printer that writes each event as a line of JSON and flushes it. The last line contains the exit code."""
 
-    def event(self, event: SessionEvent, code: Exit) -> None:
+    def print_event(self, event: SessionEvent, code: Exit) -> None:
         fields = event_json(event)
         if isinstance(event, CompleteEvent | ErrorEvent):
             fields["exit_code"] = int(code)
         print(json.dumps(fields), flush=True)
 
 
-class TextPrinter:
-    """Prints the text of the answer as it arrives, and notes on standard error."""
+class AnswerPrinter:
+    """A printer that writes the text of the answer as it arrives, and notes about other events on standard error."""
 
     def __init__(self) -> None:
         self._answer = RoundText()
         self._has_text = False
         self._is_in_round = False
 
-    def event(self, event: SessionEvent, code: Exit) -> None:
+    def print_event(self, event: SessionEvent, code: Exit) -> None:
         match event:
             case TextEvent() | ThinkingEvent():
                 self._write(self._answer.add_delta(event))
@@ -214,13 +219,13 @@ class TextPrinter:
                 self._is_in_round = False
             case CompleteEvent() | ErrorEvent() if self._has_text:
                 self._print("\n")
-            case _ if line := note(event):
-                complain(line)
+            case _ if line := event_note(event):
+                print_notice(line)
             case _:
                 pass
 
     def _write(self, text: str) -> None:
-        """Write a piece of the answer. The text of each round starts on a new line."""
+        """Write a fragment of the answer. The text of each round starts on a new line."""
         if text:
             self._print(text if self._is_in_round or not self._has_text else f"\n{text}")
             self._has_text = self._is_in_round = True

@@ -1,8 +1,8 @@
 """Read Prometheus metrics for `actors stats`.
 
 In:  the text that `PrometheusCollector` exposes.
-Out: the figures whose names start with `actors_`. A histogram becomes a count, a mean, and the 50th and 95th percentile
-     as far as its buckets allow.
+Out: the metrics whose names start with `actors_`. A histogram becomes a count, a mean, and estimates of the 50th and
+95th percentile from its buckets.
 """
 
 import json
@@ -24,14 +24,14 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class _Histogram(Struct):
-    """A histogram: cumulative counts by upper bound, and the sum of seconds."""
+    """A Prometheus histogram: cumulative counts by upper bound, and the sum of all values in seconds."""
 
     buckets: dict[float, float] = {}
     seconds: float = 0.0
 
     @property
     def figures(self) -> dict[str, float]:
-        """The count, mean and percentiles."""
+        """The count, the mean and two percentiles, by name."""
         before, counts = 0.0, dict[float, int]()
         for bound, up_to in self.buckets.items():
             counts[bound], before = round(up_to - before), up_to
@@ -42,14 +42,14 @@ class _Histogram(Struct):
 
 
 class Scrape(Struct):
-    """The figures by name and labels."""
+    """The metrics of a scrape, by name without prefix and by labels."""
 
     values: dict[str, dict[Labels, float]] = {}
     histograms: dict[str, dict[Labels, _Histogram]] = {}
     _types: dict[str, str] = {}
 
     def add_line(self, line: str) -> None:
-        """Read a line. Samples of other programs are skipped."""
+        """Parse a line of Prometheus text. Metrics without the prefix `actors_` are skipped."""
         if line.startswith("# TYPE "):
             _, _, name, kind = line.split(maxsplit=3)
             self._types[name] = kind.strip()
@@ -73,7 +73,7 @@ class Scrape(Struct):
 
     @property
     def rows(self) -> Iterator[tuple[str, Labels, dict[str, float]]]:
-        """Each figure: its name, its labels, and its value or values."""
+        """Each metric as a tuple: its name, its labels, and its value or the figures of its histogram."""
         for name, values in self.values.items():
             yield from ((name, labels, {"value": value}) for labels, value in values.items())
         for name, histograms in self.histograms.items():
@@ -93,7 +93,7 @@ def read_metrics(lines: Iterable[str]) -> Scrape:
 
 
 def as_json(scrape: Scrape) -> str:
-    """Return the figures as one JSON object, by name."""
+    """Return the metrics as one JSON object, by name."""
     found: dict[str, list[dict[str, object]]] = {}
     for name, labels, figures in scrape.rows:
         plain = {key: "inf" if value == inf else value for key, value in figures.items()}
@@ -102,9 +102,9 @@ def as_json(scrape: Scrape) -> str:
 
 
 def as_lines(scrape: Scrape) -> Iterator[str]:
-    """Yield the figures as aligned lines."""
+    """Yield the metrics as lines with aligned columns."""
     rows = [
-        (escape_controls(name), escape_controls(_pairs(labels)), _words(figures))
+        (escape_controls(name), escape_controls(_labels_text(labels)), _figures_text(figures))
         for name, labels, figures in scrape.rows
     ]
     widths = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
@@ -113,11 +113,11 @@ def as_lines(scrape: Scrape) -> Iterator[str]:
         yield f"{style(name.ljust(widths[0]), 'bold')}  {labels.ljust(widths[1])}  {words}"
 
 
-def _pairs(labels: Labels) -> str:
+def _labels_text(labels: Labels) -> str:
     return " ".join(f"{name}={text}" for name, text in labels)
 
 
-def _words(figures: dict[str, float]) -> str:
+def _figures_text(figures: dict[str, float]) -> str:
     if "value" in figures:
         return f"{figures['value']:,.10g}"
     times = "  ".join(f"{name} {figures[name]:.4g} s" for name in ("mean", "p50", "p95"))

@@ -1,4 +1,4 @@
-"""Add the MCP servers of `--mcp` to a configuration."""
+"""Add the MCP servers of the option `--mcp` to a configuration."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from actors.tools import Approval
 def with_servers(
     config: Config, options: Sequence[str], verdicts: Mapping[str, Approval]
 ) -> tuple[Config, list[str]]:
-    """Return the configuration with the servers added, and their names.
+    """Return the configuration with the servers added, and the names of these servers.
 
     Args:
-        options: `NAME` of a table of the file, `NAME=COMMAND` or `NAME=URL`.
-        verdicts: Approval by tool, overriding the configuration.
+        options: Each is the `NAME` of a table in the file, `NAME=COMMAND` or `NAME=URL`.
+        verdicts: Approval by tool name, which overrides the configuration.
 
     Raises:
         ConfigError: A server cannot be used, or two have the same name. The message does not repeat the command or URL,
@@ -42,21 +42,21 @@ def _configured_server(config: Config, name: str) -> McpSettings:
         return settings
     if NAME.fullmatch(name) is None:
         raise ConfigError(
-            "--mcp takes NAME, NAME=COMMAND or NAME=URL, such as files='npx -y some-server /data'"
+            "--mcp must be NAME, NAME=COMMAND or NAME=URL, such as files='npx -y some-server /data'"
         )
     known = ", ".join(config.settings.mcp) or "none"
     raise ConfigError(
-        f"No MCP server {name!r} in --config, which has {known}; or give {name}=COMMAND or {name}=URL"
+        f"No MCP server {name!r} in --config, which has {known}; correct the name, or use {name}=COMMAND or {name}=URL"
     )
 
 
 def _server_from_option(config: Config, name: str, place: str) -> McpSettings:
     if NAME.fullmatch(name) is None:
         raise ConfigError(
-            "--mcp takes a name of letters, digits, '.', '_' and '-' before the '=', such as files='npx -y some-server'"
+            "--mcp must have a name of letters, digits, '.', '_' and '-' before '=', such as files='npx -y some-server'"
         )
     if name in config.settings.mcp:
-        raise ConfigError(f"--mcp {name!r} is already in --config; omit '=...', or give another name")
+        raise ConfigError(f"--mcp {name!r} is already in --config; omit '=...', or use another name")
     try:
         if "://" in place:
             return McpSettings(url=place)
@@ -65,7 +65,9 @@ def _server_from_option(config: Config, name: str, place: str) -> McpSettings:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
         message = (
-            fault["msg"].removeprefix("Value error, ").replace("keys go in auth", "put a key into --config")
+            fault["msg"]
+            .removeprefix("Value error, ")
+            .replace("put keys into auth", "put a key into --config")
         )
         raise ConfigError(f"--mcp {name!r}: {fault['loc'][0]} {message}") from None
     except ValueError:  # an empty command, or an unclosed quote

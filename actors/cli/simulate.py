@@ -1,7 +1,7 @@
 """`actors simulate`: run the strict server of a dialect, to test clients in any language.
 
-The address is a line of JSON on standard output. Standard error has a line for each request: whether it was accepted,
-or which rule it breaks. `actors.testing.standin` is the model behind the server.
+The server's address is a line of JSON on standard output. Standard error has a line for each request: accepted, or the
+rule that it breaks. `actors.testing.standin` is the model behind the server.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import anyio.abc
 from actors.cli.arguments import add_backend, add_dialect, count, port
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
-from actors.cli.screen import complain
+from actors.cli.screen import print_notice
 from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError, TranscriptError
 from actors.runtime.collector import TUNING
@@ -28,10 +28,10 @@ from actors.testing import Exchange, InjectedFault, ServerLimits, Turn, strict_s
 from actors.testing.standin import model
 
 RECORDINGS = 1000
-"""Exchanges kept in memory, and reasoning recognised: the server may run for days."""
+"""Maximum number of exchanges, and of answers with reasoning, in memory. The server may run for days."""
 
 _ACCEPTED = (200, 426)
-"""Clients whose websocket is refused with 426 continue without it."""
+"""Statuses that do not count as a refusal. After 426, clients continue without a websocket."""
 _REFUSED = {
     401: "refused: wrong key",
     404: "refused: unknown path",
@@ -42,33 +42,35 @@ _REFUSED = {
 
 
 EXAMPLES = (
-    ("actors simulate --dialect openai --port 8080", "a strict server for any client"),
-    ("actors simulate --dialect anthropic --fault 0:429=1", "the first request meets a rate limit"),
+    ("actors simulate --dialect openai --port 8080", "run a strict server for any client"),
+    ("actors simulate --dialect anthropic --fault 0:429=1", "answer the first request with a rate limit"),
 )
 
 
 def add_arguments(parser: Parser) -> None:
     add_dialect(parser, "--dialect", required=True, help="the dialect of the server")
-    parser.add_argument("--port", type=port, default=0, help="0, the default, selects a free one")
+    parser.add_argument("--port", type=port, default=0, help="the port; 0, the default, selects a free port")
     parser.add_argument(
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
         help="the address to listen on; 127.0.0.1 by default",
     )
-    parser.add_argument("--script", metavar="FILE", help="JSON: the answers of the model, turn by turn")
+    parser.add_argument(
+        "--script", metavar="FILE", help="a JSON file with the answers of the model, turn by turn"
+    )
     parser.add_argument(
         "--fault",
         action="append",
         default=[],
         metavar="N:FAULT",
-        help="how request N (from 0) fails, such as 0:429=1, 2:cut=100 or 3:stall; may be repeated",
+        help="let request N (counted from 0) fail, such as 0:429=1, 2:cut=100 or 3:stall; may be repeated",
     )
     parser.add_argument(
         "--mode",
         choices=["strict", "hosted"],
         default="strict",
-        help="hosted accepts what the provider's host accepts",
+        help="strict (default) applies all known rules; hosted accepts every request that the provider's host accepts",
     )
     parser.add_argument(
         "--requests", type=count, metavar="N", help="stop after N requests; exit with 1 if any was refused"
@@ -77,7 +79,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Serve until a signal or the last request; fail if a request was refused.
+    """Serve until a signal or the last request. The exit code is 1 if a request was refused.
 
     Raises:
         ConfigError: The server cannot listen on the address.
@@ -85,15 +87,15 @@ def run(options: argparse.Namespace) -> Exit:
         UnknownTarget: The dialect does not exist.
     """
     name = dialect(options.dialect).name
-    script, faults = _script(options.script) or model(name), _faults(options.fault)
+    script, faults = _read_script(options.script) or model(name), _read_faults(options.fault)
     limits = ServerLimits(recordings=RECORDINGS)
     server = strict_server(name, script, mode=options.mode, faults=faults, limits=limits)
     with TUNING.tuning():
         return anyio.run(_serve, server, options, backend=options.backend)
 
 
-def _script(path: str | None) -> list[Turn] | None:
-    """Return the answers of the model, or None without a script."""
+def _read_script(path: str | None) -> list[Turn] | None:
+    """Return the answers of the model from a script file, or None if no file is named."""
     if path is None:
         return None
     try:
@@ -102,7 +104,7 @@ def _script(path: str | None) -> list[Turn] | None:
         raise TranscriptError(f"{path} is not a script: {error}") from error
 
 
-def _faults(given: Sequence[str]) -> dict[int, InjectedFault]:
+def _read_faults(given: Sequence[str]) -> dict[int, InjectedFault]:
     try:
         return dict(parse_fault(text) for text in given)
     except ValueError as error:
@@ -111,7 +113,7 @@ def _faults(given: Sequence[str]) -> dict[int, InjectedFault]:
 
 async def _serve(server: LoopbackServer, options: argparse.Namespace) -> Exit:
     report = _RequestLog(options.requests)
-    server.on_exchange = report.exchange
+    server.on_exchange = report.print_exchange
     async with anyio.create_task_group() as tasks:
         await tasks.start(report.watch_signals)
         await _listen(server, options.port, options.host, tasks)
@@ -119,7 +121,7 @@ async def _serve(server: LoopbackServer, options: argparse.Namespace) -> Exit:
         print(json.dumps(address | {"mode": options.mode}), flush=True)
         await report.done.wait()
         tasks.cancel_scope.cancel()
-    return report.code()
+    return report.exit_code()
 
 
 async def _listen(server: LoopbackServer, port: int, host: str, tasks: anyio.abc.TaskGroup) -> None:
@@ -129,14 +131,16 @@ async def _listen(server: LoopbackServer, port: int, host: str, tasks: anyio.abc
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         if error.errno == errno.EADDRINUSE:
-            message = f"Cannot listen on port {port}: {why}; give another --port, or 0 for a free one"
+            message = f"Cannot listen on port {port}: {why}; use another --port, or 0 for a free one"
         else:
-            message = f"Cannot listen on {host}, port {port}: {why}; --host takes an address of this machine"
+            message = (
+                f"Cannot listen on {host}, port {port}: {why}; --host must be an address of this machine"
+            )
         raise ConfigError(message) from error
 
 
 class _RequestLog:
-    """Prints how each request was answered. `done` is set when the server should stop."""
+    """A printer of one line per answered request. Its event `done` is set when the server should stop."""
 
     def __init__(self, limit: int | None) -> None:
         self.done = anyio.Event()
@@ -144,20 +148,20 @@ class _RequestLog:
         self._exchanges = self._refused = 0
         self._interrupted = False
 
-    def exchange(self, exchange: Exchange) -> None:
-        """Print a completed exchange."""
-        if self.done.is_set():  # broken off by the shutdown
+    def print_exchange(self, exchange: Exchange) -> None:
+        """Print a line for an answered request, and count it."""
+        if self.done.is_set():  # the shutdown interrupted this exchange
             return
         self._exchanges += 1
         self._refused += exchange.fault is None and exchange.status not in _ACCEPTED
-        complain(
-            f"#{exchange.order} {exchange.method} {exchange.path} {exchange.status} {_verdict(exchange)}"
+        print_notice(
+            f"#{exchange.order} {exchange.method} {exchange.path} {exchange.status} {_verdict_text(exchange)}"
         )
         if self._exchanges == self._limit:
             self.done.set()
 
     async def watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Stop at the first signal."""
+        """Set `done` at the first SIGINT or SIGTERM."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             task_status.started()
             async for number in signals:
@@ -165,15 +169,14 @@ class _RequestLog:
                 self.done.set()
                 return
 
-    def code(self) -> Exit:
-        """Return the exit code."""
+    def exit_code(self) -> Exit:
         if self._interrupted:
-            complain("interrupted")
+            print_notice("interrupted")
             return Exit.INTERRUPTED
         return Exit.FAILED if self._refused else Exit.OK
 
 
-def _verdict(exchange: Exchange) -> str:
+def _verdict_text(exchange: Exchange) -> str:
     if exchange.verdict is not None:
         return f"{exchange.verdict.rule}: {exchange.verdict.message}"
     if exchange.fault is not None:

@@ -1,6 +1,6 @@
 """`actors stats`: count tool calls, requests and asks in events that `actors run --json` printed.
 
-For Prometheus metrics, print every figure (`actors.cli.scrape`).
+For a file with Prometheus metrics, print every metric (`actors.cli.scrape`).
 """
 
 import argparse
@@ -38,8 +38,8 @@ _COLUMNS = (
 
 
 EXAMPLES = (
-    ("actors stats events.jsonl", "events that `actors run --json` printed"),
-    ("curl -s localhost:9464/metrics | actors stats -", "metrics of a running process"),
+    ("actors stats events.jsonl", "summarise events that `actors run --json` printed"),
+    ("curl -s localhost:9464/metrics | actors stats -", "show the metrics of a running process"),
 )
 
 
@@ -49,31 +49,31 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the counters of each backend and their sum, or the figures of the metrics.
+    """Print the counters of each backend and their sum; for Prometheus metrics, print every metric.
 
     Raises:
         TranscriptError: The file has no events, or a line is not an event.
     """
     lines = _EventLines(options.file)
     if lines.is_scrape:
-        found = scrape.read_metrics(lines.raw())
+        found = scrape.read_metrics(lines.raw_lines())
         print(scrape.as_json(found) if options.json else "\n".join(scrape.as_lines(found)))
         return Exit.OK
     try:
         counts, work = recount_work(lines.events())
     except (AttributeError, KeyError, TypeError) as error:
-        raise lines.error("an event lacks a field") from error
+        raise lines.error("the event lacks a field") from error
     if not lines.has_events:
         raise TranscriptError(f"{options.file} has no events; `actors run --json` prints them, one per line")
     if options.json:
-        print(json.dumps({name: _figures(each) for name, each in counts.items()}))
+        print(json.dumps({name: _counter_values(each) for name, each in counts.items()}))
     else:
-        print("\n".join([*_table(counts), *_lines(work)]))
+        print("\n".join([*_counter_lines(counts), *_work_lines(work)]))
     return Exit.OK
 
 
 class _EventLines:
-    """The lines of a file, with the number of the current line for errors."""
+    """The lines of an event file, read one by one. The number of the current line is counted for error messages."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -83,33 +83,33 @@ class _EventLines:
 
     @property
     def is_scrape(self) -> bool:
-        """True if the file has Prometheus metrics instead of events. To be read before the lines."""
+        """True if the file contains Prometheus metrics instead of events. Read this property before the lines."""
         first = next(self._lines, "")
         self._lines = chain([first], self._lines)
         return first.startswith(("# HELP ", "# TYPE "))
 
-    def raw(self) -> Iterator[str]:
-        """Return the lines unchanged."""
+    def raw_lines(self) -> Iterator[str]:
+        """Return the lines unparsed."""
         return self._lines
 
     def events(self) -> Iterator[Fields]:
-        """Yield the event of each line; skip empty lines."""
+        """Yield the parsed event of each line. Empty lines are skipped."""
         for line in self._lines:
             self._number += 1
             if line.strip():
                 yield self._event(line)
 
     def error(self, why: str) -> TranscriptError:
-        """Return an error about the current line."""
+        """Return an error that names the file and the current line."""
         return TranscriptError(f"{self._file}, line {self._number}: {why}; see docs/reference/events.md")
 
     def _event(self, line: str) -> Fields:
         try:
             event = json.loads(line)
         except ValueError as error:
-            raise self.error("not JSON") from error
+            raise self.error("the line is not JSON") from error
         if not is_object(event) or "type" not in event:
-            raise self.error("not an event")
+            raise self.error("the line is not an event")
         self.has_events = True
         return event
 
@@ -121,14 +121,14 @@ class _EventLines:
             with Path(self._file).open(encoding="utf-8-sig") as file:
                 yield from file
         except UnicodeDecodeError as error:
-            raise self.error("not UTF-8") from error
+            raise self.error("the file is not UTF-8") from error
 
 
-def _figures(counts: ToolCounts) -> dict[str, float]:
+def _counter_values(counts: ToolCounts) -> dict[str, float]:
     return asdict(counts) | {name: round(getattr(counts, name), 4) for name in RATES}
 
 
-def _table(counts: dict[str, ToolCounts]) -> Iterator[str]:
+def _counter_lines(counts: dict[str, ToolCounts]) -> Iterator[str]:
     rows = dict(counts)
     if len(counts) != 1:
         rows["all"] = reduce(ToolCounts.plus, counts.values(), ToolCounts())
@@ -140,8 +140,8 @@ def _table(counts: dict[str, ToolCounts]) -> Iterator[str]:
         yield " ".join([escape_controls(name).ljust(width), *(cell.rjust(11) for cell in numbers + shares)])
 
 
-def _lines(work: WorkCounts) -> Iterator[str]:
-    """Yield the asks, requests and tokens, if an ask has ended."""
+def _work_lines(work: WorkCounts) -> Iterator[str]:
+    """Yield lines about asks, requests and tokens; none if no ask has ended."""
     if not work.asks:
         return
     yield f"asks: {_join_counts(work.asks)}; failed calls: {work.failures:,}"

@@ -1,6 +1,6 @@
-"""`actors stress`: run many sessions at once with your tools and backends, and report failures and leaks.
+"""`actors stress`: run many concurrent sessions with your tools and backends, and report failures and leaks.
 
-Without a target, strict servers of four dialects run on this machine, and their model calls the tools. Targets on other
+Without a target, strict servers of four dialects run on this machine, and their models call the tools. Targets on other
 machines need `--allow-network`, because a thousand sessions may cost money.
 """
 
@@ -17,12 +17,12 @@ from actors.cli.arguments import add_backend, add_config, add_tools, count, prob
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import ColorOption, escape_controls, screen
-from actors.cli.targets import tools
+from actors.cli.targets import load_tools
 from actors.testing import StressReport, stress
 
 EXAMPLES = (
-    ("actors stress --sessions 200 --turns 5", "strict servers on this machine"),
-    ("actors stress mine --config actors.toml --tools app.tools:all", "your own backends and tools"),
+    ("actors stress --sessions 200 --turns 5", "use strict servers on this machine"),
+    ("actors stress mine --config actors.toml --tools app.tools:all", "use your own backends and tools"),
 )
 _FIELDS = ("sessions", "turns", "switching", "cancelling", "think", "seconds", "seed")
 
@@ -36,12 +36,18 @@ def add_arguments(parser: Parser) -> None:
     )
     add_config(parser)
     add_tools(parser)
-    parser.add_argument("--sessions", type=count, default=100, metavar="N", help="100 by default")
+    parser.add_argument(
+        "--sessions", type=count, default=100, metavar="N", help="number of sessions; 100 by default"
+    )
     parser.add_argument(
         "--turns", type=count, default=10, metavar="N", help="asks per session; 10 by default"
     )
     parser.add_argument(
-        "--switch-to", action="append", default=[], metavar="TARGET", help="another target; may be repeated"
+        "--switch-to",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="a target to switch to; may be repeated",
     )
     for name, default, event in (
         ("switching", 0.2, "switching a session before an ask"),
@@ -52,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
             type=probability,
             default=default,
             metavar="PROBABILITY",
-            help=f"of {event}; {default} by default",
+            help=f"probability of {event}; {default} by default",
         )
     parser.add_argument(
         "--think", type=seconds, default=0.0, metavar="SECONDS", help="average pause between asks"
@@ -67,46 +73,52 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Run the sessions and print the report; fail if an ask failed, a request was refused or something leaked.
+    """Run the sessions and print the report.
+
+    The exit code is 1 if an ask failed, a request was refused or something leaked.
 
     Raises:
         ConfigError: A target or a tool cannot be used, or a target is on another machine.
     """
     if options.target is None and (options.config or options.switch_to):
         options.parser.error("--config and --switch-to need a TARGET")
-    load: dict[str, Any] = {name: getattr(options, name) for name in _FIELDS}  # Any: the fields of a load
+    load: dict[str, Any] = {
+        name: getattr(options, name) for name in _FIELDS
+    }  # Any: each option has its own type
     if options.target is not None:
         load["switches"] = (options.target, *options.switch_to) if options.switch_to else ()
     start = partial(
         stress,
         options.target,
         config=options.config,
-        tools=tools(options.tools),
+        tools=load_tools(options.tools),
         allow_network=options.allow_network,
         gc="tuned",
         **load,
     )
     report = anyio.run(start, backend=options.backend)
-    print(json.dumps(to_builtins(report)) if options.json else "\n".join(_lines(report, options.color)))
+    print(
+        json.dumps(to_builtins(report)) if options.json else "\n".join(_report_lines(report, options.color))
+    )
     return Exit.OK if report.is_sound else Exit.FAILED
 
 
-def _lines(report: StressReport, color: ColorOption) -> Iterator[str]:
+def _report_lines(report: StressReport, color: ColorOption) -> Iterator[str]:
     style = screen(color=color).style
     yield style(f"{sum(report.asks.values()):,} asks in {report.seconds:.1f} s", "bold")
-    yield from _rows(report.asks)
-    yield from _rows({"rounds": report.rounds, "switches": report.switches})
+    yield from _count_lines(report.asks)
+    yield from _count_lines({"rounds": report.rounds, "switches": report.switches})
     yield "  ".join(f"{name} {1000 * seconds:,.0f} ms" for name, seconds in report.latency.items())
     if report.failures:
         yield style("failures by cause", "bold")
-        yield from _rows(report.failures)
+        yield from _count_lines(report.failures)
     yield style("counters of all backends", "bold")
-    yield from _rows(report.counters)
+    yield from _count_lines(report.counters)
     leaks = ", ".join(f"{count} {name}" for name, count in report.leaks.items() if count) or "none"
     yield f"requests refused for their structure: {report.refusals}; leaks: {leaks}"
 
 
-def _rows(counts: Mapping[str, int]) -> Iterator[str]:
+def _count_lines(counts: Mapping[str, int]) -> Iterator[str]:
     yield from (
         f"  {escape_controls(name).replace('_', ' '):32}{count:>10,}" for name, count in counts.items()
     )

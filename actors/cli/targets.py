@@ -1,4 +1,4 @@
-"""Turn the options that select a model into a configuration and a target, and `--tools` into tools."""
+"""Convert the options that select a model to a configuration and a target, and `--tools` to tools."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ from actors.tools import Tool
 from actors.tools.tool import is_tool
 
 SERVER = "server"
-"""Name of the backend that --base-url makes."""
+"""Name of the backend that the option --base-url defines."""
 
 _OPTIONS = {"base_url": "--base-url", "model": "--model", "auth": "--auth"}
 
@@ -30,13 +30,15 @@ _OPTIONS = {"base_url": "--base-url", "model": "--model", "auth": "--auth"}
 async def serve_target(
     options: argparse.Namespace, *, needs_target: bool
 ) -> AsyncGenerator[tuple[Config, str | None]]:
-    """Yield the configuration and the target that the options name; run the stand-ins of `--offline` meanwhile.
+    """Yield the configuration and the target that the options select.
+
+    With `--offline`, run the stand-ins inside the block.
 
     Args:
-        needs_target: Whether a target is required. A stored conversation has one already.
+        needs_target: Whether to raise an error if no target is selected. A stored conversation has its own target.
 
     Raises:
-        ConfigError: The options contradict each other, or name no target, or a value cannot be used.
+        ConfigError: The options contradict each other or select no target, or a value cannot be used.
         UnknownTarget: `--dialect` names no dialect.
     """
     if not options.offline:
@@ -57,24 +59,24 @@ def _only_target(config: Config) -> str:
         return config.targets[0]
     names = ", ".join(config.targets)
     hint = f"one of {names}" if names else "PROVIDER:MODEL, such as openai:gpt-5.2"
-    raise ConfigError(f"No target is named; give -m with {hint}, or --offline for a stand-in")
+    raise ConfigError(f"No target is selected; use -m with {hint}, or --offline for a stand-in")
 
 
 def _load_config(options: argparse.Namespace) -> tuple[Config, str | None]:
     if options.base_url is not None:
         if options.config is not None:
-            raise ConfigError("--base-url and --config exclude each other; give one of them")
-        return Config(FileSettings(backends={SERVER: _server(options)}), os.environ), SERVER
+            raise ConfigError("--base-url and --config cannot be combined; omit one of them")
+        return Config(FileSettings(backends={SERVER: _server_settings(options)}), os.environ), SERVER
     for option in ("dialect", "auth"):
         if getattr(options, option) is not None:
-            raise ConfigError(f"--{option} describes the server at --base-url; give that too")
+            raise ConfigError(f"--{option} describes the server at --base-url; add --base-url")
     return load(options.config, os.environ), options.model
 
 
-def _server(options: argparse.Namespace) -> BackendSettings:
+def _server_settings(options: argparse.Namespace) -> BackendSettings:
     spoken = dialect(options.dialect or "openai")
     if options.model is None:
-        raise ConfigError("--base-url needs the name of a model there; give it with -m")
+        raise ConfigError("--base-url needs the name of a model on that server; add -m MODEL")
     try:
         return BackendSettings(
             kind=kind_of(spoken),
@@ -89,8 +91,10 @@ def _server(options: argparse.Namespace) -> BackendSettings:
         raise ConfigError(f"{option} {fault['msg'].removeprefix('Value error, ')}") from None
 
 
-def tools(name: str | None) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools that a Python file defines, in order, or those that `module:name` names. Runs the code.
+def load_tools(name: str | None) -> list[Tool[..., Any]]:  # Any: the tool's result
+    """Run the code that `--tools` names, and return its tools.
+
+    These are all tools of a Python file, or the tool or list of tools named `module:name`.
 
     Raises:
         ConfigError: The code cannot be run, or defines no tool.
@@ -107,30 +111,30 @@ def tools(name: str | None) -> list[Tool[..., Any]]:  # Any: any function
 
 def _run_file(path: str) -> ModuleType:
     if not Path(path).is_file():
-        raise ConfigError(f"No file {path!r}; --tools takes a Python file or MODULE:NAME")
+        raise ConfigError(f"No file {path!r}; --tools must be a Python file or MODULE:NAME")
     spec = spec_from_file_location("actors_cli_tools", path)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"{path!r} is not a Python file; --tools takes one, such as tools.py")
+        raise ConfigError(f"{path!r} is not a Python file; --tools must be a Python file, such as tools.py")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # annotations are resolved there
+    sys.modules[spec.name] = module  # type annotations are looked up in the module
     try:
         spec.loader.exec_module(module)
     except ActorsError:
         raise
-    except (Exception, SystemExit) as error:  # foreign code
+    except (Exception, SystemExit) as error:  # foreign code may raise anything
         raise ConfigError(f"Cannot run {path}: {type(error).__name__}: {error}") from error
     return module
 
 
-def _tools_of_module(given: str) -> list[Tool[..., Any]]:  # Any: any function
+def _tools_of_module(given: str) -> list[Tool[..., Any]]:  # Any: the tool's result
     module, _, name = given.partition(":")
     sys.path.insert(0, "")
     try:
-        found: Any = getattr(import_module(module), name)  # Any: foreign code
+        found: Any = getattr(import_module(module), name)  # Any: an object of a foreign module
         listed: list[Tool[..., Any]] = [found] if is_tool(found) else list(found)
     except ActorsError:
         raise
-    except (Exception, SystemExit) as error:  # foreign code
+    except (Exception, SystemExit) as error:  # foreign code may raise anything
         raise ConfigError(f"Cannot load tools from {given}: {type(error).__name__}: {error}") from error
     if not listed or not all(isinstance(each, Tool) for each in listed):
         raise ConfigError(f"{given} is neither a tool nor a list of tools; decorate a function with @tool")

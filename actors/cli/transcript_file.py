@@ -1,7 +1,7 @@
-"""Read a transcript from a file, and convert it with the pure core: the common part of `lint`, `convert`, `preview`.
+"""Read a transcript from a file and convert it with the pure core, for `actors lint`, `convert` and `preview`.
 
 A file is a request body or its list of messages. Any JSON of that form can be converted, however broken the
-conversation is; a file that cannot be read ends with exit code 2.
+conversation is. If a file cannot be read, the exit code is 2.
 """
 
 import codecs
@@ -22,8 +22,8 @@ from actors.transcripts import from_wire, render, request_for
 
 MAX_BYTES = 256 * 1024 * 1024
 MODEL = "model"
-"""The model in a body if no other is named."""
-Value: TypeAlias = dict[str, Any] | list[Any]  # Any: parsed JSON of a file
+"""The model in a request body if neither the file nor an option names a model."""
+Value: TypeAlias = dict[str, Any] | list[Any]  # Any: parsed JSON of any dialect
 
 _ADDED: dict[Filler, str] = {
     "first": "a message before all others",
@@ -35,13 +35,13 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codec
 
 
 class Conversion:
-    """The request made from a file, and a report of every change.
+    """A transcript converted to a request of another dialect, with a report of every change.
 
     Args:
-        value: The content of the file.
-        source: Its dialect; None to recognise it.
+        value: The parsed content of the file.
+        source: The dialect of the file; None to detect it.
         rules: The dialect of the request.
-        model: The model of the request; None for the one in the file.
+        model: The model of the request; None for the model that the file names.
     """
 
     def __init__(self, value: Value, source: str | None, rules: Dialect, model: str | None = None) -> None:
@@ -56,7 +56,7 @@ class Conversion:
                 system=self._history.system,
                 tools=self._declared.tools,
                 max_tokens=self._declared.max_tokens,
-                cache="off",  # a file is not sent
+                cache="off",  # cache marks are useless, because the request is not sent
                 stream=self._declared.stream,
             ),
         )
@@ -64,7 +64,7 @@ class Conversion:
 
     @cached_property
     def repairs(self) -> list[str]:
-        """A line for each defect of the transcript; for many of a kind, a few lines and a count."""
+        """A line for each defect of the transcript. Of many defects of one kind, only a few lines and a count."""
         remarks, report = ReportBuilder(), self.rendered.report
         for call_id, dedupe in (*self._history.report.dedupe, *report.dedupe):
             remarks.add("deduplicated", f"a result of %s ({dedupe})", call_id)
@@ -74,7 +74,7 @@ class Conversion:
 
     @cached_property
     def additions(self) -> list[str]:
-        """A line for each message, setting or name that is not in the file."""
+        """A line for each filler, assumed setting and changed name in the request that is not in the file."""
         added = [f"added: {_ADDED[kind]} ({count:,})" for kind, count in self.rendered.report.fillers]
         assumed = [*self.request.assumed, *([] if self._model else [f"model {MODEL!r}"])]
         renamed = [f"renamed: tool {own!r} is {made!r}" for made, own in self.request.names.items()]
@@ -84,7 +84,7 @@ class Conversion:
 
     @cached_property
     def losses(self) -> list[str]:
-        """A line for each part that the request does not contain."""
+        """A line for each kind of content or setting of the file that the request does not contain."""
         lost = [f"dropped: {count} {kind}" for kind, count in self.rendered.report.losses]
         lost += [f"unsupported: {name}" for name in self.request.losses]
         unread = [item for item in self._history.report.left_out if item[0] not in self._body]
@@ -96,7 +96,7 @@ class Conversion:
 
 
 def read_transcript(path: str) -> tuple[bytes, Value]:
-    """Return the UTF-8 text of a file and its parsed value.
+    """Return the UTF-8 text of a file and its parsed value. The path `-` is standard input.
 
     Raises:
         TranscriptError: The file is not a JSON object or list.
@@ -106,7 +106,7 @@ def read_transcript(path: str) -> tuple[bytes, Value]:
     if len(text) > MAX_BYTES:
         raise TranscriptError(f"Cannot read {name}: larger than {MAX_BYTES} bytes")
     try:
-        text = _utf8(text)
+        text = _decode_to_utf8(text)
         value = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
@@ -117,7 +117,7 @@ def read_transcript(path: str) -> tuple[bytes, Value]:
         raise TranscriptError(f"Cannot read {name}: {str(error).lower()}") from None
     held: Value = value
     if not isinstance(value, dict | list):
-        raise TranscriptError(f"{name} holds no transcript: expected a request body or a list of messages")
+        raise TranscriptError(f"{name} is not a transcript: expected a request body or a list of messages")
     return text, held
 
 
@@ -126,8 +126,8 @@ def _read_file(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def _utf8(text: bytes) -> bytes:
-    """Return the text in UTF-8 and without its byte order mark."""
+def _decode_to_utf8(text: bytes) -> bytes:
+    """Return the text in UTF-8. A byte order mark of UTF-8 or UTF-16 is removed and determines the encoding."""
     for mark, encoding in _MARKS:
         if text.startswith(mark):
             return text.removeprefix(mark).decode(encoding).encode()

@@ -1,9 +1,9 @@
-"""Configuration: `actors.toml` and the environment, to typed and frozen settings.
+"""Read `actors.toml` and the environment as typed, immutable settings.
 
     [backends.claude]
     kind = "anthropic"                  # or any other of `actors.config.providers`
     model = "claude-sonnet-5"
-    auth = "ANTHROPIC_API_KEY"          # the variable that holds the key, never the key
+    auth = "ANTHROPIC_API_KEY"          # the environment variable with the key, never the key itself
     account = "team"                    # a label, part of the binding
     base_url = "https://api.anthropic.com"
     limits = { idle_timeout = 30, concurrency = 16 }
@@ -23,9 +23,9 @@
     [limits]
     max_rounds = 25
 
-The environment is an argument: nothing here reads it. Keys are looked up when a target is resolved, so a
-rotated key is seen, and they are `SecretStr` from that moment on. What pydantic says of a wrong file is
-rewritten to one line with the place and without the value, because a value may be a key in the wrong line.
+The environment is an argument; this package never reads the environment of the process. Keys are looked up when a
+target is resolved, so a rotated key takes effect, and are stored as `SecretStr`. A validation error of pydantic becomes
+one line with the place of the error but without the value, because the value may be a misplaced key.
 """
 
 import tomllib
@@ -46,11 +46,11 @@ from actors.config.backend import (
     TokenCommand,
     split_query,
 )
-from actors.config.complaints import clip, describe, hint, location_of, syntax
+from actors.config.complaints import hint, location_of, quote_clipped, syntax_message, validation_message
 from actors.config.contradictions import contradictions
 from actors.config.dialects import custom_dialect
-from actors.config.environment import Noting, guard
-from actors.config.fields import HeaderVariable, base_url, header_value, label
+from actors.config.environment import RecordingEnvironment, guard
+from actors.config.fields import HeaderVariable, check_header_value, check_label, normalize_base_url
 from actors.config.models import matching_overrides
 from actors.config.providers import PROVIDERS, Kind, OwnHost, Provider, aws_region
 from actors.config.settings import (
@@ -109,7 +109,7 @@ MAX_FILE_BYTES = 1024 * 1024
 
 
 MAX_CACHED = 256
-"""Maximum resolved backends in the cache."""
+"""Maximum number of resolved backends in the cache."""
 
 
 _NOTHING_READ: Mapping[str, str | None] = {}
@@ -121,8 +121,8 @@ class Config:
 
     Args:
         settings: The contents of the file.
-        environ: Read at each `resolve`; never shown.
-        source: Name of the file for messages; None without a file.
+        environ: The environment variables. They are read at each `resolve` and never shown.
+        source: Name of the file for error messages; None without a file.
     """
 
     settings: FileSettings
@@ -142,7 +142,7 @@ class Config:
         object.__setattr__(self, "_dialects", own)
 
     def dialect(self, name: str) -> Dialect:
-        """Return the custom or built-in profile with this name.
+        """Return the custom or built-in profile with this name. Custom profiles are tables of the file.
 
         Raises:
             UnknownTarget: There is no profile with this name.
@@ -150,7 +150,7 @@ class Config:
         return self._dialects.get(name) or dialect(name)
 
     def dialect_of(self, binding: Binding) -> Dialect:
-        """Return the profile of a binding, narrowed to the binding's model (`[models]` included).
+        """Return the profile of a binding, restricted to the features of its model. `[models]` tables are applied.
 
         Raises:
             UnknownTarget: There is no profile with the binding's dialect.
@@ -163,27 +163,33 @@ class Config:
         names = {binding.backend} if settings is None else {binding.backend, settings.kind}
         return matching_overrides(self.settings.models, names, binding.model)
 
-    def _reader(self, binding: Binding) -> RenderTarget:
-        """Return the render target of a binding: its treatment of reasoning, and whether thinking has a budget."""
+    def _render_target(self, binding: Binding) -> RenderTarget:
+        """Return the render target of a binding, which contains the policy for reasoning and whether thinking has a
+        budget.
+        """
         settings = self.settings.backends.get(binding.backend)
         if settings is None:
             return RenderTarget(binding)
-        return RenderTarget(binding, settings.thinking, self._has_budget(binding, settings.reasoning.mode))
+        return RenderTarget(
+            binding, settings.thinking, self._has_thinking_budget(binding, settings.reasoning.mode)
+        )
 
-    def _has_budget(self, binding: Binding, mode: str) -> bool:
-        """Return True if requests limit thinking by a budget: by configuration, or because the model has no other
-        mode."""
+    def _has_thinking_budget(self, binding: Binding, mode: str) -> bool:
+        """Return True if requests limit thinking by a number of tokens.
+
+        They do so if the mode is `manual`, or if the model supports no other mode.
+        """
         modes = self.dialect_of(binding).model.thinking
         return mode == "manual" or (mode == "adaptive" and "adaptive" not in modes and "enabled" in modes)
 
     @property
     def limits(self) -> RuntimeLimits:
-        """The `[limits]` table."""
+        """The `[limits]` table of the file, with defaults."""
         return self.settings.limits
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Names of the configured backends and pools, in the order of the file."""
+        """Names of the configured backends, then of the pools, both in the order of the file."""
         return (*self.settings.backends, *self.settings.pools)
 
     def resolve(self, target: str) -> Backend | ResolvedPool:
@@ -213,21 +219,21 @@ class Config:
     def backend(self, target: str) -> Backend:
         """Return the backend of a target. Raises the errors of `resolve`, and UnknownTarget for a pool.
 
-        The result is cached until an environment variable that it depends on changes.
+        The result is cached until the value of an environment variable that it was built from changes.
         """
         backend, seen = self._resolved.get(target, (None, _NOTHING_READ))
         if backend is None or [*map(self.environ.get, seen)] != [*seen.values()]:
             if len(self._resolved) >= MAX_CACHED:
                 self._resolved.clear()
-            noting = Noting(self.environ)
-            backend = replace(self, environ=noting)._backend_of(target)
-            self._resolved[target] = backend, noting.seen
+            recording = RecordingEnvironment(self.environ)
+            backend = replace(self, environ=recording)._resolve_backend(target)
+            self._resolved[target] = backend, recording.seen
         return backend
 
     def speaking(self, backend: Backend, name: str) -> Backend:
-        """Return a backend that continues a turn which began in the dialect `name`.
+        """Return a backend with the dialect `name`, to continue a turn which began in that dialect.
 
-        Some kinds have two dialects: that of `openai` depends on the base URL, which may have changed since.
+        Some kinds have two dialects: for `openai`, the dialect depends on the base URL, which may have changed since.
 
         Raises:
             ConfigError: No dialect of the backend's kind has the same wire family, or the dialect no longer exists.
@@ -239,16 +245,16 @@ class Config:
         if known is None or known.family not in spoken:
             raise ConfigError(
                 f"The open turn began in dialect {name!r}, and backend {backend.name!r} speaks {backend.dialect!r} "
-                f"at {backend.endpoint}; configure the backend as it was, or cancel the turn"
+                f"at {backend.endpoint}; restore the backend's earlier configuration, or cancel the turn"
             )
         return backend.model_copy(update={"dialect": name})
 
     def price_list(self, kind: str) -> str:
-        """Return the provider id in `genai-prices` for a kind of backend; empty if there is none."""
+        """Return the provider's id in the package `genai-prices` for a kind of backend; empty if it lists no prices."""
         return PROVIDERS[kind].price_list if kind in PROVIDERS else ""
 
     def credential_source(self, binding: Binding) -> str:
-        """Return a description of the source of a binding's credential, such as the variable that contains the key."""
+        """Describe the source of a binding's credential for error messages, such as `the key in OPENAI_API_KEY`."""
         settings = self.settings.backends.get(binding.backend)
         auth = None if settings is None else settings.auth
         if auth is not None and auth.command is not None:
@@ -259,31 +265,33 @@ class Config:
         kind = binding.backend if settings is None else settings.kind
         usual = next((each.key_variable for name, each in PROVIDERS.items() if name == kind), "")
         if named is None and (not usual or (settings is not None and settings.base_url is not None)):
-            return "requests without a key (auth, or --auth, names the variable that holds one)"
+            return "requests without a key (set auth, or --auth, to the name of a variable with the key)"
         return f"the key in {named or usual}"
 
     def check_backend(self, target: str) -> None:
-        """Raise UnknownTarget if no backend has this name. Its key may be missing."""
+        """Raise UnknownTarget if a target is neither a configured backend nor `provider:model`. Keys are ignored."""
         if target not in self.settings.backends:
-            self._kind(target)
+            self._provider_kind(target)
 
-    def _backend_of(self, target: str) -> Backend:
+    def _resolve_backend(self, target: str) -> Backend:
         if (settings := self.settings.backends.get(target)) is not None:
             return self._configured_backend(target, settings)
-        return self._provider_backend(self._kind(target), target.partition(":")[2])
+        return self._provider_backend(self._provider_kind(target), target.partition(":")[2])
 
-    def _kind(self, target: str) -> Kind:
+    def _provider_kind(self, target: str) -> Kind:
         name, colon, _ = target.partition(":")
         if not colon:
-            raise UnknownTarget(self._no_such(target))
+            raise UnknownTarget(self._unknown_target_message(target))
         if name in PROVIDERS:
             return name
-        raise UnknownTarget(f"No provider {clip(name)}; {hint(name, PROVIDERS, 'providers')}")
+        raise UnknownTarget(f"No provider {quote_clipped(name)}; {hint(name, PROVIDERS, 'providers')}")
 
     def _configured_backend(self, name: str, settings: BackendSettings) -> Backend:
         provider = PROVIDERS[settings.kind]
         if not (settings.base_url or provider.endpoint):
-            raise ConfigError(f"Backend {name!r} of kind {settings.kind!r} needs a base_url")
+            raise ConfigError(
+                f"Backend {name!r} of kind {settings.kind!r} needs a base_url, because this kind has no default address"
+            )
         endpoint, query = split_query(settings.base_url or provider.endpoint)
         return Backend(
             name=name,
@@ -295,7 +303,7 @@ class Config:
             account=settings.account or "",
             upstream=settings.upstream or "",
             credential=self._credential(f"Backend {name!r}", settings, provider),
-            headers=tuple(self._headers(f"Backend {name!r}", settings)),
+            headers=tuple(self._header_values(f"Backend {name!r}", settings)),
             thinking=settings.thinking,
             reasoning=settings.reasoning,
             request=settings.request,
@@ -307,62 +315,61 @@ class Config:
     def _credential(self, owner: str, settings: BackendSettings, provider: Provider) -> Credential | None:
         auth = settings.auth
         if auth is None:
-            # The usual variable's key belongs to the provider itself, not to whatever base_url names.
+            # The key in the usual variable must be sent only to the provider's own endpoint, not to a `base_url`.
             is_its_own = settings.base_url is None and provider.key_variable
-            return self._default(owner, provider, provider.endpoint) if is_its_own else None
+            return self._default_credential(owner, provider, provider.endpoint) if is_its_own else None
         if auth.command is not None:
             return TokenCommand(auth.command, auth.lifetime)
         if auth.aws is not None:
-            return self._aws(owner, auth.aws)
+            return self._aws_credential(owner, auth.aws)
         if auth.bearer is not None:
-            return Key("authorization", self._secret(owner, auth.bearer))
-        return Key(provider.header, self._secret(owner, auth.key or ""))
+            return Key("authorization", self._read_secret(owner, auth.bearer))
+        return Key(provider.header, self._read_secret(owner, auth.key or ""))
 
-    def _headers(self, owner: str, settings: BackendSettings) -> Iterable[tuple[str, SecretStr]]:
+    def _header_values(self, owner: str, settings: BackendSettings) -> Iterable[tuple[str, SecretStr]]:
         for name, value in settings.headers.items():
             if isinstance(value, HeaderVariable):
-                value = self._header_value(owner, name, value.variable)
+                value = self._read_header_value(owner, name, value.variable)
             yield name, value
 
-    def _header_value(self, owner: str, header: str, variable: str) -> SecretStr:
-        """Return the header value in an environment variable."""
+    def _read_header_value(self, owner: str, header: str, variable: str) -> SecretStr:
+        """Return the value of a request header from an environment variable. `owner` is for error messages."""
         if not (value := self.environ.get(variable, "").strip()):
             raise MissingKey(
                 f"{owner} needs the header {header!r} in the environment variable {variable}; it is not set"
             )
         try:
-            return SecretStr(header_value(value))
+            return SecretStr(check_header_value(value))
         except ValueError:
             raise ConfigError(
                 f"Environment variable {variable} does not contain a valid header value; "
                 "use printable ASCII without surrounding spaces"
             ) from None
 
-    def _aws(self, owner: str, region: str) -> Aws:
+    def _aws_credential(self, owner: str, region: str) -> Aws:
         if not self.environ.get("AWS_ACCESS_KEY_ID", "").strip():
             return Aws(region, None)
         token = self.environ.get("AWS_SESSION_TOKEN", "").strip()
-        access_key = self._secret(owner, "AWS_ACCESS_KEY_ID").get_secret_value()
-        secret_key = self._secret(owner, "AWS_SECRET_ACCESS_KEY")
+        access_key = self._read_secret(owner, "AWS_ACCESS_KEY_ID").get_secret_value()
+        secret_key = self._read_secret(owner, "AWS_SECRET_ACCESS_KEY")
         return Aws(region, AwsKeys(access_key, secret_key, SecretStr(token) if token else None))
 
-    def _default(self, owner: str, provider: Provider, endpoint: str) -> Credential | None:
-        """Return the credential for a provider's own endpoint without an `auth` setting: its key, or an AWS
-        signature."""
+    def _default_credential(self, owner: str, provider: Provider, endpoint: str) -> Credential | None:
+        """Return the credential for a provider's own endpoint without an `auth` setting: a key, or an AWS signature."""
         key_is_there = bool(self.environ.get(provider.key_variable, "").strip())
         if not key_is_there and (region := aws_region(endpoint)):
-            return self._aws(owner, region)
-        return Key(provider.header, self._secret(owner, provider.key_variable))
+            return self._aws_credential(owner, region)
+        return Key(provider.header, self._read_secret(owner, provider.key_variable))
 
     def _provider_backend(self, kind: Kind, model: str) -> Backend:
         provider = PROVIDERS[kind]
         try:
-            label(model)
+            check_label(model)
         except ValueError:
             raise UnknownTarget(
-                f"Target {clip(f'{kind}:{model}')} names no model; use {kind}:MODEL"
+                f"Target {quote_clipped(f'{kind}:{model}')} has no valid model name; use {kind}:MODEL"
             ) from None
-        endpoint, query = split_query(self._url(kind, provider))
+        endpoint, query = split_query(self._provider_url(kind, provider))
         return Backend(
             name=kind,
             kind=kind,
@@ -370,30 +377,30 @@ class Config:
             model=model,
             endpoint=endpoint,
             query=query,
-            credential=self._usual_key(kind, provider),
+            credential=self._usual_credential(kind, provider),
         )
 
-    def _usual_key(self, kind: Kind, provider: Provider) -> Credential | None:
-        """Return the key in the provider's usual variable; a local server needs none."""
-        endpoint = self._url(kind, provider)
+    def _usual_credential(self, kind: Kind, provider: Provider) -> Credential | None:
+        """Return the credential from the provider's usual variable; None for a local server without a key."""
+        endpoint = self._provider_url(kind, provider)
         is_local = endpoint != provider.endpoint and provider.endpoint != ""
         if not provider.key_variable or (is_local and not self.environ.get(provider.key_variable)):
             return None
-        return self._default(f"Provider {kind!r}", provider, endpoint)
+        return self._default_credential(f"Provider {kind!r}", provider, endpoint)
 
-    def _url(self, kind: Kind, provider: Provider) -> str:
+    def _provider_url(self, kind: Kind, provider: Provider) -> str:
         if not (url := self.environ.get(provider.url_variable, "").strip()):
             if not provider.endpoint:
                 raise ConfigError(
-                    f"Provider {kind!r} has no address of its own; set {provider.url_variable}, or use a base_url"
+                    f"Provider {kind!r} has no default address; set {provider.url_variable}, or use a base_url"
                 )
             return provider.endpoint
         try:
-            return base_url(url)
+            return normalize_base_url(url)
         except ValueError as error:
             raise ConfigError(f"Environment variable {provider.url_variable} {error}") from None
 
-    def _secret(self, owner: str, variable: str) -> SecretStr:
+    def _read_secret(self, owner: str, variable: str) -> SecretStr:
         key = self.environ.get(variable, "").strip()
         if not key:
             raise MissingKey(f"{owner} needs a key in the environment variable {variable}; it is not set")
@@ -403,43 +410,43 @@ class Config:
             )
         return SecretStr(key)
 
-    def _no_such(self, name: str) -> str:
+    def _unknown_target_message(self, name: str) -> str:
         if name in PROVIDERS:
             return f"Target {name!r} names a provider but no model; use {name}:MODEL"
         if self.source is None:
-            return f"No backend {clip(name)}, there is no actors.toml; use PROVIDER:MODEL, as openai:gpt-5.2"
-        return f"No backend {clip(name)} in {self.source}; {hint(name, self.targets, 'it has')}"
+            return f"No backend {quote_clipped(name)}: no file is used; use PROVIDER:MODEL, such as openai:gpt-5.2"
+        return f"No backend {quote_clipped(name)} in {self.source}; {hint(name, self.targets, 'it has')}"
 
 
 def load(path: str | PathLike[str] | None, environ: Mapping[str, str]) -> Config:
-    """Read a configuration file; with None, return a configuration without a file.
+    """Read a configuration file. With None as `path`, return a configuration that uses only the environment.
 
     Args:
-        path: An `actors.toml`.
-        environ: Source of keys and other variables, read now and later.
+        path: Path of an `actors.toml`, or None.
+        environ: The environment variables with keys and addresses. They are also read later, when targets are resolved.
 
     Raises:
         ConfigError: The file cannot be read, is not TOML, or has an invalid setting. The message is one line with the
-            place, without the value.
+            place of the error, without the value.
     """
     if path is None:
         return Config(FileSettings(), environ)
     source = Path(path).name
-    text = _text(Path(path))
+    text = _read_text(Path(path))
     try:
         settings = FileSettings.model_validate(tomllib.loads(text))
     except RecursionError:
         raise ConfigError(f"{source} is not valid TOML: it is nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source} is not valid TOML: {syntax(error)}") from None
+        raise ConfigError(f"{source} is not valid TOML: {syntax_message(error)}") from None
     except ValidationError as error:
-        raise ConfigError(describe(error, source, text)) from None
+        raise ConfigError(validation_message(error, source, text)) from None
     for place, problem in contradictions(settings):
         raise ConfigError(f"{source}{location_of(text, place)}: {problem}")
     return Config(settings, environ, source)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -452,4 +459,4 @@ def _text(path: Path) -> str:
         return data.decode("utf-8-sig")  # some editors begin a file with a byte order mark
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path.name}, line {line}: not UTF-8") from None
+        raise ConfigError(f"{path.name}, line {line}: the file is not UTF-8") from None

@@ -17,7 +17,7 @@ from actors.core.values.identity import Binding
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key or a token, and the header that carries it; in `authorization` it is sent as a bearer token."""
+    """A key or token, and the request header that carries it. In `authorization`, it is sent as a bearer token."""
 
     header: str
     value: SecretStr
@@ -25,7 +25,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class TokenCommand:
-    """A program that prints a token. `lifetime` is used, in seconds, if the output has no expiry."""
+    """A program that prints a token. A token without an expiry in the output is used for `lifetime` seconds."""
 
     command: tuple[str, ...]
     lifetime: float
@@ -33,7 +33,7 @@ class TokenCommand:
 
 @dataclass(frozen=True, slots=True)
 class AwsKeys:
-    """An AWS access key, with a session token for temporary credentials."""
+    """An AWS access key. Temporary credentials also have a session token."""
 
     access_key: str
     secret_key: SecretStr
@@ -42,7 +42,10 @@ class AwsKeys:
 
 @dataclass(frozen=True, slots=True)
 class Aws:
-    """Request signing for a region, with these keys or, if None, with AWS's default chain (shared files, roles)."""
+    """Request signing for an AWS region.
+
+    If `keys` is None, AWS's default chain (shared files, roles) provides the keys.
+    """
 
     region: str
     keys: AwsKeys | None
@@ -52,17 +55,17 @@ Credential: TypeAlias = Key | TokenCommand | Aws
 
 
 class Backend(Frozen):
-    """A backend that requests can be sent to.
+    """A configured backend with its credential, ready for requests.
 
     Args:
-        endpoint: Base URL without its query; the adapter appends its path.
+        endpoint: Base URL without its query; the adapter appends the path of a request.
         query: The query of the base URL, appended to the path of each request. It may contain a key, so it is not part
             of the binding and is never shown.
         account: Label of the account, part of the binding; may be empty.
-        upstream: The only upstream of a gateway to use, part of the binding; empty for the gateway's choice.
-        credential: Only for this endpoint; None if the endpoint needs none.
-        headers: Sent with every request, names in lower case.
-        reasoning: The thinking mode and its budget.
+        upstream: The only upstream of a gateway to use, part of the binding; empty to let the gateway choose.
+        credential: Sent only to this endpoint; None if the endpoint needs none.
+        headers: Additional headers of every request, with names in lower case.
+        reasoning: The thinking mode and its token budget.
         request: Settings of requests, which an ask may override.
         cache: The use of the provider's prompt cache.
         stream: Whether answers are streamed.
@@ -90,17 +93,17 @@ class Backend(Frozen):
 
     @property
     def binding(self) -> Binding:
-        """The binding of sessions on this backend. It contains no secret."""
+        """The binding of sessions that use this backend. It contains no secret."""
         return Binding(self.name, self.dialect, self.endpoint, self.account, self.model, self.upstream)
 
     @property
     def members(self) -> "tuple[Backend, ...]":
-        """The backend itself: a backend is a pool with one member."""
+        """A tuple with only this backend, so that callers can treat a backend as a pool with one member."""
         return (self,)
 
 
 class ResolvedPool(Frozen):
-    """Backends that replace each other, in order. `cooldown` is in seconds."""
+    """A pool with its resolved backends, in the order of the file. `cooldown` is in seconds."""
 
     name: str
     members: tuple[Backend, ...]
@@ -111,6 +114,6 @@ class ResolvedPool(Frozen):
 
 
 def split_query(url: str) -> tuple[str, SecretStr | None]:
-    """Return a base URL without its query, and the query."""
+    """Split a base URL into the URL without its query, and the query; None if there is no query."""
     place, _, query = url.partition("?")
     return place, SecretStr(query) if query else None

@@ -1,8 +1,8 @@
-"""Describe an error in a configuration file in one line: the place, without the value.
+"""Describe an error in a configuration file in one line, with the place of the error but without the value.
 
-`actors.config.load` uses this module. A value may be a misplaced secret, and a key may be on the wrong side of the `=`.
-Keys and values that should be names are therefore only quoted if they are short or consist of plain words. Table
-headers are names, and quoted.
+`actors.config.load` uses this module. A value may be a misplaced secret, and a key may have been written on the wrong
+side of the `=`. So keys and names are quoted only if they are short or consist of plain words. Table headers are always
+names, so they are quoted.
 """
 
 import re
@@ -26,30 +26,35 @@ _HARMLESS = re.compile(r"[A-Za-z0-9_.:-]{1,16}|[a-z]{1,16}(_[a-z]{1,16}){1,4}")
 _QUOTING = re.compile(r"(declare|key|namespace) [('\"].*[)'\"]( twice)?( \(at [^()]*\))", re.DOTALL)
 
 
-def clip(name: str) -> str:
+def quote_clipped(name: str) -> str:
+    """Return the first 80 characters of a name in quotes."""
     return repr(name[:80])
 
 
 def quote_key(key: str) -> str:
-    """Return a key, or a value that should be a name, in the form for messages."""
+    """Return a key or name in quotes, or a placeholder if it may be a secret."""
     return repr(key) if _HARMLESS.fullmatch(key) else "(not shown, it may be a secret)"
 
 
-def header(*place: str) -> str:
-    """Return the header of a table in the form for messages."""
+def table_header(*place: str) -> str:
+    """Return the header of a table, such as `[backends.gpt]`.
+
+    Parts that are not valid names are replaced by a placeholder.
+    """
     return f"[{'.'.join(part if NAME.fullmatch(part) else '(not shown)' for part in place)}]"
 
 
-def syntax(error: tomllib.TOMLDecodeError) -> str:
-    """Return a TOML syntax error's message without the keys that it quotes."""
+def syntax_message(error: tomllib.TOMLDecodeError) -> str:
+    """Return the message of a TOML syntax error without the keys that it quotes, which may be secrets."""
     return _QUOTING.sub(r"\1\2\3", str(error))
 
 
 _MOST_NAMES = 40
-"""Maximum names in one message."""
+"""Maximum number of names in one message."""
 
 
 def hint(name: str, known: Iterable[str], label: str) -> str:
+    """Return a suggestion for an unknown name: the nearest known name, or a list of the known names after `label`."""
     names = list(known)
     if close := nearest(name, names):
         return f"did you mean {close!r}?"
@@ -57,14 +62,14 @@ def hint(name: str, known: Iterable[str], label: str) -> str:
     return f"{label}: {', '.join(names[:_MOST_NAMES]) or 'none'}{more}"
 
 
-def describe(error: ValidationError, source: str, text: str) -> str:
-    """Return one line for the first error. Inputs are omitted: the input of a missing key contains its siblings."""
+def validation_message(error: ValidationError, source: str, text: str) -> str:
+    """Return one line about the first validation error, without the input, which may contain secrets."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     fault = faults[0]
     place = tuple(str(part) for part in fault["loc"] if not isinstance(part, int))
     key = place[-1] if place else ""
     where = f"{source}{location_of(text, place)}: "
-    owner = header(*place[:-1]) if place[1:] else "the file"
+    owner = table_header(*place[:-1]) if place[1:] else "the file"
     if fault["type"] == "extra_forbidden":
         return f"{where}{owner} has no key {quote_key(key)}; {hint(key, _known_keys(place[:-1]), 'keys')}"
     if fault["type"] == "missing":
@@ -76,34 +81,34 @@ def describe(error: ValidationError, source: str, text: str) -> str:
 
 
 def _misspelling_hint(key: str, table: Sequence[str], faults: "Sequence[ErrorDetails]") -> str:
-    """Return a hint if an unknown key of the table was probably meant as a missing key, otherwise ""."""
+    """Return a hint if another key of the table looks like a misspelling of a missing key; else an empty string."""
     for fault in faults:
         *owner, name = (str(part) for part in fault["loc"] if not isinstance(part, int))
         if fault["type"] == "extra_forbidden" and owner == [*table] and nearest(name, [key]) is not None:
-            return f"; is it what {quote_key(name)} was meant to be?"
+            return f"; rename {quote_key(name)}, if it is a misspelling"
     return ""
 
 
 def _known_keys(table: Sequence[str]) -> Iterable[str]:
-    """Return the keys that a table accepts; keys of the settings table are last."""
+    """Return the keys that a table accepts. Request settings, which many tables share, are last."""
     model: type[Frozen] = FileSettings
     parts = iter(table)
     for part in parts:
         annotation = model.model_fields[part].annotation
         if get_origin(annotation) is dict:
             next(parts, None)
-        found = _table(annotation)
+        found = _table_model(annotation)
         if found is None:
             return ()
         model = found
     return sorted(model.model_fields, key=lambda name: name in SETTINGS)
 
 
-def _table(annotation: Any) -> type[Frozen] | None:  # Any: a type, of any kind
-    """Return the model of the table that a field of this type is or contains."""
+def _table_model(annotation: Any) -> type[Frozen] | None:  # Any: the annotation of a field
+    """Return the pydantic model inside a field's type, such as `X` in `dict[str, X] | None`; None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, Frozen):
         return annotation
-    return next(filter(None, map(_table, get_args(annotation))), None)
+    return next(filter(None, map(_table_model, get_args(annotation))), None)
 
 
 _AUTH = "the name of a variable, or a table with one of key, bearer, command and aws"
@@ -112,12 +117,15 @@ _ENTRY = re.compile(r"(?P<indent>\s*)(?P<key>[^=#\[\]{}]+?)\s*=.*")
 
 
 def location_of(text: str, place: Sequence[str]) -> str:
-    """Return `, line 3, column 1` for the key or table at `place`, or for its nearest enclosing table in the text."""
+    """Return the position of a key or table in the text, such as `, line 3, column 1`.
+
+    If the text does not contain it, return the position of the nearest enclosing table.
+    """
     table: tuple[str, ...] = ()
     best, found = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.fullmatch(line):
-            table = here = _key_parts(header["key"])
+        if heading := _HEADER.fullmatch(line):
+            table = here = _key_parts(heading["key"])
             column = line.index("[") + 1
         elif entry := _ENTRY.fullmatch(line):
             here = (*table, *_key_parts(entry["key"]))
@@ -131,9 +139,9 @@ def location_of(text: str, place: Sequence[str]) -> str:
 
 
 def _key_parts(key: str) -> tuple[str, ...]:
-    """Return the parts of a TOML key."""
+    """Return the parts of a dotted TOML key; an empty tuple if it is not a valid key."""
     try:
-        value: Any = tomllib.loads(f"{key} = 0")  # Any: nested tables
+        value: Any = tomllib.loads(f"{key} = 0")  # Any: a TOML document
     except tomllib.TOMLDecodeError:
         return ()
     parts: list[str] = []

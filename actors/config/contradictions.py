@@ -1,12 +1,12 @@
-"""Find errors of a configuration file that no single value shows: duplicate names and references to missing names.
+"""Find errors of a configuration file that span several values: duplicate names and references to missing names.
 
-`actors.config.load` uses this module after all values have been validated.
+`actors.config.load` calls `contradictions` after each value has been validated.
 """
 
 from collections.abc import Iterable
 
-from actors.config.complaints import header, hint, quote_key
-from actors.config.dialects import custom_dialect, no_dialect
+from actors.config.complaints import hint, quote_key, table_header
+from actors.config.dialects import custom_dialect, unknown_dialect_message
 from actors.config.fields import NAME
 from actors.config.models import check_models_table
 from actors.config.providers import PROVIDERS
@@ -16,7 +16,7 @@ from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 
 
 def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield the place of each error, and a message with the problem and the fix."""
+    """Yield the place of each error as a path of keys, and a message with the problem and the fix."""
     tables = (("backends", settings.backends), ("pools", settings.pools), ("dialects", settings.dialects))
     for table, names in tables:
         for name in names:
@@ -25,44 +25,46 @@ def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], st
                     (table, name),
                     f"{quote_key(name)} is not a valid name; use letters, digits, '_', '-' and '.'",
                 )
-    yield from _wrong_dialects(settings)
-    yield from _wrong_upstreams(settings)
-    yield from _wrong_models(settings)
+    yield from _dialect_errors(settings)
+    yield from _upstream_errors(settings)
+    yield from _model_errors(settings)
     for name, pool in settings.pools.items():
         place = ("pools", name, "members")
         if name in settings.backends:
-            yield ("pools", name), f"{name!r} is the name of a backend too; rename the pool"
+            yield ("pools", name), f"{name!r} is the name of a backend and of a pool; rename the pool"
         for member in pool.members:
-            yield from ((place, wrong) for wrong in _no_backend(settings, member))
+            yield from ((place, wrong) for wrong in _unknown_backend_errors(settings, member))
         if len(set(pool.members)) < len(pool.members):
-            yield place, "a member is named twice"
+            yield place, "the pool lists a member twice; remove the duplicate"
         for member in pool.weights:
             if member not in pool.members:
-                wrong = f"{quote_key(member)} is no member; {hint(member, pool.members, 'there are')}"
+                wrong = f"{quote_key(member)} is not a member of the pool; {hint(member, pool.members, 'members')}"
                 yield ("pools", name, "weights"), wrong
     if (writer := settings.compaction.summarizer) is not None:
-        yield from ((("compaction", "summarizer"), wrong) for wrong in _no_backend(settings, writer))
+        yield from (
+            (("compaction", "summarizer"), wrong) for wrong in _unknown_backend_errors(settings, writer)
+        )
 
 
-def _no_backend(settings: FileSettings, name: str) -> Iterable[str]:
+def _unknown_backend_errors(settings: FileSettings, name: str) -> Iterable[str]:
     if name not in settings.backends and name.partition(":")[0] not in PROVIDERS:
         yield f"no backend {quote_key(name)}; {hint(name, settings.backends, 'there are')}"
 
 
-def _wrong_dialects(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
+def _dialect_errors(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
     for name, table in settings.dialects.items():
         try:
             custom_dialect(name, table)
         except ValueError as error:
-            yield ("dialects", name), f"{header('dialects', name)} {error}"
+            yield ("dialects", name), f"{table_header('dialects', name)} {error}"
     known = {*settings.dialects, *PROFILES, *ALIASES}
     for name, backend in settings.backends.items():
         if backend.dialect is not None and backend.dialect not in known:
-            wrong = f"{header('backends', name)} dialect: {no_dialect(backend.dialect)}"
+            wrong = f"{table_header('backends', name)} dialect: {unknown_dialect_message(backend.dialect)}"
             yield ("backends", name, "dialect"), wrong
 
 
-def _wrong_models(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
+def _model_errors(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
     """Yield errors in the names, fields and providers of `[models]` tables."""
     for name, table in settings.models.items():
         try:
@@ -71,8 +73,11 @@ def _wrong_models(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str
             yield ("models", name), f"[models.{quote_key(name)}] {error}"
 
 
-def _wrong_upstreams(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield backends whose `upstream` cannot be sent in their dialect. The dialects are known to exist."""
+def _upstream_errors(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
+    """Yield backends with an `upstream` that their dialect cannot send.
+
+    All dialects must exist, as `_dialect_errors` checks.
+    """
     for name, backend in settings.backends.items():
         if backend.upstream is None:
             continue
@@ -81,7 +86,6 @@ def _wrong_upstreams(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], 
         table = settings.dialects.get(speaks)
         profile = dialect(speaks) if table is None else custom_dialect(speaks, table)
         if not isinstance(profile, ChatDialect) or profile.request.upstream_pin == "none":
-            problem = (
-                f"{header('backends', name)} upstream: dialect {profile.name!r} cannot name one; leave it out"
-            )
+            owner = table_header("backends", name)
+            problem = f"{owner} upstream: dialect {profile.name!r} cannot select an upstream; omit upstream"
             yield ("backends", name, "upstream"), problem

@@ -7,8 +7,8 @@
     ids.max_len = 9
     turns.user_after_tool = "filler"
 
-docs/reference/rulebook.md lists the fields and their values. The wire family is that of the base, and the types of its
-records define the valid fields and values.
+docs/reference/rulebook.md lists the fields and their values. A custom dialect has the wire family of its base, and the
+types of the base's records define the valid fields and values.
 """
 
 import re
@@ -30,9 +30,7 @@ from actors.errors import nearest
 
 R = TypeVar("R", bound=KeywordOnlyRecord)
 
-_LEAST = {
-    "max_string": 512 * 1024
-}  # texts are split at it, a tool's result and what is noted behind it are not
+_MINIMUMS = {"max_string": 512 * 1024}  # a longer text can be split, but a tool result with its notes cannot
 _PATTERNS = (
     "pattern",
     "accepted",
@@ -43,7 +41,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*[A-Za-z0-9+/_-]{2,4}={0,2}")
 
 
 def custom_dialect(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each field has its own type
-    """Return the profile that a table describes.
+    """Return the profile that a `[dialects.NAME]` table defines.
 
     Raises:
         ValueError: The table is invalid. The message is one line, without the table's values.
@@ -51,26 +49,31 @@ def custom_dialect(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each
     if name in PROFILES or name in ALIASES:
         raise ValueError("is the name of a built-in profile; choose another name")
     changes = dict(table)
-    base = _base(changes.pop("base", None))
-    profile: Dialect = replace(_apply_changes(base, changes, _names(base)), name=name)
-    for problem in _contradictions(profile):
+    base = _base_profile(changes.pop("base", None))
+    profile: Dialect = replace(_apply_changes(base, changes, _full_field_names(base)), name=name)
+    for problem in _contradiction_errors(profile):
         raise ValueError(problem)
     return profile
 
 
 def _apply_changes(
     record: R, table: Mapping[str, Any], known: Mapping[str, str], place: str = ""
-) -> R:  # Any: as above
-    """Return a profile, or a record of one, with some fields changed."""
-    types, profile = get_type_hints(type(record)), dict[str, Any]()  # Any: as above
+) -> R:  # Any: each field has its own type
+    """Return a profile, or one of its records, with the fields in `table` changed.
+
+    `known` maps short to full field names.
+    """
+    types, profile = get_type_hints(type(record)), dict[str, Any]()  # Any: each field has its own type
     for key, value in table.items():
         own = getattr(record, key, None) if key in types and key != "model" else None
         if key == "name" or (
             f"{place}{key}" not in known.values() and not isinstance(own, KeywordOnlyRecord)
         ):
             close = nearest(key, known)
-            way = f"did you mean {known[close]!r}?" if close else "docs/reference/rulebook.md lists them"
-            raise ValueError(f"has no field {quote_key(key)}{f' in {place[:-1]!r}' if place else ''}; {way}")
+            fix = (
+                f"did you mean {known[close]!r}?" if close else "docs/reference/rulebook.md lists the fields"
+            )
+            raise ValueError(f"has no field {quote_key(key)}{f' in {place[:-1]!r}' if place else ''}; {fix}")
         if not isinstance(own, KeywordOnlyRecord):
             profile[key] = _validate(f"{place}{key}", key, types[key], value)
         elif is_object(value):
@@ -80,47 +83,51 @@ def _apply_changes(
     return replace(record, **profile)
 
 
-def _names(base: Dialect) -> dict[str, str]:
-    """Return the fields that a table may change: the full name of each field, by its short name."""
+def _full_field_names(base: Dialect) -> dict[str, str]:
+    """Return the fields that a table may change, as full names such as `ids.style` by short names such as `style`."""
     nested = {
         field: f"{name}.{field}"
         for name in base.__struct_fields__
         if isinstance(record := getattr(base, name), KeywordOnlyRecord)
-        and name != "model"  # the [models] table has those
+        and name != "model"  # a [models] table changes these fields
         for field in record.__struct_fields__
     }
     return {"rules": "rules"} | nested
 
 
-def _validate(place: str, key: str, declared: Any, value: object) -> object:  # Any: a type
-    """Return a validated value in its field's type."""
+def _validate(
+    place: str, key: str, declared: Any, value: object
+) -> object:  # Any: the declared type of a field
+    """Return the value of a field, converted to the field's declared type. `place` is its full name, for errors."""
     try:
-        held: Any = _adapter(declared).validate_python(value)
+        held: Any = _type_adapter(declared).validate_python(value)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise ValueError(f"{place}: {fault['msg'].replace('Input should be', 'must be')}") from None
     number: object = held
-    if type(number) is int and number < (least := _LEAST.get(key, 1)):
+    if type(number) is int and number < (least := _MINIMUMS.get(key, 1)):
         raise ValueError(f"{place}: must be at least {least}")
     if key in ("first_roles", "last_roles") and "user" not in held:
-        raise ValueError(f"{place}: must hold 'user', who begins a conversation and speaks last in it")
+        raise ValueError(
+            f"{place}: must contain 'user', because a user message may begin or end a conversation"
+        )
     if key in _NEVER_BLANK and not held.strip():
         raise ValueError(f"{place}: must not be blank")
     for pattern in held if key == "overflow_patterns" else (held or "",) if key in _PATTERNS else ():
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{place}: not a regular expression ({error.msg})") from None
+            raise ValueError(f"{place}: must be a regular expression ({error.msg})") from None
     return held
 
 
 @lru_cache
-def _adapter(declared: Any) -> TypeAdapter[Any]:  # Any: a type
+def _type_adapter(declared: Any) -> TypeAdapter[Any]:  # Any: the declared type of a field
     return TypeAdapter(declared)
 
 
-def _contradictions(profile: Dialect) -> Iterator[str]:
-    """Yield combinations that no request can satisfy, so that they fail at load time instead of in a conversation."""
+def _contradiction_errors(profile: Dialect) -> Iterator[str]:
+    """Yield combinations of fields that no request can satisfy, so that they fail when the file is loaded."""
     if isinstance(profile, ChatDialect):
         if not profile.turns.drop_empty_text and not profile.turns.empty_answers:
             yield "turns.drop_empty_text: needs turns.empty_answers"
@@ -129,34 +136,34 @@ def _contradictions(profile: Dialect) -> Iterator[str]:
             and profile.request.keys
             and "stream_options" not in profile.request.keys
         ):
-            yield "request.stream_usage: request.keys do not have 'stream_options'"
+            yield "request.stream_usage: add 'stream_options' to request.keys"
     if profile.reasoning.binding == "prefix" and not profile.turns.calls_together:
         yield (
-            "reasoning.binding: 'prefix' needs turns.calls_together; with one call per message there is no such prefix"
+            "reasoning.binding: 'prefix' needs turns.calls_together, because splitting the calls changes the prefix"
         )
     yield from _caching_errors(profile)
     if profile.reasoning.required != "no":
-        yield from _misplaced_demand(profile)
-    yield from _id_faults(profile)
+        yield from _reasoning_errors(profile)
+    yield from _id_errors(profile)
 
 
 def _caching_errors(profile: Dialect) -> Iterator[str]:
-    """Yield combinations of caching fields that cannot be requested."""
+    """Yield combinations of caching fields that no request can express."""
     caching = profile.caching
     if caching.moving and caching.marks != "block":
         yield "caching.moving: needs caching.marks 'block'"
     if isinstance(profile, ChatDialect):
         if caching.marks == "part" and profile.turns.empty_result is None:
-            yield "caching.marks: 'part' needs turns.empty_result; a blank text takes no mark (ANT-33)"
+            yield "caching.marks: 'part' needs turns.empty_result, because a blank text cannot have a mark (ANT-33)"
         if caching.cache_key and profile.request.keys and "prompt_cache_key" not in profile.request.keys:
-            yield "caching.cache_key: request.keys do not have 'prompt_cache_key'"
+            yield "caching.cache_key: add 'prompt_cache_key' to request.keys"
     if caching.long_lifetime == "ttl" and caching.marks == "none":
         yield "caching.long_lifetime: 'ttl' needs caching.marks"
     if caching.long_lifetime == "retention" and not caching.cache_key:
         yield "caching.long_lifetime: 'retention' needs caching.cache_key"
 
 
-def _misplaced_demand(profile: Dialect) -> Iterator[str]:
+def _reasoning_errors(profile: Dialect) -> Iterator[str]:
     demand = f"reasoning.required: {profile.reasoning.required!r} needs"
     if isinstance(profile, ChatDialect):
         carrier = "extra_content" if profile.reasoning.required == "before_calls" else "reasoning_content"
@@ -167,30 +174,30 @@ def _misplaced_demand(profile: Dialect) -> Iterator[str]:
     if isinstance(profile, AnthropicDialect) and not profile.reasoning.first:
         yield f"{demand} reasoning.first"
     if not profile.reasoning.placeholder.strip():
-        yield "reasoning.placeholder: needs words where reasoning.required is set"
+        yield "reasoning.placeholder: must not be blank if reasoning.required is set"
     if isinstance(profile, GeminiDialect) and not _BASE64.fullmatch(profile.reasoning.placeholder):
-        yield "reasoning.placeholder: must be base64 where it stands for a signature"
+        yield "reasoning.placeholder: must be base64, because it replaces a signature"
 
 
-def _id_faults(profile: Dialect) -> Iterator[str]:
-    """Yield the reasons why generated ids and tool names would be rejected."""
+def _id_errors(profile: Dialect) -> Iterator[str]:
+    """Yield an error if the id or tool-name patterns reject the ids or names that this library generates."""
     ids = profile.ids
     if ids.style != "none" and ids.style != "kimi":
         sample = mint(ids.style, CallId("hist_tool_1"))
         if len(sample) > ids.max_len or not re.fullmatch(ids.pattern, sample):
-            yield f"ids.pattern and ids.max_len: take no id of ids.style {ids.style!r}, as {sample!r}"
+            yield f"ids.pattern and ids.max_len reject the ids of ids.style {ids.style!r}, such as {sample!r}"
     if not re.fullmatch(ids.tool_name_pattern, name := tool_name("files.read", ids.tool_name_pattern)):
-        yield f"ids.tool_name_pattern: takes no name made for 'files.read', as {name!r}"
+        yield f"ids.tool_name_pattern: rejects {name!r}, the name that is generated for tool 'files.read'"
 
 
-def _base(name: object) -> Dialect:
+def _base_profile(name: object) -> Dialect:
     if not isinstance(name, str):
-        raise ValueError(f"lacks the key 'base': the profile it starts from, one of {', '.join(PROFILES)}")
+        raise ValueError(f"lacks the key 'base', the profile to change; use one of {', '.join(PROFILES)}")
     if name not in PROFILES and name not in ALIASES:
-        raise ValueError(f"base: {no_dialect(name)}")
+        raise ValueError(f"base: {unknown_dialect_message(name)}")
     return dialect(name)
 
 
-def no_dialect(name: str) -> str:
-    """Return the message for an unknown dialect in a file."""
+def unknown_dialect_message(name: str) -> str:
+    """Return the message for an unknown dialect in a file, with the nearest known name."""
     return f"No dialect {quote_key(name)}; {hint(name, [*PROFILES, *ALIASES], 'known')}"

@@ -1,6 +1,6 @@
-"""Look up environment variables in a mapping that the program passes, and record their names.
+"""Look up environment variables in a mapping that the program passes as `environ=`, and record their names.
 
-The mapping may be a vault that is temporarily unavailable: every exception of the mapping becomes a `ConfigError`.
+The mapping may be a vault that is temporarily unavailable, so each exception that it raises becomes a `ConfigError`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ from actors.errors import ConfigError
 from actors.kernel.host_code import call_host
 
 
-class Noting(Mapping[str, str]):
-    """Forwards lookups to another environment. `seen`: the value of each requested variable; None if it is not set."""
+class RecordingEnvironment(Mapping[str, str]):
+    """An environment that forwards lookups to another one. `seen` has the value of each requested variable, or None."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -30,7 +30,10 @@ class Noting(Mapping[str, str]):
 
 
 class Environment(Mapping[str, str]):
-    """Forwards lookups to a mapping of the program. Its exceptions become `ConfigError`."""
+    """An environment that forwards lookups to a mapping of the program.
+
+    Each exception of the mapping becomes a `ConfigError`.
+    """
 
     __slots__ = ("_environ",)
 
@@ -39,7 +42,7 @@ class Environment(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         value: object = call_host(
-            partial(self._environ.get, name), partial(_refuse, f"reading variable {name!r}")
+            partial(self._environ.get, name), partial(_raise_config_error, f"reading variable {name!r}")
         )
         if value is None:
             raise KeyError(name)
@@ -51,20 +54,31 @@ class Environment(Mapping[str, str]):
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return iter(call_host(partial(list[str], self._environ), partial(_refuse, "listing the variables")))
+        return iter(
+            call_host(
+                partial(list[str], self._environ), partial(_raise_config_error, "listing the variables")
+            )
+        )
 
     def __len__(self) -> int:
-        return call_host(partial(len, self._environ), partial(_refuse, "listing the variables"))
+        return call_host(partial(len, self._environ), partial(_raise_config_error, "listing the variables"))
 
 
-def _refuse(action: str, error: BaseException) -> Never:
-    """Raise `ConfigError` without the exception's message, which may contain a secret."""
+def _raise_config_error(action: str, error: BaseException) -> Never:
+    """Raise `ConfigError` without the original exception's message, which may contain a secret."""
     raise ConfigError(
         f"environ= raised {type(error).__name__} while {action}; fix the mapping that you passed as environ="
     ) from error
 
 
 def guard(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return an environment that raises only `ConfigError`. A plain `dict` is returned unchanged."""
+    """Return an environment whose lookups raise only `ConfigError`.
+
+    A plain `dict` never fails and is returned unchanged.
+    """
     kind = type(environ)
-    return environ if kind is dict or isinstance(environ, Environment | Noting) else Environment(environ)
+    return (
+        environ
+        if kind is dict or isinstance(environ, Environment | RecordingEnvironment)
+        else Environment(environ)
+    )

@@ -1,6 +1,6 @@
-"""Validate the values of `actors.toml`, and decode tables to structs with the ranges that their fields have.
+"""Validate the values of `actors.toml`, and decode its tables to structs.
 
-No message repeats a value, because it may be a secret in the wrong line.
+No error message repeats a value, because the value may be a misplaced secret.
 """
 
 import re
@@ -25,38 +25,41 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 
 
-def variable_name(name: str) -> str:
+def check_variable_name(name: str) -> str:
+    """Return the name of an environment variable. Raise ValueError for anything that looks like a key."""
     if not _VARIABLE.fullmatch(name):
-        raise ValueError("takes the name of an environment variable in capitals, not the key itself")
+        raise ValueError("must be the name of an environment variable in capitals, not the key itself")
     return name
 
 
-def duration_text(text: object) -> int:
+def parse_duration_text(text: object) -> int:
+    """Return the seconds in a string such as `90 days`."""
     if not isinstance(text, str):
-        raise ValueError("takes a string, such as '90 days'")
+        raise ValueError("must be a string, such as '90 days'")
     return parse_duration(text)
 
 
-def label(text: str) -> str:
+def check_label(text: str) -> str:
+    """Return a string of 1 to 200 printable characters; raise ValueError for any other."""
     if not text or len(text) > 200 or not text.isprintable():
-        raise ValueError("takes 1 to 200 printable characters")
+        raise ValueError("must be 1 to 200 printable characters")
     return text
 
 
-def endpoint(url: str) -> str:
-    """Return `url` without its last slash. It may hold no credentials: endpoints are shown and logged."""
+def normalize_endpoint(url: str) -> str:
+    """Return a URL without its last slash. It must not contain credentials, because endpoints are shown and logged."""
     if "@" in url or "?" in url or "#" in url:
-        raise ValueError("takes a URL without user, password, query or fragment; keys go in auth")
-    return base_url(url)
+        raise ValueError("must be a URL without user, password, query or fragment; put keys into auth")
+    return normalize_base_url(url)
 
 
-def base_url(url: str) -> str:
-    """Return `url` without the last slash of its path. Its query is kept, and never shown."""
+def normalize_base_url(url: str) -> str:
+    """Return a URL without the last slash of its path. It may have a query, which is never shown."""
     if not _is_http(url):
-        raise ValueError("takes an http or https URL, as https://host/v1")
+        raise ValueError("must be an http or https URL, such as https://host/v1")
     place, _, query = url.partition("?")
     if "@" in place or "#" in url:
-        raise ValueError("takes a URL without user, password or fragment; keys go in auth")
+        raise ValueError("must be a URL without user, password or fragment; put keys into auth")
     return f"{place.rstrip('/')}?{query}" if query else place.rstrip("/")
 
 
@@ -70,41 +73,48 @@ def _is_http(url: str) -> bool:
         return False
 
 
-def database(url: str) -> str:
-    """Return `url`. It may hold no password: a configuration is shown and shared."""
+def check_database_url(url: str) -> str:
+    """Return a `postgresql://` address. It must not contain a password, because configurations are shown."""
     if not url.startswith(POSTGRES) or not url.isprintable():
-        raise ValueError("takes a postgresql:// address, as postgresql://user@host/database")
+        raise ValueError("must be a postgresql:// address, such as postgresql://user@host/database")
     place, _, query = url.partition("://")[2].partition("?")
     if ":" in place.rpartition("@")[0] or "password" in query.lower():
-        raise ValueError("takes an address without a password; set PGPASSWORD, or keep it in ~/.pgpass")
+        raise ValueError(
+            "must be an address without a password; put the password into PGPASSWORD or ~/.pgpass"
+        )
     return url
 
 
 POSTGRES = ("postgresql://", "postgres://")
-Variable = Annotated[str, AfterValidator(variable_name)]
-Label = Annotated[str, AfterValidator(label)]
-Endpoint = Annotated[str, AfterValidator(endpoint)]
-BaseUrl = Annotated[str, AfterValidator(base_url)]
-Database = Annotated[str, AfterValidator(database)]
+Variable = Annotated[str, AfterValidator(check_variable_name)]
+Label = Annotated[str, AfterValidator(check_label)]
+Endpoint = Annotated[str, AfterValidator(normalize_endpoint)]
+BaseUrl = Annotated[str, AfterValidator(normalize_base_url)]
+Database = Annotated[str, AfterValidator(check_database_url)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
 
-def kind_name(name: str) -> Kind:
+def check_kind(name: str) -> Kind:
+    """Return the name of a kind of backend; raise ValueError with the nearest name if there is no such kind."""
     if name in PROVIDERS:
         return name
     close = nearest(name, PROVIDERS)
-    raise ValueError(f"did you mean {close!r}?" if close else f"must be one of {', '.join(PROVIDERS)}")
+    raise ValueError(
+        f"unknown kind; did you mean {close!r}?" if close else f"must be one of {', '.join(PROVIDERS)}"
+    )
 
 
 class Frozen(BaseModel):
+    """An immutable table of `actors.toml`. Unknown keys and values of a wrong type raise an error without the value."""
+
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", strict=True, hide_input_in_errors=True
     )
 
 
 class HeaderVariable(Frozen):
-    """A header's value that the environment holds, for one that is a secret."""
+    """The environment variable that contains the secret value of a header."""
 
     variable: Variable
 
@@ -112,7 +122,7 @@ class HeaderVariable(Frozen):
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _MAX_HEADERS = 32
 _MAX_HEADER = 4096
-_OURS = {
+_TRANSPORT_HEADERS = {
     "connection",
     "content-length",
     "content-type",
@@ -122,11 +132,14 @@ _OURS = {
     "te",
     "expect",
 }
-_CREDENTIALS = {"authorization", "x-api-key", "x-goog-api-key", "proxy-authorization"}
+_CREDENTIAL_HEADERS = {"authorization", "x-api-key", "x-goog-api-key", "proxy-authorization"}
 
 
-def header_value(text: str) -> str:
-    """Return `text` if a header can hold it. The message does not repeat it: it may be a secret."""
+def check_header_value(text: str) -> str:
+    """Return `text` if it is valid as the value of an HTTP header.
+
+    The error does not repeat it, because it may be a secret.
+    """
     if (
         not text
         or len(text) > _MAX_HEADER
@@ -134,64 +147,70 @@ def header_value(text: str) -> str:
         or not text.isprintable()
         or text != text.strip()
     ):
-        raise ValueError(f"takes 1 to {_MAX_HEADER} printable ASCII characters without blanks around them")
+        raise ValueError(f"must be 1 to {_MAX_HEADER} printable ASCII characters without surrounding spaces")
     return text
 
 
-def checked_headers(given: object) -> object:
-    """Check the names and make each value a secret, or the variable that holds it."""
+def check_headers(given: object) -> object:
+    """Validate a table of headers: names in lower case, and each value as a secret or as a `HeaderVariable`."""
     if not is_object(given) or len(given) > _MAX_HEADERS:
-        raise ValueError(f"takes a table of at most {_MAX_HEADERS} headers")
-    return {_header_name(name): _header_value(value) for name, value in given.items()}
+        raise ValueError(f"must be a table of at most {_MAX_HEADERS} headers")
+    return {_check_header_name(name): _parse_header_value(value) for name, value in given.items()}
 
 
-def _header_name(name: str) -> str:
+def _check_header_name(name: str) -> str:
     lowered = name.lower()
     if not _HEADER.fullmatch(name):
-        raise ValueError("takes names of letters, digits and '-'")
-    if lowered in _CREDENTIALS:
-        raise ValueError(f"takes no {lowered!r}; credentials go in auth")
-    if lowered in _OURS:
-        raise ValueError(f"takes no {lowered!r}: it is set for each request")
+        raise ValueError("must have names of letters, digits and '-'")
+    if lowered in _CREDENTIAL_HEADERS:
+        raise ValueError(f"must not contain {lowered!r}; put credentials into auth")
+    if lowered in _TRANSPORT_HEADERS:
+        raise ValueError(f"must not contain {lowered!r}, which is set for each request")
     return lowered
 
 
-def _header_value(value: object) -> SecretStr | HeaderVariable:
+def _parse_header_value(value: object) -> SecretStr | HeaderVariable:
     match value:
         case str():
-            return SecretStr(header_value(value))
+            return SecretStr(check_header_value(value))
         case {"variable": str() as variable} if is_object(value) and len(value) == 1:
-            return HeaderVariable(variable=variable_name(variable))
+            return HeaderVariable(variable=check_variable_name(variable))
         case _:
-            raise ValueError('takes texts, or { variable = "NAME" } for one that is a secret')
+            raise ValueError('must contain strings, or { variable = "NAME" } for a secret')
 
 
-def stored_form(allowed: Range, default: Any, value: object) -> Any:  # Any: each range has its own type
-    """Return the stored form of a value. None, which no file can contain, stands for the default."""
+def to_stored_form(allowed: Range, default: Any, value: object) -> Any:  # Any: each range has its own type
+    """Validate a value and return its stored form. None, which no TOML file can contain, stands for the default.
+
+    Args:
+        default: The default of the key; `...` if the key is required.
+    """
     if value is None and default is not ...:
         return default
     if not allowed.accepts(value):
-        raise ValueError(f"takes {allowed.words}")
+        raise ValueError(f"must be {allowed.words}")
     return allowed.store(value)
 
 
-def model(name: str, ranges: Mapping[str, Range], defaults: Mapping[str, Any]) -> type[Frozen]:
-    """Return the model of a table whose keys have these ranges. A key without a default must be given."""
+def table_model(name: str, ranges: Mapping[str, Range], defaults: Mapping[str, Any]) -> type[Frozen]:
+    """Return a pydantic model for a table whose keys have these ranges. Keys without a default are required."""
     keys: dict[str, Any] = {  # Any: a type, and a default of that type
-        key: (Annotated[Any, AfterValidator(partial(stored_form, allowed, default))], default)
+        key: (Annotated[Any, AfterValidator(partial(to_stored_form, allowed, default))], default)
         for key, allowed in ranges.items()
         for default in [defaults.get(key, ...)]
     }
     return create_model(name, __base__=Frozen, **keys)
 
 
-def table(kind: type[F], ranges: Mapping[str, Range], check: Callable[[F], None] = lambda _: None) -> Any:
-    """Return the type of a table whose keys are fields of a struct: it decodes the table to the struct.
+def struct_table(
+    kind: type[F], ranges: Mapping[str, Range], check: Callable[[F], None] = lambda _: None
+) -> Any:
+    """Return a type for pydantic fields that validates a table and decodes it to a struct.
 
     Args:
-        kind: The struct. Its defaults are those of the table.
+        kind: The struct, which also defines the defaults.
         ranges: The range of each key.
-        check: Raises ValueError for values that contradict each other.
+        check: Called with the struct; raises ValueError for values that contradict each other.
     """
     defaults = {field.name: field.default for field in fields(kind) if field.default is not NODEFAULT}
 
@@ -202,4 +221,4 @@ def table(kind: type[F], ranges: Mapping[str, Range], check: Callable[[F], None]
         check(made)
         return made
 
-    return Annotated[model(kind.__name__, ranges, defaults), WrapValidator(decode_value)]
+    return Annotated[table_model(kind.__name__, ranges, defaults), WrapValidator(decode_value)]

@@ -5,8 +5,8 @@
     efforts = ["none", "low", "high"]
 
 `PROVIDER` is the name of a backend, the kind of a backend, or `*`; `GLOB` is a model's name, or a pattern with `*`. If
-several tables match a model, the most specific one wins for each field. The fields are those of `ModelFacts`; the
-reference page on models lists them with the built-in values.
+several tables match a model, the most specific table wins for each field. The fields are those of `ModelFacts`;
+docs/reference/models.md lists them with the built-in values.
 """
 
 import re
@@ -21,7 +21,7 @@ from actors.core.models.facts import EFFORTS, ModelFacts, Overrides, override_fa
 
 
 def check_models_table(name: str, table: Mapping[str, Any], providers: Collection[str]) -> None:
-    """Validate one table.
+    """Validate one `[models."PROVIDER:GLOB"]` table.
 
     Args:
         name: The table's name, `PROVIDER:GLOB`.
@@ -33,9 +33,11 @@ def check_models_table(name: str, table: Mapping[str, Any], providers: Collectio
     """
     provider, colon, glob = name.partition(":")
     if not (colon and provider.strip() and glob.strip()):
-        raise ValueError('is not named PROVIDER:MODEL; write it as "openai:gpt-6*"')
+        raise ValueError('must be named PROVIDER:MODEL, such as "openai:gpt-6*"')
     if provider != "*" and provider not in providers:
-        raise ValueError(f"has no backend {quote_key(provider)}; {hint(provider, providers, 'there are')}")
+        raise ValueError(
+            f"names an unknown backend, {quote_key(provider)}; {hint(provider, providers, 'there are')}"
+        )
     fields = ModelFacts.__struct_fields__
     if unknown := next((key for key in table if key not in fields), None):
         raise ValueError(f"has no field {quote_key(unknown)}; {hint(unknown, fields, 'there are')}")
@@ -47,7 +49,7 @@ def check_models_table(name: str, table: Mapping[str, Any], providers: Collectio
     try:
         re.compile(facts.property_keys or "")
     except re.error as error:
-        raise ValueError(f"property_keys: not a regular expression: {error}") from None
+        raise ValueError(f"property_keys: must be a regular expression ({error})") from None
 
 
 def _check_efforts(facts: ModelFacts) -> None:
@@ -57,7 +59,7 @@ def _check_efforts(facts: ModelFacts) -> None:
         if wrong := next((level for level in levels if level not in EFFORTS), None):
             raise ValueError(f"{name}: no level {quote_key(wrong)}; {hint(wrong, EFFORTS, 'there are')}")
     if sorted(efforts, key=EFFORTS.index) != list(efforts):
-        raise ValueError(f"efforts: must go from the least to the most, in the order {', '.join(EFFORTS)}")
+        raise ValueError(f"efforts: must be in ascending order: {', '.join(EFFORTS)}")
 
 
 def matching_overrides(
@@ -65,8 +67,8 @@ def matching_overrides(
 ) -> tuple[Overrides, ...]:
     """Return the tables that match a model of one of these providers, the least specific first.
 
-    A table is more specific than another if its pattern has more characters that are not wildcards; for equal patterns,
-    a named provider is more specific than `*`.
+    The more characters of a pattern are not wildcards, the more specific is its table. If two patterns are equally
+    long, a table for a named provider is more specific than a table for `*`.
     """
     found = [name for name in tables if _matches(name, providers, model)]
     return tuple(tables[name] for name in sorted(found, key=_specificity))

@@ -1,4 +1,4 @@
-"""Define the built-in providers: their addresses, dialects and environment variables, for targets without a file."""
+"""Define the built-in providers: their addresses, dialects and environment variables. They need no file."""
 
 import re
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ Kind: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class OwnHost:
-    """The hosts of a vendor, if their dialect differs from that of the servers that imitate the vendor.
+    """The hosts of a vendor whose dialect differs from the dialect of the servers that imitate the vendor.
 
     Args:
-        domain: The host; its subdomains, such as those of regions, are included.
-        dialect: Name of the hosts' profile.
+        domain: The host; its subdomains, such as regional hosts, are included.
+        dialect: Name of the profile at these hosts.
     """
 
     domain: str
     dialect: str
 
     def serves(self, endpoint: str) -> bool:
-        """Return True if a base URL's host is one of the hosts; False for an invalid URL."""
+        """Return True if the host of a base URL is the domain or a subdomain of it; False for an invalid URL."""
         try:
             host = (urlsplit(endpoint).hostname or "").rstrip(".")
         except ValueError:  # an unclosed bracket
@@ -40,10 +40,10 @@ class Provider:
 
     Args:
         dialect: Name of the profile.
-        endpoint: Base URL; empty if each customer has their own, which `base_url` or the variable must provide.
+        endpoint: Base URL; empty if each customer has a different one, which `base_url` or the variable must provide.
         key_variable: Environment variable with the key; empty for local servers without a key.
         url_variable: Environment variable with another base URL.
-        header: The header that carries the key; in `authorization` it is sent as a bearer token.
+        header: The header that carries the key; in `authorization`, the key is sent as a bearer token.
         price_list: The provider's id in the package `genai-prices`; empty if it lists no prices for this kind.
         own_host: Hosts whose dialect differs from `dialect`; None if there are none.
     """
@@ -57,17 +57,17 @@ class Provider:
     own_host: OwnHost | None = None
 
     def dialect_at(self, endpoint: str) -> str:
-        """Return the name of the profile at a base URL."""
+        """Return the name of the profile for requests to a base URL."""
         own = self.own_host
         return own.dialect if own is not None and own.serves(endpoint) else self.dialect
 
     @property
     def dialects(self) -> tuple[str, ...]:
-        """Names of the profiles that backends of this kind may speak."""
+        """Names of all profiles that backends of this kind may have."""
         return (self.dialect,) if self.own_host is None else (self.dialect, self.own_host.dialect)
 
 
-def _provider(
+def _define_provider(
     dialect: str,
     endpoint: str,
     name: str,
@@ -87,16 +87,16 @@ _BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com"
 _BEDROCK_URL = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 
 PROVIDERS: Mapping[Kind, Provider] = {
-    # Many servers copy Chat Completions and few the Responses API, which the newest models need for tools.
-    "openai": _provider(
+    # The newest models need the Responses API for tools. Few other servers implement it; most copy Chat Completions.
+    "openai": _define_provider(
         "openai_chat",
         _OPENAI,
         "OPENAI",
         price_list="openai",
         own_host=OwnHost("api.openai.com", "openai_responses"),
     ),
-    "openai_chat": _provider("openai_chat", _OPENAI, "OPENAI", price_list="openai"),
-    "openai_responses": _provider("openai_responses", _OPENAI, "OPENAI", price_list="openai"),
+    "openai_chat": _define_provider("openai_chat", _OPENAI, "OPENAI", price_list="openai"),
+    "openai_responses": _define_provider("openai_responses", _OPENAI, "OPENAI", price_list="openai"),
     "anthropic": Provider(
         "anthropic",
         "https://api.anthropic.com",
@@ -134,48 +134,52 @@ PROVIDERS: Mapping[Kind, Provider] = {
         price_list="google",
     ),
     "vertex": Provider("vertex", "", "VERTEX_ACCESS_TOKEN", "VERTEX_BASE_URL", price_list="google"),
-    "mistral": _provider("mistral", "https://api.mistral.ai/v1", "MISTRAL", price_list="mistral"),
-    "kimi": _provider("kimi", "https://api.moonshot.ai/v1", "MOONSHOT", price_list="moonshotai"),
-    "deepseek": _provider("deepseek", "https://api.deepseek.com", "DEEPSEEK", price_list="deepseek"),
+    "mistral": _define_provider("mistral", "https://api.mistral.ai/v1", "MISTRAL", price_list="mistral"),
+    "kimi": _define_provider("kimi", "https://api.moonshot.ai/v1", "MOONSHOT", price_list="moonshotai"),
+    "deepseek": _define_provider("deepseek", "https://api.deepseek.com", "DEEPSEEK", price_list="deepseek"),
     "bedrock": Provider("bedrock", _BEDROCK, "AWS_BEARER_TOKEN_BEDROCK", _BEDROCK_URL, price_list="aws"),
-    "openrouter": _provider(
+    "openrouter": _define_provider(
         "openrouter", "https://openrouter.ai/api/v1", "OPENROUTER", price_list="openrouter"
     ),
-    "xai": _provider("xai", "https://api.x.ai/v1", "XAI", price_list="x-ai"),
-    "qwen": _provider("qwen", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
-    "glm": _provider("glm", "https://api.z.ai/api/paas/v4", "ZAI", price_list="zai"),
-    "minimax": _provider("minimax", "https://api.minimax.io/v1", "MINIMAX", price_list="minimax"),
-    "groq": _provider("groq", "https://api.groq.com/openai/v1", "GROQ", price_list="groq"),
-    "mimo": _provider("deepseek", "https://api.xiaomimimo.com/v1", "MIMO"),  # reasoning as DeepSeek wants it
-    "together": _provider("open_models", "https://api.together.ai/v1", "TOGETHER", price_list="together"),
-    "fireworks": _provider(
+    "xai": _define_provider("xai", "https://api.x.ai/v1", "XAI", price_list="x-ai"),
+    "qwen": _define_provider("qwen", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
+    "glm": _define_provider("glm", "https://api.z.ai/api/paas/v4", "ZAI", price_list="zai"),
+    "minimax": _define_provider("minimax", "https://api.minimax.io/v1", "MINIMAX", price_list="minimax"),
+    "groq": _define_provider("groq", "https://api.groq.com/openai/v1", "GROQ", price_list="groq"),
+    # MiMo requires its reasoning back, like DeepSeek.
+    "mimo": _define_provider("deepseek", "https://api.xiaomimimo.com/v1", "MIMO"),
+    "together": _define_provider(
+        "open_models", "https://api.together.ai/v1", "TOGETHER", price_list="together"
+    ),
+    "fireworks": _define_provider(
         "open_models", "https://api.fireworks.ai/inference/v1", "FIREWORKS", price_list="fireworks"
     ),
-    "cerebras": _provider("open_models", "https://api.cerebras.ai/v1", "CEREBRAS", price_list="cerebras"),
-    "nvidia": _provider("open_models", "https://integrate.api.nvidia.com/v1", "NVIDIA"),
+    "cerebras": _define_provider(
+        "open_models", "https://api.cerebras.ai/v1", "CEREBRAS", price_list="cerebras"
+    ),
+    "nvidia": _define_provider("open_models", "https://integrate.api.nvidia.com/v1", "NVIDIA"),
     "huggingface": Provider("open_models", "https://router.huggingface.co/v1", "HF_TOKEN", "HF_BASE_URL"),
-    "sambanova": _provider("open_models", "https://api.sambanova.ai/v1", "SAMBANOVA"),
-    # Perplexity itself ended Chat Completions on 2026-09-27; gateways go on with it.
-    "perplexity": _provider(
+    "sambanova": _define_provider("open_models", "https://api.sambanova.ai/v1", "SAMBANOVA"),
+    # Perplexity's own host ended Chat Completions on 2026-09-27; gateways still support it.
+    "perplexity": _define_provider(
         "openai_compatible",
         "https://api.perplexity.ai/v1",
         "PERPLEXITY",
         price_list="perplexity",
         own_host=OwnHost("api.perplexity.ai", "openai_responses"),
     ),
-    "vllm": _provider("vllm", "http://127.0.0.1:8000/v1", "VLLM", key=False),
-    "sglang": _provider("vllm", "http://127.0.0.1:30000/v1", "SGLANG", key=False),
-    "llama_cpp": _provider("llama_cpp", "http://127.0.0.1:8080/v1", "LLAMA_CPP", key=False),
-    "ollama": _provider("ollama", "http://127.0.0.1:11434/v1", "OLLAMA", key=False),
-    "lm_studio": _provider(
-        "ollama", "http://127.0.0.1:1234/v1", "LM_STUDIO", key=False
-    ),  # images by value alone
-    "openai_compatible": _provider("openai_compatible", "", "OPENAI_COMPATIBLE", key=False),
+    "vllm": _define_provider("vllm", "http://127.0.0.1:8000/v1", "VLLM", key=False),
+    "sglang": _define_provider("vllm", "http://127.0.0.1:30000/v1", "SGLANG", key=False),
+    "llama_cpp": _define_provider("llama_cpp", "http://127.0.0.1:8080/v1", "LLAMA_CPP", key=False),
+    "ollama": _define_provider("ollama", "http://127.0.0.1:11434/v1", "OLLAMA", key=False),
+    # LM Studio accepts no image URLs, like Ollama.
+    "lm_studio": _define_provider("ollama", "http://127.0.0.1:1234/v1", "LM_STUDIO", key=False),
+    "openai_compatible": _define_provider("openai_compatible", "", "OPENAI_COMPATIBLE", key=False),
 }
 
 
 def kind_of(dialect: Dialect) -> Kind:
-    """Return the kind of backend that speaks a dialect, or one of its family."""
+    """Return a kind of backend that uses a dialect, or else a kind whose dialect has the same family."""
     speaks = {kind: PROFILES[provider.dialect] for kind, provider in PROVIDERS.items()}
     own = [kind for kind, profile in speaks.items() if profile.name == dialect.name]
     return next(iter(own or [kind for kind, profile in speaks.items() if profile.family == dialect.family]))
@@ -187,6 +191,6 @@ _AWS_HOST = re.compile(
 
 
 def aws_region(endpoint: str) -> str | None:
-    """Return the region in an AWS endpoint's host name; None for another host."""
+    """Return the AWS region in the host name of an endpoint; None if the host is not an AWS host."""
     found = _AWS_HOST.match(endpoint)
     return found["region"] if found else None

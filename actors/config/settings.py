@@ -1,6 +1,6 @@
-"""Define the tables of an `actors.toml` as frozen pydantic models, and validate their values.
+"""Define the tables of an `actors.toml` as immutable pydantic models, and validate their values.
 
-`actors.config.load` uses these models. No error message repeats a value.
+`actors.config.load` uses these models. No error message repeats a value, because the value may be a misplaced secret.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ from actors.config.fields import (
     Label,
     Seconds,
     Variable,
-    checked_headers,
-    duration_text,
-    kind_name,
-    model,
-    table,
-    variable_name,
+    check_headers,
+    check_kind,
+    check_variable_name,
+    parse_duration_text,
+    struct_table,
+    table_model,
 )
 from actors.config.providers import Kind
 from actors.core.dialects.dialect import Cache
@@ -54,25 +54,27 @@ Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 
 class BackendLimits(Frozen):
-    """The limits of one backend: times in seconds, concurrent requests, attempts of one round.
+    """The limits of one backend. Times are in seconds.
 
     Args:
         connect_timeout: Time to open a connection.
         first_byte_timeout: Time from the last byte of a request to the first byte of the answer. It also bounds the
             wait for a free connection.
-        idle_timeout: Time between two pieces of a stream.
+        idle_timeout: Time between two chunks of a stream.
         silence_timeout: Time for which a stream may send only comments, pings and empty deltas; None for no bound.
-            Models that think in secret are silent for minutes.
+            Models whose thinking is hidden are silent for minutes.
         timeout: Time for one attempt; None for no bound.
-        answer_bytes: Bytes of one answer on the wire, comments and blank lines included. A larger answer fails with
-            `cause.kind` `too_long`, and the next backend of the pool is asked.
-        concurrency: Requests in flight. Rate limits of the backend lower it for a while. Further requests wait.
-        waiting: Requests that wait. One more fails as overloaded.
-        requests_per_minute, tokens_per_minute: The rate limits of the account; None waits for the backend's refusals.
-        attempts: Attempts of one round, the first included. A rate-limited attempt does not count while other requests
-            succeed, up to four times as often.
-        failures: Consecutive failed attempts, of all sessions, that open the circuit breaker. Requests in flight at the
-            first failure count as one, and failures must last for as long as one round is tried.
+        answer_bytes: Bytes of one answer on the wire, including comments and blank lines. A larger answer fails with
+            `cause.kind` `too_long`, and the next backend of the pool is used.
+        concurrency: Requests in flight. Further requests wait. Rate limits of the backend lower this number
+            temporarily.
+        waiting: Queued requests. A further request fails as overloaded.
+        requests_per_minute, tokens_per_minute: The rate limits of the account. With None, requests are not limited
+        until the backend rejects one.
+        attempts: Attempts of one round, including the first. A rate-limited attempt does not count while other requests
+            succeed, up to four times this number.
+        failures: Consecutive failed attempts, in all sessions, that open the circuit breaker. Requests in flight at the
+            first failure count as one, and the failures must last about as long as the retries of one round.
         cooldown: Seconds for which the circuit breaker stays open. Then one request at a time tests the backend.
     """
 
@@ -92,34 +94,35 @@ class BackendLimits(Frozen):
 
 
 class RuntimeLimits(Frozen):
-    """The limits of one session and of a runtime.
+    """The limits of a session and of a runtime.
 
     Args:
-        max_rounds: Requests of one turn before the model is asked for a final text with its tools off.
+        max_rounds: Requests of one turn. The last one asks for a final text and allows no tool calls.
         max_corrections: How often the model may correct invalid arguments in a turn.
-        max_tool_corrections: Messages of a turn with invalid calls of one tool. After them, the tool is disabled for
-            the rest of the turn; the other tools are not.
-        repair: How calls and answers of `output=` with a slip, such as a text for a number, are read if exactly one
-            reading of them fits the schema: `unambiguous` repairs and reports them, `strict` rejects them.
+        max_tool_corrections: Messages of a turn with invalid calls of one tool. After that, this tool is disabled for
+            the rest of the turn; other tools are not.
+        repair: Treatment of arguments and of answers for `output=` with a small error, such as a string for a number.
+            `unambiguous` repairs and reports them if exactly one interpretation fits the schema; `strict` rejects them.
         on_repeat: The reaction to the third message of a turn with the same call and the same result: `allow` (none),
-            `warn` (a note to the model with the result), `stop` (a final text, with tools off). The default is `warn`,
-            because polling a running job is legitimate.
-        max_queued_asks: Asks that may wait for the ask in flight. One more raises `QueueFull`.
-        max_calls_per_message: Calls of one message that run. The others are refused, and the model is told why.
-        tool_threads: Threads of the process that may be in use when a blocking tool starts.
-        thread_wait_timeout: Seconds that a blocking tool waits for a thread before its call is refused.
-        max_abandoned_calls: Calls of one tool that may still run after they were closed. At that number, further calls
-            are refused.
-        result_bytes: Bytes of JSON that are kept of a tool's result. The rest is cut, with a mark.
+            `warn` (a note to the model with the result), `stop` (a final text, without tool calls). The default is
+            `warn`, because polling a running job is legitimate.
+        max_queued_asks: Asks that may wait for the current ask. A further ask raises `QueueFull`.
+        max_calls_per_message: Calls of one message that run. Further calls are rejected with an error that states the
+            limit.
+        tool_threads: Threads of the process for blocking tools.
+        thread_wait_timeout: Seconds that a blocking tool waits for a thread before its call is rejected.
+        max_abandoned_calls: Closed calls of one tool that may still be running. At that number, further calls are
+            rejected.
+        result_bytes: Bytes of JSON that are stored of a tool's result. A longer result is truncated, with a mark.
         max_subagent_depth: Levels of subagents below the session that a program opened.
         max_active_sessions: Idle sessions that keep their actors. The default depends on `memory`, and is at least 64.
-        sessions: Open sessions, subagents included. One more raises `TooManySessions`.
-        memory: Bytes of all sessions: their conversations, rendered transcripts, and logs that are kept in memory. The
-            least recently used sessions are hibernated first. If busy sessions hold that much, asks and new sessions
-            are refused. The default is half of the memory that the machine or the container gives the process.
-        backends: Backends that a runtime may use. One more is refused.
+        sessions: Open sessions, including subagents. A further session raises `TooManySessions`.
+        memory: Bytes that all sessions may use: their conversations, rendered transcripts, and logs in memory. The
+            least recently used sessions are hibernated first. If busy sessions use that much, asks and new sessions are
+            rejected. The default is half of the memory that the machine or the container gives the process.
+        backends: Backends that a runtime may use. A further backend is rejected.
         connections: Connections to one origin. Further requests wait.
-        connecting: Connections to one origin that are being opened at a time. Further ones wait.
+        connecting: Connections to one origin that are being opened concurrently. Further connections wait.
     """
 
     max_rounds: Count = 25
@@ -143,14 +146,15 @@ class RuntimeLimits(Frozen):
 
 
 class Auth(Frozen):
-    """The authentication of requests to a backend: exactly one method. Only names of environment variables are
-    configured.
+    """The authentication of requests to a backend, by exactly one method.
+
+    Keys are configured by the names of environment variables.
 
     Args:
         key: Variable with a key, sent in the provider's own header. `auth = "VARIABLE"` is an abbreviation.
         bearer: Variable with a token, sent as `Authorization: Bearer`.
-        command: A program and its arguments that prints a token: as plain text, or as JSON with `access_token`
-            or `token`, and `expires_in` (seconds) or `expires_at` (Unix time, or a date of RFC 3339).
+        command: A program with its arguments that prints a token: as plain text, or as JSON with `access_token` or
+            `token`, and `expires_in` (seconds) or `expires_at` (Unix time, or a date of RFC 3339).
         aws: Region for which requests are signed with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
         lifetime: Seconds for which a token is used if its command prints no expiry.
     """
@@ -162,20 +166,20 @@ class Auth(Frozen):
     lifetime: Seconds = 3000.0
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_one_method(self) -> Self:
         given = [name for name in ("key", "bearer", "command", "aws") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError("takes one of key, bearer, command and aws")
+            raise ValueError("must have exactly one of key, bearer, command and aws")
         return self
 
 
-def _auth(given: object) -> object:
-    return {"key": variable_name(given)} if isinstance(given, str) else given
+def _expand_auth(given: object) -> object:
+    return {"key": check_variable_name(given)} if isinstance(given, str) else given
 
 
-def _effort(value: str) -> str:
-    if (takes := out_of_range("effort", value)) is not None:
-        raise ValueError(f"takes {takes}")
+def _check_effort(value: str) -> str:
+    if (expected := out_of_range("effort", value)) is not None:
+        raise ValueError(f"must be {expected}")
     return value
 
 
@@ -183,26 +187,26 @@ class ReasoningSettings(Frozen):
     """The thinking settings of a backend whose API supports them.
 
     Args:
-        mode: `adaptive` (newer models decide themselves), `manual` (older models, with a budget), `off`, or
-            `default` (no field is sent).
-        tokens: The budget of `manual`.
-        effort: The provider's name of the level, such as `low` or `high`.
+        mode: `adaptive` (for newer models, which decide how long to think), `manual` (for older models, with a budget),
+            `off`, or `default` (no field is sent).
+        tokens: The token budget of the mode `manual`.
+        effort: The provider's name of a level, such as `low` or `high`.
     """
 
     mode: Literal["default", "adaptive", "manual", "off"] = "default"
     tokens: Annotated[int, Field(ge=1024)] | None = None
-    effort: Annotated[Label, AfterValidator(_effort)] | None = None
+    effort: Annotated[Label, AfterValidator(_check_effort)] | None = None
 
     @model_validator(mode="after")
-    def _budget(self) -> Self:
+    def _check_budget_mode(self) -> Self:
         if self.tokens is not None and self.mode != "manual":
-            raise ValueError('takes tokens only with mode = "manual"')
+            raise ValueError('tokens is only for mode = "manual"')
         return self
 
 
-def _check_shared(budget: Budget) -> None:
+def _check_shared_limit(budget: Budget) -> None:
     if not has_shared_limit(budget):
-        raise ValueError(f"takes {', '.join(SHARED_LIMITS)}, or some of them")
+        raise ValueError(f"a shared budget must have at least one of {', '.join(SHARED_LIMITS)}")
 
 
 _SHARE = COMPACTION_RANGES["threshold"]
@@ -218,19 +222,21 @@ if TYPE_CHECKING:
     _CompactionTable: TypeAlias = Compaction
     _PriceTable: TypeAlias = Price
 else:
-    _BackendPrice = table(Price, {key: PRICE_RANGES[key] for key in PRICE_RANGES if key != "context"})
-    _BudgetTable = table(Budget, {key: BUDGET_RANGES[key] for key in (*SHARED_LIMITS, "per")}, _check_shared)
-    _CompactionTable = table(Compaction, COMPACTION_RANGES | {"threshold": _SHARE_OR_NEVER})
-    _PriceTable = table(Price, PRICE_RANGES)
+    _BackendPrice = struct_table(Price, {key: PRICE_RANGES[key] for key in PRICE_RANGES if key != "context"})
+    _BudgetTable = struct_table(
+        Budget, {key: BUDGET_RANGES[key] for key in (*SHARED_LIMITS, "per")}, _check_shared_limit
+    )
+    _CompactionTable = struct_table(Compaction, COMPACTION_RANGES | {"threshold": _SHARE_OR_NEVER})
+    _PriceTable = struct_table(Price, PRICE_RANGES)
 
 
 if TYPE_CHECKING:
 
     class RequestTable(Frozen):
-        """The keys that the table of settings defines for a backend (`actors.core.settings.table`)."""
+        """The keys of a backend's table that are settings of requests, as `actors.core.settings.table` defines them."""
 
 else:
-    RequestTable = model(
+    RequestTable = table_model(
         "RequestTable",
         {name: SETTINGS[name].range for name in setting_names("backend")},
         {name: SETTINGS[name].default for name in setting_names("backend")},
@@ -242,22 +248,20 @@ class BackendSettings(RequestTable):
 
     A query of `base_url`, such as `?api-version=2024-10-21`, is appended to the path of each request and never shown.
 
-    `headers` are sent with every request, for accounts and gateways that need more than a credential: each is a text,
-    or `{ variable = "NAME" }` for a secret. They override default headers and are never shown. `stream = false` is for
-    a backend that cannot stream: its complete answers produce the same events. `upstream` restricts a gateway to one of
-        its
-    upstreams, by the gateway's name for it. `cache` controls the provider's prompt cache: `default`, `long` (the
-    longest lifetime) or `off`. `price` is compared by pools of policy `cheapest`. `context` is the maximum number of
-    tokens of a request and its answer: see `[compaction]`. The other keys are settings of an ask that a backend may
-        have too, such as
-    `temperature` and `seed`: docs/reference/settings.md.
+    `headers` are sent with every request, for accounts and gateways that need more than a credential. A value is a
+    string, or `{ variable = "NAME" }` for a secret. They override default headers and are never shown. `stream = false`
+    is for a backend that cannot stream; its complete answers produce the same events. `upstream` restricts a gateway to
+    one of its upstreams, by the gateway's name for the upstream. `cache` controls the provider's prompt cache:
+    `default`, `long` (the longest lifetime) or `off`. Pools with the policy `cheapest` compare `price`. `context` is
+    the maximum number of tokens of a request and its answer; `[compaction]` uses it. All other keys are settings of an
+    ask that a backend may set too, such as `temperature` and `seed`: see docs/reference/settings.md.
     """
 
-    kind: Annotated[Kind, AfterValidator(kind_name)]
+    kind: Annotated[Kind, AfterValidator(check_kind)]
     model: Label
     base_url: Annotated[BaseUrl | None, Field(repr=False)] = None
-    auth: Annotated[Auth, BeforeValidator(_auth)] | None = None
-    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(checked_headers)] = Field(
+    auth: Annotated[Auth, BeforeValidator(_expand_auth)] | None = None
+    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(check_headers)] = Field(
         default={}
     )
     account: Label | None = None
@@ -273,18 +277,19 @@ class BackendSettings(RequestTable):
 
     @property
     def request(self) -> RequestSettings:
-        """The settings that requests send unless an ask replaces them."""
+        """The settings of each request to this backend, which an ask may override."""
         given = {name: getattr(self, name) for name in setting_names("backend")}
         return RequestSettings(**given, effort=self.reasoning.effort)
 
 
 class PoolSettings(Frozen):
-    """One `[pools.NAME]` table. Members are backends or `provider:model`, in order; `weights` are by member.
+    """One `[pools.NAME]` table. Members are backends or `provider:model`, in order of preference; `weights` has a
+    number per member.
 
-    `budget` is shared by the sessions with this target. A member whose turn failed is skipped for `cooldown` seconds,
-    or until it answers a request. `failover_after_output` lets another member continue after a part of the answer was
-    shown. With `failover_on_refusal = false`, no other member is used after one rejected the structure of a transcript,
-    which is a bug of this library: the ask fails, so that a test detects it.
+    All sessions with this target share `budget`. A member whose turn failed is skipped for `cooldown` seconds, or until
+    it has answered a request. With `failover_after_output`, another member continues even if a part of the answer was
+    visible. With `failover_on_refusal = false`, an ask fails when a member has rejected the structure of a transcript,
+    which is a bug of this library; this setting suits tests.
     """
 
     members: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
@@ -299,8 +304,8 @@ class PoolSettings(Frozen):
 class TenantSettings(Frozen):
     """One `[tenants.NAME]` table.
 
-    `weight` is the tenant's share of a backend with queued requests, relative to other tenants; its sessions share
-    `budget`.
+    `weight` is the tenant's share of a backend with queued requests, relative to other tenants. All sessions of the
+    tenant share `budget`.
     """
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
@@ -311,9 +316,9 @@ class McpSettings(Frozen):
     """One `[mcp.NAME]` table: an MCP server, either a program with its `args`, or a `url`.
 
     `env` lists variables of this process that the program inherits. `bearer` is the variable with the token for the
-    `url`; `headers` are as in a backend. `tools` lists the server's tools to use, all by default. `approval` is
-    `allow`, `ask` or `deny`, for all tools or by name, with `*` for the others. `timeout` (of a call), `opening` and
-    `waiting` are seconds. `within_turn`, `max_bytes`, `max_blocks` and `max_values` are as in
+    `url`; `headers` are as in a backend. `tools` lists the tools of the server to use; by default, all are used.
+    `approval` is `allow`, `ask` or `deny`, for all tools or by tool name, with `*` for the other tools. `timeout` (of a
+    call), `opening` and `waiting` are in seconds. `within_turn`, `max_bytes`, `max_blocks` and `max_values` are as in
     `actors.tools.mcp.McpOptions`.
     """
 
@@ -323,7 +328,7 @@ class McpSettings(Frozen):
     cwd: Label | None = None
     url: Annotated[Endpoint | None, Field(repr=False)] = None
     bearer: Variable | None = None
-    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(checked_headers)] = Field(
+    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(check_headers)] = Field(
         default={}
     )
     tools: Annotated[tuple[str, ...], Field(strict=False)] | None = None
@@ -337,47 +342,48 @@ class McpSettings(Frozen):
     max_values: Count | None = None
 
     @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    def _check_one_location(self) -> Self:
         if (self.command is None) == (self.url is None):
-            raise ValueError("takes one of command and url")
+            raise ValueError("an MCP server must have either a command or a url")
         if self.command is None and (self.args or self.env or self.cwd is not None):
-            raise ValueError("takes args, env and cwd only with command")
+            raise ValueError("args, env and cwd are only for a server with a command")
         if self.url is None and (self.bearer is not None or self.headers):
-            raise ValueError("takes bearer and headers only with url")
+            raise ValueError("bearer and headers are only for a server with a url")
         return self
 
 
 class JournalSettings(Frozen):
-    """The `[journal]` table: the storage of logs. By default they are in memory and end with the process.
+    """The `[journal]` table: the storage of logs. By default, logs are in memory and end with the process.
 
     Args:
-        path: A SQLite file, created if missing. Several processes of one machine may share it.
+        path: A SQLite file, created if it is missing. Several processes of one machine may share it.
         url: A Postgres database instead of a file, which several machines may share. It must not contain the password.
         durability: The failure that acknowledged events survive: `process` means `kill -9`, `power` also a power
-            failure. A file has `power` by default; Postgres always has it.
-        lease: Seconds without a sign of life after which other processes may take over a process's sessions.
-        retention: Time after which an unused session is deleted, such as "90 days". By default, none is deleted.
+            failure. The default for a file is `power`; Postgres always has `power`.
+        lease: Seconds after the last heartbeat of a process after which other processes may take over its sessions.
+        retention: Time after which an unused session is deleted, such as "90 days". By default, no session is deleted.
     """
 
     path: Label | None = None
     url: Database | None = None
     durability: Literal["memory", "process", "power"] | None = None
     lease: Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)] = 10.0
-    retention: Annotated[int, BeforeValidator(duration_text)] | None = None
+    retention: Annotated[int, BeforeValidator(parse_duration_text)] | None = None
 
     @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    def _check_one_location(self) -> Self:
         if self.path is not None and self.url is not None:
-            raise ValueError("takes path or url, not both")
+            raise ValueError("a journal must have a path or a url, not both")
         if self.path is not None and "://" in self.path:
-            raise ValueError("takes a file's path as path; a postgresql:// address goes in url")
+            raise ValueError("path must be the path of a file; put a postgresql:// address into url")
         return self
 
 
 class FileSettings(Frozen):
-    """A complete `actors.toml`. A `[dialects.NAME]` table is a custom profile; see `actors.config.dialects`.
+    """A complete `actors.toml`.
 
-    A `[models."PROVIDER:GLOB"]` table overrides facts about models; see `actors.config.models`.
+    A `[dialects.NAME]` table is a custom profile; see `actors.config.dialects`. A `[models."PROVIDER:GLOB"]` table
+    overrides facts about models; see `actors.config.models`.
     """
 
     dialects: dict[str, dict[str, Any]] = Field(default={})  # Any: each field of a dialect has its own type
@@ -393,7 +399,7 @@ class FileSettings(Frozen):
 
     @property
     def budgets(self) -> dict[str, Budget]:
-        """The shared budgets, by `tenants.NAME` and `pools.NAME`."""
+        """The shared budgets, by the names of their tables: `tenants.NAME` and `pools.NAME`."""
         owners: tuple[tuple[str, Mapping[str, TenantSettings | PoolSettings]], ...] = (
             ("tenants", self.tenants),
             ("pools", self.pools),

@@ -243,7 +243,7 @@ class Resolver:
             tools=self._tools,
             **asdict(backend.request),
             thinking=backend.reasoning.mode,
-            budgeted=self._config._reader(backend.binding).budgeted,
+            budgeted=self._config._render_target(backend.binding).budgeted,
             thinking_tokens=backend.reasoning.tokens,
             upstream=backend.upstream,
             cache=backend.cache,

@@ -124,4 +124,4 @@ class RuntimeBackends:
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         """Return the dialect, the encoder and the render target of a binding."""
         codec = adapter(self._config.dialect_of(binding))
-        return codec.dialect, codec.encoder, self._config._reader(binding)
+        return codec.dialect, codec.encoder, self._config._render_target(binding)

@@ -164,9 +164,7 @@ def _logging_failure() -> Generator[None]:
         logger.retention_failed(error)
 
 
-async def ids_with_subagents(
-    journal: Ref[JournalCommand], session: str, throttle: ReadThrottle
-) -> list[str]:
+async def ids_with_subagents(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[str]:
     """Return the ids of a session and all its subagents, or an empty list if the session has no log."""
     with suppress(JournalDamaged):  # a session with a damaged entry can be deleted too
         if await journal.ask(FindSession(session)) is None:

@@ -161,7 +161,9 @@ class AskTotals(Struct):
     @staticmethod
     def from_log(totals: AskFold, resolver: Resolver) -> "AskTotals":
         """Return the totals of an interrupted ask, as far as the log has them, to continue it."""
-        cost = sum_costs([resolver.cost(binding, usage) for binding, usage in totals.usage_by_binding.items()])
+        cost = sum_costs(
+            [resolver.cost(binding, usage) for binding, usage in totals.usage_by_binding.items()]
+        )
         used = totals.usage
         return AskTotals(
             list(totals.attempts),

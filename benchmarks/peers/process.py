@@ -10,32 +10,32 @@ from typing import IO, Any
 from benchmarks.by_hand import QUESTION
 from benchmarks.canned import ANSWER
 from benchmarks.figures import NotMeasured
-from benchmarks.peers.environments import FOLDER, install, python_of, size
-from benchmarks.peers.pins import Pinned
+from benchmarks.peers.environments import FOLDER, install, installation_size, python_of
+from benchmarks.peers.pins import PinnedLibrary
 from benchmarks.start import child_cpu_ms
 from benchmarks.turn import RESULT
 
 _RESIDENT = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
 
 
-class Installed:
-    """A library in its environment; see `benchmarks.figures.Library`.
+class InstalledLibrary:
+    """A library in its own environment; see `benchmarks.figures.Library`.
 
-    The first use installs it. Its process starts with the first request and ends with `close`.
+    The first use installs the library. Its process starts with the first request and ends with `close`.
     """
 
-    def __init__(self, pinned: Pinned) -> None:
+    def __init__(self, pinned: PinnedLibrary) -> None:
         self.name, self.note = pinned.title, pinned.note
         self._pinned = pinned
         self._process: subprocess.Popen[str] | None = None
 
     def turns(self, url: str, count: int, *, stream: bool, at_once: bool = False) -> float:
-        """Run turns in the program; see `Library.turns`."""
+        """Run turns in the library's process; see `Library.turns`."""
         order = {"do": "turns", "url": url, "count": count, "stream": stream, "at_once": at_once}
         return float(self._request(order))
 
     def event_us(self, url: str, words: int) -> float:
-        """Read a streamed text in the program; see `Library.event_us`."""
+        """Read a streamed text in the library's process; see `Library.event_us`."""
         return float(self._request({"do": "event", "url": url, "words": words}))
 
     def live_bytes(self, warm: str, url: str, count: int) -> float:
@@ -44,17 +44,17 @@ class Installed:
         return float(self._request({"do": "live", "warm": warm, "url": url, "count": count}))
 
     def idle_memory(self, histories: Path) -> tuple[float, float, float]:
-        """Hold histories in a new process; see `Library.idle_memory`."""
+        """Hold idle conversations in a new process; see `Library.idle_memory`."""
         self.close()
         resident, tracked, took = self._request({"do": "hold", "path": str(histories)})
         return resident, tracked, took
 
     def render_ms(self, history: Path, *, more: bool) -> float:
-        """Render in the program; see `Library.render_ms`."""
+        """Render a history in the library's process; see `Library.render_ms`."""
         return float(self._request({"do": "render", "path": str(history), "more": more}))
 
-    def _request(self, order: dict[str, object]) -> Any:  # Any: JSON
-        """Send an order to the program and return the value of its answer."""
+    def _request(self, order: dict[str, object]) -> Any:  # Any: parsed JSON
+        """Send an order to the library's process, and return the value in its answer."""
         install(self._pinned)
         orders, answers = self._pipes()
         try:
@@ -62,16 +62,16 @@ class Installed:
             orders.flush()
             line = answers.readline()
         except OSError as error:
-            raise NotMeasured(f"its program ended: {error}") from error
+            raise NotMeasured(f"the program of the library ended: {error}") from error
         if not line:
-            raise NotMeasured("its program ended without an answer")
-        answer: dict[str, Any] = json.loads(line)  # Any: JSON
+            raise NotMeasured("the program of the library ended without an answer")
+        answer: dict[str, Any] = json.loads(line)  # Any: parsed JSON
         if "error" in answer:
             raise NotMeasured(str(answer["error"]))
         return answer["value"]
 
     def import_ms(self) -> float:
-        """Import the modules of a turn; see `Library.import_ms`."""
+        """Import the modules of a turn in a new process; see `Library.import_ms`."""
         install(self._pinned)
         try:
             return child_cpu_ms((str(python_of(self._pinned)), "-c", self._pinned.imports))
@@ -79,7 +79,7 @@ class Installed:
             raise NotMeasured(f"cannot be imported: exit code {error.returncode}") from error
 
     def import_mb(self) -> float:
-        """Import the modules of a turn; see `Library.import_mb`."""
+        """Import the modules of a turn in a new process; see `Library.import_mb`."""
         install(self._pinned)
         command = (python_of(self._pinned), "-c", f"{self._pinned.imports}; {_RESIDENT}")
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -90,10 +90,10 @@ class Installed:
     def size(self) -> tuple[int, float]:
         """Return the size of the installation; see `Library.size`."""
         install(self._pinned)
-        return size(self._pinned)
+        return installation_size(self._pinned)
 
     def close(self) -> None:
-        """Kill the process, if it runs."""
+        """Kill the library's process, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -116,9 +116,9 @@ class Installed:
 
 
 @contextmanager
-def running(pinned: Sequence[Pinned]) -> Iterator[tuple[Installed, ...]]:
-    """Yield the libraries; their processes end with the block."""
-    libraries = tuple(Installed(each) for each in pinned)
+def run_libraries(pinned: Sequence[PinnedLibrary]) -> Iterator[tuple[InstalledLibrary, ...]]:
+    """Yield the libraries. Their processes are killed at the end of the block."""
+    libraries = tuple(InstalledLibrary(each) for each in pinned)
     try:
         yield libraries
     finally:

@@ -46,7 +46,7 @@ def test_a_failed_measurement_is_exit_code_1_with_the_table(
     assert command.main(options, [Measure("B2", "a turn", fail)]) == 1
     shown, told = capsys.readouterr()
     assert "failed: ValueError: the server is gone" in shown
-    assert told.splitlines()[-1] == "actors: B2 could not be measured; the table says why"
+    assert told.splitlines()[-1] == "actors: B2 could not be measured; the table contains the reasons"
 
 
 def test_an_unknown_goal_is_named_before_any_measurement(
@@ -54,9 +54,9 @@ def test_an_unknown_goal_is_named_before_any_measurement(
 ) -> None:
     assert main(["--only", "A1,Z9"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("actors: no goal 'Z9'; there are A1, ")
+    assert line.startswith("actors: no goal 'Z9'; the goals are A1, ")
     assert main(["--only", ""]) == 2
-    assert capsys.readouterr().err.startswith("actors: no goal ''; there are A1, ")
+    assert capsys.readouterr().err.startswith("actors: no goal ''; the goals are A1, ")
 
 
 @pytest.mark.parametrize("address", ["sessions.db", "mysql://host/name"])

@@ -10,12 +10,20 @@ from actors.adapters.adapter import adapter
 from actors.core.dialects.profiles import PROFILES, dialect
 from benchmarks import dialects, many, memory, render, waking
 from benchmarks.__main__ import main
-from benchmarks.dialects import decoding, encoding
+from benchmarks.dialects import decoding_works, encoding_works
 from benchmarks.figures import Extent, Figure, table
 from benchmarks.goals import MEASURES
 from benchmarks.loop import recorded_rows
 from benchmarks.turn import open_runtime
-from benchmarks.workload import FAMILIES, Author, Live, binding, blocks, imported_messages, payload
+from benchmarks.workload import (
+    FAMILIES,
+    Author,
+    LiveConversation,
+    content_bytes,
+    conversation_steps,
+    dialect_binding,
+    imported_messages,
+)
 from tests.renderer.marks import without_marks
 
 QUICK = Extent(quick=True, backends=("asyncio",))
@@ -113,27 +121,29 @@ def test_a_figure_is_compared_with_its_goal_as_a_multiple_of_the_baseline() -> N
 
 @pytest.mark.parametrize("target", FAMILIES)
 def test_the_measured_request_equals_a_cold_render(target: str) -> None:
-    live = Live(target, target, 40)
-    live.next()
+    live = LiveConversation(target, target, 40)
+    live.next_request()
     live.append(live.author.turn())
-    assert without_marks(b"".join(live.next()), target) == without_marks(b"".join(live.cold()), target)
+    assert without_marks(b"".join(live.next_request()), target) == without_marks(
+        b"".join(live.first_request()), target
+    )
 
 
 def test_a_block_has_the_promised_messages() -> None:
-    steps = Author(binding("anthropic")).block()
+    steps = Author(dialect_binding("anthropic")).block()
     messages = imported_messages(steps)
     assert [sum(m.role == who for m in messages) for who in ("user", "assistant")] == [5, 8]
     results = [result for message in messages for result in message.results]
     assert len(results) == 7
     assert all(1000 <= len(str(result.content)) <= 2000 for result in results)
-    assert payload(messages) > 10_000
+    assert content_bytes(messages) > 10_000
 
 
 def test_no_two_conversations_share_a_text() -> None:
     said = [
         {
             block.json
-            for step in blocks(Author(binding("anthropic"), seed), 20)
+            for step in conversation_steps(Author(dialect_binding("anthropic"), seed), 20)
             for block in step.message.blocks
             if hasattr(block, "json")
         }
@@ -158,11 +168,11 @@ async def test_the_in_process_model_serves_complete_turns() -> None:
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_codec_measurement_matches_its_json_baseline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialects, "MESSAGES", 100)  # every kind of message occurs
-    ours, baseline = encoding(name)
+    ours, baseline = encoding_works(name)
     encoded, dumped = ours(), baseline()
     assert isinstance(encoded, bytes)
     assert isinstance(dumped, bytes)
     closing = adapter(dialect(name)).encoder.closing
     assert json.loads(b"[" + encoded + closing + b"]") == json.loads(dumped)
-    for work in decoding(name):
+    for work in decoding_works(name):
         work()

@@ -15,21 +15,21 @@ import pytest
 
 from benchmarks import http, live, memory, render
 from benchmarks.figures import Extent, Figure, NotMeasured, Peer
-from benchmarks.others import Others
+from benchmarks.others import OtherLibraries
 from benchmarks.peers import environments, process
 from benchmarks.peers.__main__ import main
-from benchmarks.peers.pins import LIBRARIES, Pinned
-from benchmarks.stub import running as serving
+from benchmarks.peers.pins import LIBRARIES, PinnedLibrary
+from benchmarks.stub import run_stub as serving
 from benchmarks.timing import interleave
 
 PROGRAMS = environments.FOLDER / "programs"
 BY_HAND = """
 import asyncio, json, urllib.request
-from working import Histories, TOOLS, by_loop, serve
+from working import Histories, TOOLS, execute_orders, run_tool_loop
 
 HELD = Histories(list, lambda messages: messages)
 
-async def prepare(url, stream):
+async def prepare_turn(url, stream):
     def asked(messages):
         body = json.dumps({"model": "m", "stream": stream, "tools": TOOLS, "messages": messages}).encode()
         with urllib.request.urlopen(url + "/chat/completions", body) as answer:
@@ -43,23 +43,24 @@ async def prepare(url, stream):
         return {"content": text, "tool_calls": calls}
     async def complete(messages):
         return await asyncio.to_thread(asked, messages)
-    return lambda: by_loop(complete)
+    return lambda: run_tool_loop(complete)
 
-serve(prepare, HELD)
+execute_orders(prepare_turn, HELD)
 """
 """A client with a loop and without a library; it sends its messages last, as some clients do."""
-LAZY = BY_HAND.replace("return lambda: by_loop(complete)", "return lambda: nothing()").replace(
-    "serve(prepare, HELD)", "async def nothing():\n    return 'An answer.'\n\nserve(prepare, HELD)"
+LAZY = BY_HAND.replace("return lambda: run_tool_loop(complete)", "return lambda: nothing()").replace(
+    "execute_orders(prepare_turn, HELD)",
+    "async def nothing():\n    return 'An answer.'\n\nexecute_orders(prepare_turn, HELD)",
 )
 IDLE = """
 import working
 async def asleep():
     return working.ANSWER
 
-serve(prepare, HELD)
+execute_orders(prepare_turn, HELD)
 """
 """A program that returns the expected answer without a turn."""
-STAND_IN = Pinned("stand_in", ("stand-in==1.0",), "import json", "by hand")
+STAND_IN = PinnedLibrary("stand_in", ("stand-in==1.0",), "import json", "by hand")
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def _modules(source: str) -> set[str]:
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_program_makes_complete_turns_and_reports_their_time(program: Path, url: str, stream: bool) -> None:
     program.write_text(BY_HAND)
-    with process.running([STAND_IN]) as (library,):
+    with process.run_libraries([STAND_IN]) as (library,):
         assert [library.turns(url, 2, stream=stream) > 0 for _ in range(2)] == [True, True]
     assert (library.name, library.note) == ("stand-in 1.0", "by hand")
 
@@ -113,7 +114,7 @@ def test_a_program_makes_complete_turns_and_reports_their_time(program: Path, ur
     ("source", "why"),
     [
         (LAZY, "ValueError: the answer is 'An answer.'"),
-        (BY_HAND.replace("by_loop(complete)", "None"), "TypeError"),
+        (BY_HAND.replace("run_tool_loop(complete)", "None"), "TypeError"),
         ("import no_such_library", "ended without an answer"),
         (BY_HAND.replace('"messages": messages', '"messages": messages[:1]'), ""),
     ],
@@ -125,19 +126,22 @@ def test_turns_that_did_not_happen_do_not_count(program: Path, url: str, source:
     shared.write_text(
         shared.read_text().replace("SECONDS = 60.0", "SECONDS = 0.5" if not why else "SECONDS = 60.0")
     )
-    with process.running([STAND_IN]) as (library,), pytest.raises(NotMeasured, match=why or "TimeoutError"):
+    with (
+        process.run_libraries([STAND_IN]) as (library,),
+        pytest.raises(NotMeasured, match=why or "TimeoutError"),
+    ):
         library.turns(url, 1, stream=False)
 
 
 def test_concurrent_turns_run_at_the_same_time(program: Path) -> None:
     program.write_text(BY_HAND)
-    with serving(together=3) as url, process.running([STAND_IN]) as (library,):
+    with serving(together=3) as url, process.run_libraries([STAND_IN]) as (library,):
         assert library.turns(url, 3, stream=True, at_once=True) > 0
 
 
 def test_a_streamed_text_counts_only_if_complete(program: Path) -> None:
     program.write_text(BY_HAND)
-    with serving(words=5) as url, process.running([STAND_IN]) as (library,):
+    with serving(words=5) as url, process.run_libraries([STAND_IN]) as (library,):
         assert library.event_us(url, 5) > 0
         with pytest.raises(NotMeasured, match="5 of 6 words"):
             library.event_us(url, 6)
@@ -145,8 +149,8 @@ def test_a_streamed_text_counts_only_if_complete(program: Path) -> None:
 
 def test_memory_is_measured_while_a_conversation_waits_for_its_second_answer(program: Path) -> None:
     program.write_text(BY_HAND)
-    with process.running([STAND_IN]) as (library,):
-        assert isinstance(live._of_library(2, library), float)
+    with process.run_libraries([STAND_IN]) as (library,):
+        assert isinstance(live._library_kb(2, library), float)
         with serving() as url, pytest.raises(NotMeasured, match="0 calls ran in 2 turns"):
             library.live_bytes(url, "http://127.0.0.1:9/v1", 2)
 
@@ -156,15 +160,19 @@ def test_histories_are_stored_in_the_form_of_the_library(program: Path, tmp_path
     lines = [json.dumps([{"role": "user", "content": f"{number}" * 50_000}]) for number in range(10, 50)]
     histories.write_text("\n".join(lines))
     program.write_text(BY_HAND)
-    with process.running([STAND_IN]) as (library,):
+    with process.run_libraries([STAND_IN]) as (library,):
         resident, tracked, took = library.idle_memory(histories)
     assert (resident > 50_000, 0.5 < tracked < 5, took > 0) == (True, True, True)
 
 
 def test_turns_without_executed_calls_do_not_count(program: Path, url: str) -> None:
-    program.write_text(BY_HAND.replace("by_loop(complete)", "asleep()").replace("serve(prepare, HELD)", IDLE))
+    program.write_text(
+        BY_HAND.replace("run_tool_loop(complete)", "asleep()").replace(
+            "execute_orders(prepare_turn, HELD)", IDLE
+        )
+    )
     with (
-        process.running([STAND_IN]) as (library,),
+        process.run_libraries([STAND_IN]) as (library,),
         pytest.raises(NotMeasured, match="0 calls ran in 3 turns"),
     ):
         library.turns(url, 1, stream=False)
@@ -174,7 +182,7 @@ def test_a_failed_installation_reports_the_message_of_pip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Uses this interpreter's pip, which finds nothing; a new environment takes seconds to create."""
-    ran = environments._run
+    ran = environments._run_command
     monkeypatch.setattr(environments, "_run", lambda *line: None if "venv" in line else ran(*line))
     monkeypatch.setattr(environments, "python_of", lambda _: Path(sys.executable))
     monkeypatch.setattr(environments, "FOLDER", tmp_path)
@@ -228,9 +236,9 @@ class Steady:
 
 def test_an_unmeasurable_library_is_left_out_with_its_reason() -> None:
     good, gone = Steady("good 1", 7.0), Steady("gone 1", None)
-    others = Others([good, gone])
+    others = OtherLibraries([good, gone])
     for _ in range(3):
-        others.take(lambda library: library.turns("", 1, stream=False))
+        others.measure_each(lambda library: library.turns("", 1, stream=False))
     assert others.peers() == (Peer("good 1", 7.0, "noted"), Peer("gone 1", None, "could not be installed"))
     assert (good.asked, gone.asked) == (3, 1)
 
@@ -248,7 +256,7 @@ def test_memory_and_concurrency_are_compared_with_other_libraries(
 ) -> None:
     monkeypatch.setattr(memory, "measure", lambda what, count, backend: memory.Weight(9e3, 8e3, 2.0, 1.0))
     monkeypatch.setattr(live, "_measure", lambda what, count, backend: 9e3)
-    crowded = http.Crowded(1.0, 1.0, 1.0, 1.0, 0)
+    crowded = http.CrowdCost(1.0, 1.0, 1.0, 1.0, 0)
     monkeypatch.setattr(http, "_run_crowd", lambda backend, count: crowded)
     libraries = (Steady("good 1", 7.0), Steady("gone 1", None))
     extent = Extent(quick=True, backends=("asyncio",), libraries=libraries)
@@ -306,17 +314,17 @@ def test_a_render_counts_only_if_complete(program: Path, tmp_path: Path, more: b
     history = tmp_path / "history.json"
     history.write_text(json.dumps({"messages": [result] * 10, "more": [result] * 2}))
     program.write_text(BY_HAND)
-    with process.running([STAND_IN]) as (library,):
+    with process.run_libraries([STAND_IN]) as (library,):
         assert [library.render_ms(history, more=more) > 0 for _ in range(2)] == [True, True]
     program.write_text(BY_HAND.replace("lambda messages: messages", "lambda messages: messages[1:]"))
     why = "11 of 12 results" if more else "9 of 10 results"
-    with process.running([STAND_IN]) as (library,), pytest.raises(NotMeasured, match=why):
+    with process.run_libraries([STAND_IN]) as (library,), pytest.raises(NotMeasured, match=why):
         library.render_ms(history, more=more)
 
 
 def test_an_unknown_library_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--peers", "litellm,nobody"]) == 2
-    assert "no library 'nobody'; there are pydantic_ai, " in capsys.readouterr().err
+    assert "no library 'nobody'; the libraries are pydantic_ai, " in capsys.readouterr().err
 
 
 def test_the_help_lists_the_libraries_and_the_options_of_peers(

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from benchmarks.comparing import Incomparable, compare, lines
-from benchmarks.figures import Extent, Figure, Measure, NotMeasured, Peer, require, table
+from benchmarks.comparing import IncomparableReports, change_lines, compare
+from benchmarks.figures import Extent, Figure, Measure, NotMeasured, Peer, require_module, table
 from benchmarks.machine import Machine, MachineLoad, this_machine
-from benchmarks.plotting import plot, svg
+from benchmarks.plotting import plot, render_svg
 from benchmarks.report import BenchReport, UnreadableReport, measure, read_report
 from benchmarks.timing import Passes
 
@@ -85,7 +85,7 @@ def test_a_failed_measurement_is_a_row_with_its_reason() -> None:
 
 def test_a_missing_library_is_not_measured() -> None:
     with pytest.raises(NotMeasured, match=r"needs no_such_library: pip install 'llm-actors\[bench\]'"):
-        require("no_such_library.module")
+        require_module("no_such_library.module")
 
 
 def test_a_row_has_the_median_and_the_spread_of_its_passes() -> None:
@@ -105,7 +105,7 @@ def test_a_row_has_the_median_and_the_spread_of_its_passes() -> None:
     ],
 )
 def test_runs_of_two_machines_are_not_compared(other: Machine) -> None:
-    with pytest.raises(Incomparable, match="two machines: Some CPU"):
+    with pytest.raises(IncomparableReports, match="two machines: Some CPU"):
         compare(report(ROW), report(ROW, machine=other))
 
 
@@ -116,7 +116,7 @@ def test_runs_of_one_machine_are_compared_despite_new_software() -> None:
 
 
 def test_a_quick_run_is_not_compared_with_a_full_one() -> None:
-    with pytest.raises(Incomparable, match="quick and the other is full"):
+    with pytest.raises(IncomparableReports, match="quick and the other is full"):
         compare(report(ROW), report(ROW, quick=False))
 
 
@@ -143,7 +143,7 @@ def test_rows_are_compared_by_ratio_and_unmatched_rows_are_named() -> None:
     skipped = replace(ROW, goal="C1", value=None)
     changes = compare(report(ROW, gone, skipped), report(slower, new, skipped))
     assert [change.verdict for change in changes] == ["same", "new", "gone"]
-    shown = _rows("\n".join(lines(changes)))
+    shown = _rows("\n".join(change_lines(changes)))
     assert [row[0] for row in shown] == ["goal", "A1", "B2", "B1"]
     assert shown[1][-1] == "same"
 
@@ -173,7 +173,7 @@ def test_a_picture_shows_goals_and_the_figures_of_other_libraries(tmp_path: Path
 
 
 def test_a_bar_ends_right_of_the_line_if_the_goal_is_missed() -> None:
-    picture = svg(report(ROW, replace(ROW, value=6.0), replace(ROW, value=3.0)))
+    picture = render_svg(report(ROW, replace(ROW, value=6.0), replace(ROW, value=3.0)))
     _, *bars = _elements(picture, "rect")
     ends = [float(bar.attrib["x"]) + float(bar.attrib["width"]) for bar in bars]
     line = _elements(picture, "path")[-1].attrib["d"]
@@ -185,7 +185,7 @@ def test_a_bar_ends_right_of_the_line_if_the_goal_is_missed() -> None:
 
 def test_the_distance_of_a_librarys_dot_matches_the_ratio_of_the_figures() -> None:
     tenfold = replace(ROW, peers=(Peer("other 1.0", 20.0), Peer("same 1.0", 2.0)))
-    picture = svg(report(tenfold))
+    picture = render_svg(report(tenfold))
     _, bar = _elements(picture, "rect")
     ours = float(bar.attrib["x"]) + float(bar.attrib["width"])
     other, same, *legend = (float(dot.attrib["cx"]) for dot in _elements(picture, "circle"))
@@ -196,7 +196,7 @@ def test_the_distance_of_a_librarys_dot_matches_the_ratio_of_the_figures() -> No
 
 
 def test_a_report_without_rows_has_a_picture() -> None:
-    assert len(_elements(svg(report()), "rect")) == 1
+    assert len(_elements(render_svg(report()), "rect")) == 1
 
 
 def _elements(picture: str, name: str) -> list[ElementTree.Element]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
-from actors.cli.approvals import Answer, Approvals, call_text, read_answer
+from actors.cli.approvals import Answer, Approvals, call_text, parse_answer
 from actors.cli.keyboard import Keyboard
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
@@ -24,7 +24,7 @@ def _call(name: str, **arguments: str) -> ToolCall:
     [("y", "yes"), (" YES ", "yes"), ("a", "always"), ("", "no"), ("yep", "no"), ("n", "no"), ("sure", "no")],
 )
 def test_anything_but_a_clear_yes_is_a_no(line: str, word: Answer) -> None:
-    assert read_answer(line) == word
+    assert parse_answer(line) == word
 
 
 def test_the_text_of_a_call_has_its_arguments_and_no_escape_sequence() -> None:
@@ -90,14 +90,14 @@ async def test_a_last_line_without_newline_is_read() -> None:
     with _typed_input("a\r\nb\n\ncafé".encode()) as descriptor:
         keyboard = Keyboard(descriptor)
         with anyio.fail_after(30):
-            assert [await keyboard.line() for _ in range(5)] == ["a", "b", "", "café", None]
+            assert [await keyboard.read_line() for _ in range(5)] == ["a", "b", "", "café", None]
 
 
 async def test_waiting_for_a_line_can_be_cancelled() -> None:
     reading, writing = os.pipe()
     try:
         with anyio.move_on_after(0) as scope:
-            await Keyboard(reading).line()
+            await Keyboard(reading).read_line()
         assert scope.cancelled_caught
     finally:
         os.close(reading)
@@ -108,7 +108,7 @@ async def test_waiting_for_a_line_can_be_cancelled() -> None:
 async def test_files_and_the_null_device_can_be_read(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        line = await Keyboard(descriptor).line()
+        line = await Keyboard(descriptor).read_line()
     finally:
         os.close(descriptor)
     assert line == (None if path == "/dev/null" else '"""Approvals of calls, and lines from the keyboard."""')

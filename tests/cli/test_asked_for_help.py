@@ -32,7 +32,10 @@ def test_doctor_lists_the_environment_and_shows_no_key() -> None:
 
 def test_doctor_without_a_key_suggests_offline() -> None:
     done = actors_now("doctor")
-    assert (done.code, "--    no key of a provider is set; actors run --offline needs none" in done.out) == (
+    assert (
+        done.code,
+        "--    no key of a provider is set; actors run --offline needs no key" in done.out,
+    ) == (
         0,
         True,
     )

@@ -17,7 +17,7 @@ KEY = {"OPENAI_API_KEY": "sk-secret-value"}
         (["-m", "opnai:gpt"], KEY, 3, "No provider 'opnai'; did you mean 'openai'?"),
         (["-m", "openai"], KEY, 3, "use openai:MODEL"),
         (["-m", "claude"], KEY, 3, "PROVIDER:MODEL"),
-        ([], KEY, 3, "give -m with PROVIDER:MODEL"),
+        ([], KEY, 3, "use -m with PROVIDER:MODEL"),
         (["-m", "openai:gpt"], {}, 4, "OPENAI_API_KEY; it is not set"),
         (
             ["-m", "openai:gpt"],
@@ -25,16 +25,16 @@ KEY = {"OPENAI_API_KEY": "sk-secret-value"}
             3,
             "OPENAI_API_KEY contains characters that are not allowed in a key",
         ),
-        (["-m", "m", "--base-url", "ftp://host"], {}, 3, "--base-url takes an http or https URL"),
-        (["-m", "m", "--base-url", "http://u:p@host"], {}, 3, "--base-url takes a URL without user"),
-        (["--base-url", "http://127.0.0.1:9"], {}, 3, "give it with -m"),
+        (["-m", "m", "--base-url", "ftp://host"], {}, 3, "--base-url must be an http or https URL"),
+        (["-m", "m", "--base-url", "http://u:p@host"], {}, 3, "--base-url must be a URL without user"),
+        (["--base-url", "http://127.0.0.1:9"], {}, 3, "add -m MODEL"),
         (
             ["-m", "m", "--base-url", "http://127.0.0.1:9", "--dialect", "mystral"],
             {},
             3,
             "No dialect 'mystral'; did you mean 'mistral'?",
         ),
-        (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "sk-x"], {}, 3, "--auth takes the name"),
+        (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "sk-x"], {}, 3, "--auth must be the name"),
         (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "UNSET"], {}, 4, "UNSET; it is not set"),
         (["-m", "openai:gpt", "--tools", "none.py"], KEY, 3, "No file 'none.py'; --tools takes"),
         (
@@ -44,7 +44,7 @@ KEY = {"OPENAI_API_KEY": "sk-secret-value"}
             "--dialect describes the server at --base-url",
         ),
         (["-m", "openai:gpt", "--auth", "OTHER_KEY"], KEY, 3, "--auth describes the server at --base-url"),
-        (["-m", "m", "--base-url", "http://127.0.0.1:9", "--config", "a.toml"], {}, 3, "give one of them"),
+        (["-m", "m", "--base-url", "http://127.0.0.1:9", "--config", "a.toml"], {}, 3, "omit one of them"),
         (["--config", "none.toml"], {}, 3, "Cannot read none.toml: no such file"),
     ],
 )

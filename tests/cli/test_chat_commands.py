@@ -77,7 +77,7 @@ def test_switch_without_a_target_lists_the_targets() -> None:
 
 def test_an_unknown_command_is_not_sent_to_the_model() -> None:
     lines = chat_output("/swich claude", "/history").out.splitlines()
-    assert lines[1:] == ["  no command '/swich'; /help lists them", "  none yet"]
+    assert lines[1:] == ["  no command '/swich'; /help lists the commands", "  none yet"]
 
 
 CONFIG = """

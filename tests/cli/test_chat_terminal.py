@@ -359,7 +359,7 @@ CRASH = """
 import actors.cli.chat.view as view
 def event(self, event):
     raise ZeroDivisionError("in mid-turn")
-view.View.event = event
+view.ChatView.show_event = event
 """
 
 

@@ -5,8 +5,8 @@ import io
 import pytest
 
 from actors.cli.chat.terminal import Terminal
-from actors.cli.chat.view import View
-from actors.cli.screen import Screen, columns
+from actors.cli.chat.view import ChatView
+from actors.cli.screen import Screen, align_columns
 from actors.config import load
 from actors.core.stream_events.events import (
     MessageEvent,
@@ -37,9 +37,9 @@ class Output(Terminal):
 
 def _output_of(*events: SessionEvent, thinking: bool = True) -> str:
     output, now = Output(), iter(range(1000))
-    view = View(output, lambda: float(next(now)), load(None, {}), thinking=thinking)
+    view = ChatView(output, lambda: float(next(now)), load(None, {}), thinking=thinking)
     for event in events:
-        view.event(event)
+        view.show_event(event)
     return output.text
 
 
@@ -92,23 +92,23 @@ def test_the_outcome_of_a_deferred_switch_is_shown() -> None:
 
 def test_waiting_for_the_person_is_not_run_time() -> None:
     seconds, output = [0.0], Output()
-    view = View(output, lambda: seconds[0], load(None, {}))
-    with view.waiting(CallId("c1")):  # the question may come before the event
-        view.event(CALL)
+    view = ChatView(output, lambda: seconds[0], load(None, {}))
+    with view.mark_waiting(CallId("c1")):  # the question may come before the event
+        view.show_event(CALL)
         seconds[0] = 100.0
     seconds[0] = 102.0
-    view.event(ToolResultsEvent(6, 1, 1, (CallEnd(CallId("c1"), "returned"),)))
+    view.show_event(ToolResultsEvent(6, 1, 1, (CallEnd(CallId("c1"), "returned"),)))
     assert " returned after 2.0 s" in output.text
 
 
 def test_a_call_that_is_cancelled_while_it_waits_for_the_person_never_ran() -> None:
     output = Output()
-    view = View(output, lambda: 0.0, load(None, {}))
-    view.event(CALL)
-    with view.waiting(CallId("c1")):
+    view = ChatView(output, lambda: 0.0, load(None, {}))
+    view.show_event(CALL)
+    with view.mark_waiting(CallId("c1")):
         view.show_cancellation()
     assert " cancelled before it ran" in output.text
 
 
 def test_columns_are_aligned() -> None:
-    assert [*columns([("a", "bb"), ("ccc", "")])] == ["a    bb", "ccc"]
+    assert [*align_columns([("a", "bb"), ("ccc", "")])] == ["a    bb", "ccc"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from actors.cli import main
-from actors.cli.exits import MEANING, Exit, of_error, of_result
+from actors.cli.exits import MEANING, Exit, exit_for_error, exit_for_result
 from actors.cli.parser import COMMANDS, Parser, parse, parser_for
 from actors.core.dialects.profiles import ALIASES, PROFILES
 from actors.core.stream_events.results import AskResult, AskStatus
@@ -247,7 +247,7 @@ def test_every_exit_code_is_documented_with_its_meaning() -> None:
     ],
 )
 def test_each_error_has_its_exit_code(error: Exception, code: int) -> None:
-    assert of_error(error) == code
+    assert exit_for_error(error) == code
 
 
 @pytest.mark.parametrize(
@@ -271,13 +271,13 @@ def test_each_error_has_its_exit_code(error: Exception, code: int) -> None:
 def test_each_failure_of_a_provider_has_its_exit_code(cause: Cause | None, code: int) -> None:
     binding = Binding("b", "openai_chat")
     failed = AskResult("", "failed", binding, (Attempt(binding, "failed", "why", cause),), 1, Usage())
-    assert of_result(failed) == code
+    assert exit_for_result(failed) == code
 
 
 @pytest.mark.parametrize(("status", "code"), [("complete", 0), ("cancelled", 130), ("awaiting", 8)])
 def test_each_ask_status_has_its_exit_code(status: AskStatus, code: int) -> None:
     binding = Binding("b", "openai_chat")
-    assert of_result(AskResult("", status, binding, (), 1, Usage())) == code
+    assert exit_for_result(AskResult("", status, binding, (), 1, Usage())) == code
 
 
 def test_a_missing_backend_is_reported_in_one_line() -> None:

@@ -9,7 +9,7 @@ import pytest
 from actors.cli import demo, main
 from actors.cli.demo import script
 from actors.cli.demo.script import STOPS
-from actors.cli.demo.show import Printed, SentRequest
+from actors.cli.demo.show import DemoPrinter, SentRequest
 from actors.strict.loopback import HttpRequest
 from actors.strict.server import LoopbackServer
 from actors.testing import SERVERS, Status
@@ -151,7 +151,7 @@ def test_the_demo_prints_the_requests_that_the_servers_received(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, shown = demo_servers(monkeypatch), list[SentRequest]()
-    monkeypatch.setattr(Printed, "request", lambda _, request: shown.append(request))
+    monkeypatch.setattr(DemoPrinter, "print_request", lambda _, request: shown.append(request))
     assert main(["demo", "--all"]) == 0
     received = [exchange for server in made[0].values() for exchange in server.requests]
     assert len(shown) == len(received) == demo.EXPECTED_WITH_ALL["requests"]

@@ -57,7 +57,7 @@ def test_intact_events_are_salvaged(tmp_path: Path) -> None:
         assert storage.read("one") == log("one")[:3]
         assert storage.read("two") == log("two")
     again = actors_now("sessions", "fsck", str(path), "--salvage", str(to))
-    assert (again.code, again.complaint) == (9, f"{to}: the file exists; name a new one")
+    assert (again.code, again.complaint) == (9, f"{to}: the file exists already; name a new file")
 
 
 def test_fsck_rejects_a_missing_file(tmp_path: Path) -> None:

@@ -74,17 +74,23 @@ async def test_options_override_the_approval_of_a_configured_server(tmp_path: Pa
 SECRET = "s3cr3t-canary"
 
 WRONG = [
-    (["files"], "No MCP server 'files' in --config, which has none; or give files=COMMAND or files=URL"),
-    (["npx -y x"], "--mcp takes NAME, NAME=COMMAND or NAME=URL"),
-    ([f"a b={SECRET}"], "--mcp takes a name of letters"),
+    (
+        ["files"],
+        "No MCP server 'files' in --config, which has none; correct the name, or use files=COMMAND or files=URL",
+    ),
+    (["npx -y x"], "--mcp must be NAME, NAME=COMMAND or NAME=URL"),
+    ([f"a b={SECRET}"], "--mcp must have a name of letters"),
     (["files="], "--mcp 'files' is neither a command nor a URL; check the quotes"),
     ([f"files=run '{SECRET}"], "--mcp 'files' is neither a command nor a URL; check the quotes"),
-    ([f"files=https://me:{SECRET}@host/mcp"], "--mcp 'files': url takes a URL without user, password, query"),
+    (
+        [f"files=https://me:{SECRET}@host/mcp"],
+        "--mcp 'files': url must be a URL without user, password, query",
+    ),
     (
         [f"files=https://host/mcp?key={SECRET}"],
-        "--mcp 'files': url takes a URL without user, password, query",
+        "--mcp 'files': url must be a URL without user, password, query",
     ),
-    ([f"files=ftp://{SECRET}"], "--mcp 'files': url takes an http or https URL"),
+    ([f"files=ftp://{SECRET}"], "--mcp 'files': url must be an http or https URL"),
     (["files=one", "files=two"], "--mcp names 'files' twice; give each server its own name"),
 ]
 
@@ -124,6 +130,6 @@ def test_mcp_accepts_a_url_or_a_program() -> None:
 
 def test_a_verdict_on_an_unknown_tool_is_an_error_without_servers() -> None:
     done = actors_now("run", "--offline", "hello", "--allow-tool", "stor")
-    assert (done.code, done.complaint) == (3, "No tool 'stor' to allow; --tools has roll")
+    assert (done.code, done.complaint) == (3, "--allow-tool names an unknown tool, 'stor'; --tools has roll")
     asked = ("run", "--offline", "hello", "--mcp", reference_server(), "--allow-tool", "stor")
     assert actors_now(*asked).code == 0

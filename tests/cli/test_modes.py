@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from actors import Runtime, subagent
-from actors.cli.targets import tools
+from actors.cli.targets import load_tools
 from actors.config import load
 from actors.core.log.call_events import Denied, Failed, Refused, Returned, Scheduled
 from actors.core.log.events import Closed, LogEvent, Opened
@@ -87,7 +87,7 @@ def _line(folder: Path, command_name: str, *more: str) -> list[str]:
 
 
 async def _run_embedded(folder: Path, log: Path, backend: str) -> str:
-    offered = tools(str(folder / "tools.py"))
+    offered = load_tools(str(folder / "tools.py"))
     async with Runtime(load(folder / "actors.toml", {}), journal=FileStorage(log)) as runtime:
         session = await runtime.open("a", tools=offered, system="Be brief.", id=NAME)
         return (await session.ask(WORDS)).text
@@ -120,7 +120,7 @@ async def _run_interactive(folder: Path, log: Path, backend: str) -> str:
 
 async def _run_subagent(folder: Path, log: Path, backend: str) -> str:
     """Let a session of another backend pass the words to a subagent with the same tools and system prompt."""
-    made = subagent("ask", "Ask.", target="a", system="Be brief.", tools=tools(str(folder / "tools.py")))
+    made = subagent("ask", "Ask.", target="a", system="Be brief.", tools=load_tools(str(folder / "tools.py")))
     above = OpenAIServer([Turn(Call("ask", {"task": WORDS})), Turn(Say("Done."))])
     async with serve(above):
         written = (folder / "actors.toml").read_text()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.answer import incomplete_parts
+from actors.cli.answer import incomplete_answer_notes
 from actors.cli.exits import Exit
 from actors.cli.parser import parse
-from actors.cli.run import TextPrinter, _has_input
+from actors.cli.run import AnswerPrinter, _has_input
 from actors.cli.targets import serve_target
 from actors.config.providers import PROVIDERS
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
@@ -156,7 +156,7 @@ def test_an_unparsed_call_is_reported() -> None:
     result = AskResult(
         "<tool_call>{}", "complete", Binding("server", "openai_chat"), (), 2, Usage(), incomplete="unparsed"
     )
-    (line,) = incomplete_parts(result)
+    (line,) = incomplete_answer_notes(result)
     assert line.endswith(": the answer holds a tool call as text, which was not run")
 
 
@@ -225,7 +225,11 @@ async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
             "needs the price of model 'x'",
         ),
         (["--offline", "--config", "x"], 3, "omit --config"),
-        (["--offline", "--deny-tool", "rol"], 3, "No tool 'rol' to deny; --tools has roll"),
+        (
+            ["--offline", "--deny-tool", "rol"],
+            3,
+            "--deny-tool names an unknown tool, 'rol'; --tools has roll",
+        ),
         (["--offline", "--deny-tool", "roll", "--allow-tool", "roll"], 3, "both name 'roll'"),
     ],
 )
@@ -309,12 +313,12 @@ def test_the_complete_answer_is_printed_if_deltas_are_missing(
     for word in ("One ", "two ", "three."):
         pieces.append(TextEvent(word, 1, 1, pieces[-1].offset + len(pieces[-1].text)))
     said = Message("assistant", (Thinking("hm"), Text("One two three.")))
-    answer = TextPrinter()
+    answer = AnswerPrinter()
     for event in (
         *(piece for at, piece in enumerate(pieces) if at not in lost),
         MessageEvent(1, 1, 1, said),
     ):
-        answer.event(event, Exit.OK)
+        answer.print_event(event, Exit.OK)
     assert capsys.readouterr().out == "One two three."
 
 

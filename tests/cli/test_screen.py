@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.cli.screen import Screen, complain, escape_controls, one_line, screen
+from actors.cli.screen import Screen, escape_controls, one_line, print_notice, screen
 
 
 class Terminal(io.StringIO):
@@ -51,7 +51,7 @@ def test_colour_is_for_terminals_and_NO_COLOR_turns_it_off() -> None:
 
 
 def test_a_complaint_is_always_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    complain("first\nsecond\x1b[31m\u2028third")
+    print_notice("first\nsecond\x1b[31m\u2028third")
     assert capsys.readouterr().err == "actors: first second\\x1b[31m\\u2028third\n"
 
 

@@ -148,10 +148,10 @@ def test_an_option_of_another_action_is_an_error_and_nothing_is_deleted(tmp_path
         (("export", "trip", "--all"), "unknown argument '--all'"),
         (("import",), "required: FILE"),
         (("fork", "trip", "--older-than", "3 days"), "unknown argument '--older-than'"),
-        (("delete",), "either ids, or --tenant and --older-than"),
-        (("delete", "trip", "--tenant", "acme"), "either ids, or --tenant and --older-than"),
+        (("delete",), "either ids, or --tenant or --older-than"),
+        (("delete", "trip", "--tenant", "acme"), "either ids, or --tenant or --older-than"),
         (("delete", "--tenant", "acme", "--limit", "1"), "unknown argument '--limit'"),
-        (("delete", "--tenant", ""), "not an empty string"),
+        (("delete", "--tenant", ""), "--tenant is empty"),
     ):
         done = run_sessions(tmp_path, *line)
         assert (done.code, done.out, says in done.complaint) == (2, "", True), done.complaint
@@ -167,8 +167,8 @@ def test_an_option_of_another_action_is_an_error_and_nothing_is_deleted(tmp_path
         (("--continue", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
         (("--resume", "a", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
         (("--fork", "--max-cost", "1"), "--max-cost is set when a conversation starts"),
-        (("--continue", "--id", "b"), "a continued one keeps its id"),
-        (("--resume", "a", "--id", "b"), "a continued one keeps its id"),
+        (("--continue", "--id", "b"), "a continued conversation keeps its id"),
+        (("--resume", "a", "--id", "b"), "a continued conversation keeps its id"),
     ],
 )
 def test_options_that_a_stored_conversation_cannot_change_are_errors(
@@ -198,7 +198,7 @@ async def test_run_refuses_a_waiting_conversation_that_chat_can_resolve(
         again = await actors("run", "And now?", *line, "--continue")
         assert (first.code, again.code, first.complaint) == (8, 8, again.complaint)
         assert first.complaint == (
-            "the turn waits for external input: look(n=1); give it with `actors chat --continue`"
+            "the turn waits for external input: look(n=1); enter it with `actors chat --continue`"
         )
         chat = await actors("chat", *line, "--continue", stdin="it is dry\n")
     assert (chat.code, "Dry." in chat.out) == (0, True), chat.err
@@ -241,7 +241,7 @@ async def test_replay_sends_the_asks_again_with_recorded_results(
     ]
     assert (asks[0]["calls"], asks[0]["missing"]) == (1, ['weather {"city": "Rome"}'])
     bodies = [json.loads(each.body) for each in other.requests]
-    assert "no such call" in json.dumps(bodies[1])
+    assert "no call with these arguments" in json.dumps(bodies[1])
     assert "Oslo: 21 C" in json.dumps(bodies[2])
     assert other.refusals == []
     assert listed_ids(tmp_path) == ["trip"]
@@ -270,7 +270,10 @@ def test_a_long_list_is_cut_and_can_be_continued(tmp_path: Path) -> None:
     store_dated_sessions(tmp_path)
     first = run_sessions(tmp_path, "list", "--limit", "2")
     assert [line.split()[0] for line in first.out.splitlines()] == ["now", "of-2024"]
-    assert first.complaint == "there are more: --all lists them, --after of-2024 continues the list"
+    assert (
+        first.complaint
+        == "more sessions are stored: --all lists all of them, --after of-2024 continues the list"
+    )
     assert listed_ids(tmp_path, "--after", "of-2022") == ["of-2021", "of-2020"]
     assert listed_ids(tmp_path, "--limit", "2", "--all") == [
         "now",

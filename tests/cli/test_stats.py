@@ -66,11 +66,11 @@ def test_backends_are_summed() -> None:
     ("given", "complaint"),
     [
         ("", "- has no events; `actors run --json` prints them, one per line"),
-        ('{"type": "text"}\n\nnonsense', "-, line 3: not JSON; see docs/reference/events.md"),
-        ("[1]", "-, line 1: not an event; see docs/reference/events.md"),
+        ('{"type": "text"}\n\nnonsense', "-, line 3: the line is not JSON; see docs/reference/events.md"),
+        ("[1]", "-, line 1: the line is not an event; see docs/reference/events.md"),
         (
             '{"type": "message", "message": {"calls": [{"id": "1"}]}}',
-            "-, line 1: an event lacks a field; see docs/reference/events.md",
+            "-, line 1: the event lacks a field; see docs/reference/events.md",
         ),
     ],
 )

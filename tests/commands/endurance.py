@@ -40,7 +40,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
 from actors.testing.stressing.resources import ResourceCounts, find_leaks
 from actors.transport import Response, Timeouts
-from benchmarks.canned import CALLING, text_stream
+from benchmarks.canned import CALLS_ANSWER, text_stream
 from benchmarks.memory import resident
 from tests.saying import say
 
@@ -92,7 +92,7 @@ class Model:
         await anyio.lowlevel.checkpoint()
         message = json.loads(b"".join(segments))["messages"][-1]
         calls = message["role"] == "user" and str(message["content"]).endswith("Search.")
-        yield Answer(CALLING if calls else self.words)
+        yield Answer(CALLS_ANSWER if calls else self.words)
 
     async def close(self) -> None:
         """Do nothing."""

@@ -151,8 +151,8 @@ def test_a_key_is_looked_up_at_each_resolve() -> None:
         ("opnai:gpt-5", "No provider 'opnai'; did you mean 'openai'?"),
         ("mystery:m", f"No provider 'mystery'; providers: {', '.join(PROVIDERS)}"),
         ("openai", "Target 'openai' names a provider but no model; use openai:MODEL"),
-        ("openai:", "Target 'openai:' names no model; use openai:MODEL"),
-        ("openai:a\nb", "Target 'openai:a\\nb' names no model; use openai:MODEL"),
+        ("openai:", "Target 'openai:' has no valid model name; use openai:MODEL"),
+        ("openai:a\nb", "Target 'openai:a\\nb' has no valid model name; use openai:MODEL"),
         ("", "No backend '' in actors.toml; it has: claude, local, gpt, main"),
     ],
 )
@@ -163,7 +163,7 @@ def test_an_unknown_target_error_suggests_the_nearest_name(config: Config, targe
 
 
 def test_an_unknown_target_error_without_a_file_suggests_a_fix() -> None:
-    with pytest.raises(UnknownTarget, match=r"there is no actors\.toml; use PROVIDER:MODEL"):
+    with pytest.raises(UnknownTarget, match="no file is used; use PROVIDER:MODEL"):
         load(None, {}).resolve("claude")
 
 
@@ -214,23 +214,23 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         ),
         (
             B + "  max_tokens = 0\n",
-            "actors.toml, line 4, column 3: [backends.b] max_tokens: takes a whole number of at least 1",
+            "actors.toml, line 4, column 3: [backends.b] max_tokens: must be a whole number of at least 1",
         ),
         (
             B + "max_tokens = -1\n",
-            "line 4, column 1: [backends.b] max_tokens: takes a whole number of at least 1",
+            "line 4, column 1: [backends.b] max_tokens: must be a whole number of at least 1",
         ),
         (
             B + "max_tokens = nan\n",
-            "line 4, column 1: [backends.b] max_tokens: takes a whole number of at least 1",
+            "line 4, column 1: [backends.b] max_tokens: must be a whole number of at least 1",
         ),
         (
             B + 'max_tokens = "9"\n',
-            "line 4, column 1: [backends.b] max_tokens: takes a whole number of at least 1",
+            "line 4, column 1: [backends.b] max_tokens: must be a whole number of at least 1",
         ),
-        (B + "seed = -1\n", "[backends.b] seed: takes a whole number from 0 to 2147483647"),
+        (B + "seed = -1\n", "[backends.b] seed: must be a whole number from 0 to 2147483647"),
         (B + "seeds = 1\n", "[backends.b] has no key 'seeds'; did you mean 'seed'?"),
-        (B + "metadata = { team = 1 }\n", "[backends.b] metadata: takes a mapping of at most 16 names"),
+        (B + "metadata = { team = 1 }\n", "[backends.b] metadata: must be a mapping of at most 16 names"),
         (
             B + "[backends.b.limits]\nidle_timeout = inf\n",
             "line 5, column 1: [backends.b.limits] idle_timeout: must be a finite",
@@ -247,49 +247,55 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + 'dialect = "openay"\n', "[backends.b] dialect: No dialect 'openay'; did you mean 'openai'?"),
         (
             B + f'auth = "{CANARY}"\n',
-            "line 4, column 1: [backends.b] auth: takes the name of an environment variable",
+            "line 4, column 1: [backends.b] auth: must be the name of an environment variable",
         ),
         (B + f'api_key = "{CANARY}"\n', "line 4, column 1: [backends.b] has no key 'api_key'; keys: kind"),
         (
             '[prices."m"]\ninput = -1\noutput = 1\n',
-            "line 2, column 1: [prices.m] input: takes a finite number of at least 0",
+            "line 2, column 1: [prices.m] input: must be a finite number of at least 0",
         ),
         ('[prices."m"]\ninput = 1\n', "[prices.m] lacks the key 'output'"),
         ("[tenants.t]\nbudget = { seconds = 5 }\n", "[tenants.t.budget] has no key 'seconds'"),
         (
             "[tenants.t]\nbudget = { tokens = 0 }\n",
-            "[tenants.t.budget] tokens: takes a whole number of at least 1",
+            "[tenants.t.budget] tokens: must be a whole number of at least 1",
         ),
         (
             '[tenants.t]\nbudget = { per = "day" }\n',
-            "[tenants.t] budget: takes rounds, tokens, money, or some",
+            "[tenants.t] budget: a shared budget must have at least one of rounds, tokens, money",
         ),
         ("[compaction]\nkeep_turn = 1\n", "[compaction] has no key 'keep_turn'; did you mean 'keep_turns'?"),
-        ('[backends.b]\nkind = "opnai"\nmodel = "m"\n', "[backends.b] kind: did you mean 'openai'?"),
+        (
+            '[backends.b]\nkind = "opnai"\nmodel = "m"\n',
+            "[backends.b] kind: unknown kind; did you mean 'openai'?",
+        ),
         (f'[backends.b]\nkind = "{CANARY}"\nmodel = "m"\n', "[backends.b] kind: must be one of openai,"),
         (f'[backends.b]\napi_key = "{CANARY}"\n', "[backends.b] lacks the key 'kind'"),
         (f'backends = "{CANARY}"\n', "the file backends: must be a valid dictionary"),
-        (B + 'base_url = "ftp://x"\n', "base_url: takes an http or https URL"),
-        (B + f'base_url = "https://u:{CANARY}@x"\n', "base_url: takes a URL without user, password"),
-        (B + f'base_url = "https://x/?key={CANARY}#"\n', "base_url: takes a URL without user, password"),
-        (B + 'base_url = "https://x:99999"\n', "base_url: takes an http or https URL"),
-        (B + 'base_url = "https://x\\r\\ny"\n', "base_url: takes an http or https URL"),
-        (B + 'account = "a\\nb"\n', "account: takes 1 to 200 printable characters"),
+        (B + 'base_url = "ftp://x"\n', "base_url: must be an http or https URL"),
+        (B + f'base_url = "https://u:{CANARY}@x"\n', "base_url: must be a URL without user, password"),
+        (B + f'base_url = "https://x/?key={CANARY}#"\n', "base_url: must be a URL without user, password"),
+        (B + 'base_url = "https://x:99999"\n', "base_url: must be an http or https URL"),
+        (B + 'base_url = "https://x\\r\\ny"\n', "base_url: must be an http or https URL"),
+        (B + 'account = "a\\nb"\n', "account: must be 1 to 200 printable characters"),
         ('[backends."a:b"]\nkind = "openai"\nmodel = "m"\n', "line 1, column 1: 'a:b' is not a valid name"),
         (B + '[pools.p]\nmembers = ["c"]\n', "actors.toml, line 5, column 1: no backend 'c'; there are: b"),
         (B + "[pools.p]\nmembers = []\n", "[pools.p] members: Tuple should have at least 1 item"),
-        (B + '[pools.p]\nmembers = ["b", "b"]\n', "line 5, column 1: a member is named twice"),
-        (B + '[pools.b]\nmembers = ["b"]\n', "line 4, column 1: 'b' is the name of a backend too"),
+        (
+            B + '[pools.p]\nmembers = ["b", "b"]\n',
+            "line 5, column 1: the pool lists a member twice",
+        ),
+        (B + '[pools.b]\nmembers = ["b"]\n', "line 4, column 1: 'b' is the name of a backend and of a pool"),
         (
             B + 'reasoning = { effort = "hihg" }\n',
-            "line 4, column 1: [backends.b.reasoning] effort: takes one of none, minimal, low, medium, high, xhigh, "
+            "line 4, column 1: [backends.b.reasoning] effort: must be one of none, minimal, low, medium, high, xhigh, "
             "max, or the provider's own word, or None; did you mean 'high'?",
         ),
         (
             B + 'reasoning = { mode = "off", tokens = 2000 }\n',
-            'line 4, column 1: [backends.b] reasoning: takes tokens only with mode = "manual"',
+            'line 4, column 1: [backends.b] reasoning: tokens is only for mode = "manual"',
         ),
-        (b"\xff", "actors.toml, line 1: not UTF-8"),
+        (b"\xff", "actors.toml, line 1: the file is not UTF-8"),
         (B + f'{CANARY} = "api_key"\n', "line 4, column 1: [backends.b] has no key (not shown, it may be"),
         (f'{CANARY} = "x"\n', "line 1, column 1: the file has no key (not shown, it may be a secret); keys:"),
         (
@@ -308,8 +314,7 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         *[
             (
                 f"[compaction]\nthreshold = {share}\n",
-                "line 2, column 1: [compaction] threshold: takes a share of the window above 0 and up to 1, as 0.8, "
-                "or 'never'",
+                "line 2, column 1: [compaction] threshold: must be a share of the window up to 1, as 0.8, or 'never'",
             )
             for share in ("80", "0", "-0.5", "nan", '"off"', "true")
         ],
@@ -442,13 +447,16 @@ def test_auth_is_a_key_bearer_token_command_or_aws_signature(
 @pytest.mark.parametrize(
     ("auth", "message"),
     [
-        ("{}", "[backends.b] auth: takes one of key, bearer, command and aws"),
-        ('{ key = "A", aws = "r" }', "[backends.b] auth: takes one of key, bearer, command and aws"),
+        ("{}", "[backends.b] auth: must have exactly one of key, bearer, command and aws"),
+        (
+            '{ key = "A", aws = "r" }',
+            "[backends.b] auth: must have exactly one of key, bearer, command and aws",
+        ),
         ('{ kez = "A" }', "[backends.b.auth] has no key 'kez'; did you mean 'key'?"),
         ("{ command = [] }", "[backends.b.auth] command: "),
         (
             '{ bearer = "sk-live-1234567" }',
-            "[backends.b.auth] bearer: takes the name of an environment variable",
+            "[backends.b.auth] bearer: must be the name of an environment variable",
         ),
     ],
 )
@@ -488,13 +496,13 @@ def test_an_upstream_is_part_of_the_binding(tmp_path: Path) -> None:
     [
         (
             '[backends.b]\nkind = "openai"\nmodel = "m"\nupstream = "one"\n',
-            "line 4, column 1: [backends.b] upstream: dialect 'openai_responses' cannot name one; leave it out",
+            "line 4, column 1: [backends.b] upstream: dialect 'openai_responses' cannot select an upstream",
         ),
         (
             '[dialects.d]\nbase = "openrouter"\nrequest.upstream_pin = "none"\n'
             + ROUTED
             + 'dialect = "d"\nupstream = "one"\n',
-            "[backends.r] upstream: dialect 'd' cannot name one; leave it out",
+            "[backends.r] upstream: dialect 'd' cannot select an upstream",
         ),
         (ROUTED + 'upstream = ""\n', "[backends.r] upstream"),
     ],
@@ -565,18 +573,21 @@ def test_a_custom_dialect_needs_its_own_name(tmp_path: Path, name: str) -> None:
             'base = "openai"\nrequest.max_tools = "many"',
             "[dialects.x] request.max_tools: must be a valid integer",
         ),
-        ('base = "openai"\nids.pattern = "["', "[dialects.x] ids.pattern: not a regular expression"),
+        ('base = "openai"\nids.pattern = "["', "[dialects.x] ids.pattern: must be a regular expression"),
         ('base = "openai"\nmodel.sampling = "never"', "[dialects.x] has no field 'model'"),
         ('base = "openai"\nrequest.max_tools = -3', "[dialects.x] request.max_tools: must be at least 1"),
-        ('base = "openai"\nturns.last_roles = ["tool"]', "[dialects.x] turns.last_roles: must hold 'user'"),
+        (
+            'base = "openai"\nturns.last_roles = ["tool"]',
+            "[dialects.x] turns.last_roles: must contain 'user'",
+        ),
         (
             'base = "openai"\nturns.filler_between = " "',
             "[dialects.x] turns.filler_between: must not be blank",
         ),
         ('base = "openai"\nturns.max_string = 10', "[dialects.x] turns.max_string: must be at least 524288"),
-        ('base = "openai"\nids.max_len = 9', "take no id of ids.style 'openai', as 'call_"),
-        ('base = "openai"\nids.pattern = "[0-9]+"', "take no id of ids.style 'openai', as 'call_"),
-        ('base = "openai"\nids.tool_name_pattern = "x"', "[dialects.x] ids.tool_name_pattern: takes no name"),
+        ('base = "openai"\nids.max_len = 9', "reject the ids of ids.style 'openai', such as 'call_"),
+        ('base = "openai"\nids.pattern = "[0-9]+"', "reject the ids of ids.style 'openai', such as 'call_"),
+        ('base = "openai"\nids.tool_name_pattern = "x"', "[dialects.x] ids.tool_name_pattern: rejects "),
         (
             'base = "openai"\nrequest.max_tolls = 3',
             "[dialects.x] has no field 'max_tolls' in 'request'; did you mean 'request.max_tools'?",
@@ -589,7 +600,7 @@ def test_a_custom_dialect_needs_its_own_name(tmp_path: Path, name: str) -> None:
         ),
         (
             'base = "anthropic"\nreasoning.required = "with_calls"',
-            "[dialects.x] reasoning.placeholder: needs words",
+            "[dialects.x] reasoning.placeholder: must not be blank",
         ),
         (
             'base = "anthropic"\ncaching = { marks = "point" }',

@@ -56,19 +56,25 @@ def test_a_models_table_of_another_provider_or_model_has_no_effect(tmp_path: Pat
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('[models."gpt-6*"]\nstops = true', "is not named PROVIDER:MODEL"),
-        ('[models."opneai:gpt-6*"]\nstops = true', "has no backend 'opneai'; did you mean 'openai'?"),
+        ('[models."gpt-6*"]\nstops = true', "must be named PROVIDER:MODEL"),
+        (
+            '[models."opneai:gpt-6*"]\nstops = true',
+            "names an unknown backend, 'opneai'; did you mean 'openai'?",
+        ),
         ('[models."openai:*"]\nstop = true', "has no field 'stop'; did you mean 'stops'?"),
         ('[models."openai:*"]\nstops = "yes"', "Expected `bool`, got `str` at stops"),
         ('[models."openai:*"]\nsampling = "no"', "Invalid enum value 'no' at sampling"),
         ('[models."openai:*"]\nimage_side = 0', "Expected `int` >= 1 at image_side"),
         ('[models."openai:*"]\ncache_minimum = -1', "Expected `int` >= 0 at cache_minimum"),
-        ('[models."openai:*"]\nproperty_keys = "("', "property_keys: not a regular expression: missing )"),
+        (
+            '[models."openai:*"]\nproperty_keys = "("',
+            "property_keys: must be a regular expression (missing )",
+        ),
         (
             '[models."openai:*"]\ndefault_effort = "hihg"',
             "default_effort: no level 'hihg'; did you mean 'high'?",
         ),
-        ('[models."openai:*"]\nefforts = ["high", "low"]', "efforts: must go from the least to the most"),
+        ('[models."openai:*"]\nefforts = ["high", "low"]', "efforts: must be in ascending order"),
         ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: no level 'hihg'; did you mean 'high'?"),
     ],
 )

@@ -120,11 +120,11 @@ async def test_a_misspelt_field_of_an_answer_is_reported_to_model_and_caller() -
     [
         (
             '[backends.a]\nkind = "openai"\nmodle = "m"\n',
-            "[backends.a] lacks the key 'model'; is it what 'modle' was meant to be?",
+            "[backends.a] lacks the key 'model'; rename 'modle', if it is a misspelling",
         ),
         (
             '[pools.p]\nmember = ["a"]\n',
-            "[pools.p] lacks the key 'members'; is it what 'member' was meant to be?",
+            "[pools.p] lacks the key 'members'; rename 'member', if it is a misspelling",
         ),
         ('[backends.a]\nkind = "openai"\nstream = true\n', "[backends.a] lacks the key 'model'"),
     ],

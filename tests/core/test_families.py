@@ -159,7 +159,7 @@ def test_fields_changed_together_are_encoded_and_valid(name: str) -> None:
         ("kimi", "turns", {"drop_empty_text": False}, "turns.drop_empty_text: needs turns.empty_answers"),
         ("mistral", "request", {"stream_usage": True}, "request.stream_usage: request.keys do not have"),
         ("mistral", "reasoning", {"required": "with_calls"}, "reasoning.required: 'with_calls' needs"),
-        ("anthropic", "reasoning", {"required": "with_calls"}, "reasoning.placeholder: needs words"),
+        ("anthropic", "reasoning", {"required": "with_calls"}, "reasoning.placeholder: must not be blank"),
         ("gemini", "reasoning", {"placeholder": "(None.)"}, "reasoning.placeholder: must be base64"),
     ],
 )

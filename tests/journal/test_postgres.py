@@ -344,8 +344,8 @@ def test_the_tables_contain_no_event_content_in_clear_columns(
     ("given", "why"),
     [
         ({"path": "a.db", "url": "postgresql://h/d"}, "not both"),
-        ({"path": "postgresql://h/d"}, "goes in url"),
-        ({"url": "https://h/d"}, "takes a postgresql:// address"),
+        ({"path": "postgresql://h/d"}, "into url"),
+        ({"url": "https://h/d"}, "must be a postgresql:// address"),
         ({"url": f"postgresql://u:{PASSWORD}@h/d"}, "without a password"),
         ({"url": f"postgresql://h/d?password={PASSWORD}"}, "without a password"),
         ({"url": "postgresql://h/d", "durability": "process"}, "does not support 'process'"),

@@ -83,6 +83,6 @@ def test_fsck_refuses_an_unreachable_or_foreign_database(postgres: Server) -> No
     nobody = actors_now("sessions", "fsck", postgres.url(host="/nowhere"))
     assert (nobody.code, "no server listens at this address" in nobody.complaint) == (9, True)
     salvage = actors_now("sessions", "fsck", postgres.url(), "--salvage", "new.db")
-    assert (salvage.code, "--salvage takes a file" in salvage.complaint) == (3, True)
+    assert (salvage.code, "--salvage needs a journal in a file" in salvage.complaint) == (3, True)
     for done in (none, nobody, salvage):
         assert PASSWORD not in done.out + done.err

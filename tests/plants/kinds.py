@@ -155,7 +155,7 @@ PLANTS = (
             Edit(
                 "actors/config/providers.py:PROVIDERS",
                 "{**...}",
-                '{"acme": _provider("openai_compatible", "", "ACME"), **...}',
+                '{"acme": _define_provider("openai_compatible", "", "ACME"), **...}',
             ),
         ),
         ("tests/config/test_configured.py:SERVERS",),

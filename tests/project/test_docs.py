@@ -15,7 +15,7 @@ import pytest
 
 from actors import errors
 from actors.adapters.failure import ACTIONS, Kind
-from actors.cli.exits import of_error
+from actors.cli.exits import exit_for_error
 from actors.config import load
 from actors.core.log.call_events import Gap
 from actors.core.log.events import EpochReason, TurnStatus
@@ -142,7 +142,7 @@ def test_every_error_is_in_the_reference_with_its_exit_code() -> None:
     page = (ROOT / "docs" / "reference" / "errors.md").read_text()
     told = dict(re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", page, re.MULTILINE))
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
-    assert told == {kind.__name__: str(int(of_error(kind("x")))) for kind in kinds}
+    assert told == {kind.__name__: str(int(exit_for_error(kind("x")))) for kind in kinds}
 
 
 def test_every_code_of_a_report_is_in_the_reference() -> None:

@@ -94,7 +94,7 @@ FILE = Config(
     ("backend", "says"),
     [
         ("own", "the key in OUR_KEY"),
-        ("open", "requests without a key (auth, or --auth, names the variable that holds one)"),
+        ("open", "requests without a key (set auth, or --auth, to the name of a variable with the key)"),
         ("command", "the output of its token command"),
         ("aws", "the AWS keys"),
         ("usual", "the key in MISTRAL_API_KEY"),

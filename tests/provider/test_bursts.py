@@ -22,7 +22,7 @@ from actors.provider.attempts import Retries
 from actors.runtime.handle import Session
 from actors.testing import Disconnect, InjectedFault, OpenAIServer, Say, Status, Turn
 from actors.transport import HttpTransport, Response, Timeouts
-from benchmarks.storms import DOWN, WHOLE, Backend, Plain, ask, provider_for
+from benchmarks.storms import COMPLETE_ANSWER, DOWN, Backend, PlainResponse, ask, provider_for
 from tests.commands.at_scale import extent
 from tests.runtime.hosting_cases import case
 from tests.runtime_support import runtime_with
@@ -211,10 +211,10 @@ class FirstTryFails(Backend):
     ) -> AsyncIterator[Response]:
         request = b"".join(segments)
         if request in self.seen:
-            yield Plain(200, {}, WHOLE)
+            yield PlainResponse(200, {}, COMPLETE_ANSWER)
         else:
             self.seen.add(request)
-            yield Plain(529, {}, DOWN)
+            yield PlainResponse(529, {}, DOWN)
 
 
 @pytest.mark.trio
@@ -248,9 +248,9 @@ class RateLimitedBackend(Backend):
     ) -> AsyncIterator[Response]:
         self.asked.append(anyio.current_time())
         if anyio.current_time() - self.asked[0] < self.seconds:
-            yield Plain(UNNAMED_STATUS, {}, json.dumps(UNNAMED_BODY).encode())
+            yield PlainResponse(UNNAMED_STATUS, {}, json.dumps(UNNAMED_BODY).encode())
         else:
-            yield Plain(200, {}, WHOLE)
+            yield PlainResponse(200, {}, COMPLETE_ANSWER)
 
 
 @pytest.mark.trio
@@ -331,9 +331,9 @@ class UnfairBackend(Backend):
         await anyio.sleep(0.05)
         self.by.append(b"".join(segments).decode())
         if self.by[-1] == "a" and self.by.count("a") <= 10:
-            yield Plain(UNNAMED_STATUS, {}, json.dumps(UNNAMED_BODY).encode())
+            yield PlainResponse(UNNAMED_STATUS, {}, json.dumps(UNNAMED_BODY).encode())
         else:
-            yield Plain(200, {}, WHOLE)
+            yield PlainResponse(200, {}, COMPLETE_ANSWER)
 
 
 @pytest.mark.trio
@@ -369,7 +369,7 @@ class LimitedTransport(HttpTransport):
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         if not self._free:
-            yield Plain(UNNAMED_STATUS, {}, json.dumps(UNNAMED_BODY).encode())
+            yield PlainResponse(UNNAMED_STATUS, {}, json.dumps(UNNAMED_BODY).encode())
             return
         self._free -= 1
         try:

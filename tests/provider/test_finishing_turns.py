@@ -12,7 +12,7 @@ from actors import Runtime, tool
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings
 from actors.core.data.segments import Segments
 from actors.transport import Response, Timeouts
-from benchmarks.storms import Plain
+from benchmarks.storms import PlainResponse
 
 ROUNDS = 3
 """Requests per turn."""
@@ -51,7 +51,7 @@ class QueueingBackend:
             await anyio.lowlevel.checkpoint()
         is_last = sum(message["role"] == "tool" for message in messages) == ROUNDS - 1
         self._turns -= is_last
-        yield Plain(200, {"content-type": "application/json"}, _answer(is_last))
+        yield PlainResponse(200, {"content-type": "application/json"}, _answer(is_last))
 
     async def close(self) -> None:
         """Close nothing."""
@@ -113,7 +113,7 @@ class QuickBackend:
         """Return a call, or a final answer after its result."""
         has_result = json.loads(b"".join(segments))["messages"][-1]["role"] == "tool"
         self.order.append(not has_result)
-        yield Plain(200, {"content-type": "application/json"}, _answer(has_result))
+        yield PlainResponse(200, {"content-type": "application/json"}, _answer(has_result))
 
     async def close(self) -> None:
         """Close nothing."""

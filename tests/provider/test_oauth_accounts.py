@@ -204,16 +204,16 @@ async def test_a_header_is_resolved_per_request_and_replaces_the_default(
 @pytest.mark.parametrize(
     ("headers", "problem"),
     [
-        ('{ authorization = "opaque" }', "takes no 'authorization'; credentials go in auth"),
-        ('{ X-Api-Key = "opaque" }', "takes no 'x-api-key'; credentials go in auth"),
-        ('{ Host = "opaque" }', "takes no 'host': it is set for each request"),
-        ('{ "bad name" = "opaque" }', "takes names of letters, digits and '-'"),
-        ('{ x = "opaque\\r\\ny: 1" }', "takes 1 to 4096 printable ASCII characters"),
-        ('{ x = "" }', "takes 1 to 4096 printable ASCII characters"),
-        ("{ x = 1 }", 'takes texts, or { variable = "NAME" } for one that is a secret'),
-        ('{ x = { variable = "opaque" } }', "takes the name of an environment variable in capitals"),
-        ('{ x = { variable = "A", more = "opaque" } }', 'takes texts, or { variable = "NAME" }'),
-        ('["opaque"]', "takes a table of at most 32 headers"),
+        ('{ authorization = "opaque" }', "must not contain 'authorization'; put credentials into auth"),
+        ('{ X-Api-Key = "opaque" }', "must not contain 'x-api-key'; put credentials into auth"),
+        ('{ Host = "opaque" }', "must not contain 'host', which is set for each request"),
+        ('{ "bad name" = "opaque" }', "must have names of letters, digits and '-'"),
+        ('{ x = "opaque\\r\\ny: 1" }', "must be 1 to 4096 printable ASCII characters"),
+        ('{ x = "" }', "must be 1 to 4096 printable ASCII characters"),
+        ("{ x = 1 }", 'must contain strings, or { variable = "NAME" } for a secret'),
+        ('{ x = { variable = "opaque" } }', "must be the name of an environment variable in capitals"),
+        ('{ x = { variable = "A", more = "opaque" } }', 'must contain strings, or { variable = "NAME" }'),
+        ('["opaque"]', "must be a table of at most 32 headers"),
     ],
 )
 def test_an_invalid_header_is_a_config_error_without_its_value(

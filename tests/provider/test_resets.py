@@ -19,7 +19,7 @@ from actors.provider.answers import Answer
 from actors.provider.attempts import Retries
 from actors.testing import Say, Turn
 from actors.transport import HttpTransport, Response, Timeouts
-from benchmarks.storms import WHOLE, Backend, Plain, ask, provider_for
+from benchmarks.storms import COMPLETE_ANSWER, Backend, PlainResponse, ask, provider_for
 from tests.runtime.hosting_cases import case
 from tests.runtime_support import anthropic, openai, runtime_with
 
@@ -88,7 +88,7 @@ class RateLimitingTransport(HttpTransport):
     ) -> AsyncIterator[Response]:
         if f":{self.port}/" in url:
             self.asked.append(anyio.current_time())
-            yield Plain(429, self.headers, json.dumps(self.body).encode())
+            yield PlainResponse(429, self.headers, json.dumps(self.body).encode())
             return
         async with super().send(url, headers, segments, timeouts) as response:
             yield response
@@ -126,9 +126,9 @@ class LimitedOnceBackend(Backend):
     ) -> AsyncIterator[Response]:
         self.asked.append(anyio.current_time())
         if len(self.asked) == 1:
-            yield Plain(429, self.headers, json.dumps(LIMITED).encode())
+            yield PlainResponse(429, self.headers, json.dumps(LIMITED).encode())
         else:
-            yield Plain(200, {}, WHOLE)
+            yield PlainResponse(200, {}, COMPLETE_ANSWER)
 
 
 @pytest.mark.trio

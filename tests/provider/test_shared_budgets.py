@@ -406,7 +406,7 @@ async def test_budgets_of_the_program_override_those_of_a_file(tmp_path: Path) -
     given = {"tenants.t": Budget(tokens=5), "tenants.a.b": Budget(tokens=7)}
     assert shared_budgets(given, settings.budgets, settings.pools) == filed | given
     file.write_text('[tenants.t]\nbudget = { per = "day" }\n')
-    with pytest.raises(ConfigError, match="takes rounds, tokens, money, or some of them"):
+    with pytest.raises(ConfigError, match="must have at least one of rounds, tokens, money"):
         load(file, {})
 
 

@@ -19,15 +19,15 @@ from actors.provider.attempts import Retries
 from actors.provider.provider_actor import Abort, Counters, Inspect
 from actors.transport import Response, Timeouts
 from benchmarks.storms import (
+    COMPLETE_ANSWER,
     UNGUARDED,
-    WHOLE,
     Backend,
-    Plain,
+    PlainResponse,
     ask,
-    overload,
     provider_for,
-    rate_limit,
-    storm,
+    run_outage,
+    run_overload,
+    run_rate_limit,
     tenant_order,
 )
 from tests.commands.at_scale import extent
@@ -41,8 +41,8 @@ async def test_many_sessions_do_not_multiply_an_outage(
     autojump_clock: MockClock,
 ) -> None:
     alone, sessions = 25, extent(250, 1000)
-    naive = await storm(alone, pace=UNGUARDED)
-    kept = await storm(sessions)
+    naive = await run_outage(alone, pace=UNGUARDED)
+    kept = await run_outage(sessions)
     assert kept.requests * 10 <= naive.requests * sessions / alone
     assert kept.requests <= 100  # the requests of one full queue, and a probe for each cooldown
     assert len(kept.recovery) == sessions
@@ -121,7 +121,7 @@ async def test_a_half_open_breaker_lets_one_request_through(
 
 
 @dataclass
-class SlowAnswer(Plain):
+class SlowAnswer(PlainResponse):
     """An answer that sends its first piece at once, and ends a minute later."""
 
     begins: bytes = FIRST
@@ -144,7 +144,7 @@ class SlowProbe(Backend):
     ) -> AsyncIterator[Response]:
         is_probe = len(self.asked) == 1
         async with super().send(url, headers, segments, timeouts) as response:
-            yield SlowAnswer(200, {}, WHOLE, self.begins) if is_probe else response
+            yield SlowAnswer(200, {}, COMPLETE_ANSWER, self.begins) if is_probe else response
 
 
 @pytest.mark.trio
@@ -193,7 +193,7 @@ async def test_requests_beyond_the_queue_limit_are_rejected_at_once(
     autojump_clock: MockClock,
 ) -> None:
     seconds = extent(15, 60)
-    offered = await overload(80, seconds=seconds, pace=Pace(concurrency=8, waiting=40))
+    offered = await run_overload(80, seconds=seconds, pace=Pace(concurrency=8, waiting=40))
     assert offered.came.total() == 80 * seconds
     assert set(offered.came) == {"answered", "overloaded"}
     assert offered.came["answered"] >= 8 * seconds
@@ -237,7 +237,7 @@ async def test_a_single_session_gets_half_beside_a_tenant_of_hundreds(
 
 @pytest.mark.trio
 async def test_concurrency_settles_at_the_capacity_of_the_backend(autojump_clock: MockClock) -> None:
-    backend = await rate_limit(8, sessions=40, asks=25, pace=Pace(concurrency=64))
+    backend = await run_rate_limit(8, sessions=40, asks=25, pace=Pace(concurrency=64))
     assert backend.most <= 64
     assert backend.refused <= len(backend.asked) * 0.15
     late = backend.asked[-200:]

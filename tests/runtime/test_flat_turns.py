@@ -7,18 +7,18 @@ import pytest
 
 from actors.core.dialects.profiles import PROFILES
 from actors.core.transcript.projection import mint
-from benchmarks.workload import Live
+from benchmarks.workload import LiveConversation
 
 SHORT, LONG = 100, 2000
 
 
 def steps_of_one_more_turn(name: str, messages: int) -> int:
     """Return the number of function calls, ours and built-in, to append a turn and build its request."""
-    live = Live(name, name, messages)
-    live.next()
+    live = LiveConversation(name, name, messages)
+    live.next_request()
     for _ in range(2):  # the first turns also initialise caches
         live.append(live.author.turn())
-        live.next()
+        live.next_request()
     live.append(live.author.turn())
     mint.cache_clear()  # sessions use equal call ids, and the first session fills the cache
     count = 0
@@ -30,7 +30,7 @@ def steps_of_one_more_turn(name: str, messages: int) -> int:
     before = sys.getprofile()
     sys.setprofile(count_call)
     try:
-        live.next()
+        live.next_request()
     finally:
         sys.setprofile(before)
     return count

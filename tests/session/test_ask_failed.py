@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 import actors
-from actors.cli.exits import Exit, of_error
+from actors.cli.exits import Exit, exit_for_error
 from actors.core.data.jsonio import Json
 from actors.core.log.call_events import Failed
 from actors.core.stream_events.events import ErrorEvent
@@ -226,6 +226,6 @@ async def test_the_error_can_be_copied_pickled_and_mapped_to_an_exit_code() -> N
             error.advice,
         )
         assert other.result == error.result
-    assert of_error(error) is Exit.AUTH
+    assert exit_for_error(error) is Exit.AUTH
     assert actors.AskFailed is AskFailed
     assert issubclass(AskFailed, actors.ActorsError)

@@ -188,7 +188,7 @@ async def test_an_open_turn_fails_clearly_after_a_change_of_family(
             )
     assert why == (
         "The open turn began in dialect 'openai_chat', and backend 'a' speaks 'anthropic' at "
-        f"{GATEWAY}; configure the backend as it was, or cancel the turn"
+        f"{GATEWAY}; restore the backend's earlier configuration, or cancel the turn"
     )
     assert len(server.requests) == 1
 

@@ -325,9 +325,9 @@ async def test_configured_servers_are_opened_by_name_with_their_secrets(tmp_path
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ('url = "https://x"\ncommand = "x"', "takes one of command and url"),
-        ('url = "https://x"\nargs = ["x"]', "takes args, env and cwd only with command"),
-        ('command = "x"\nbearer = "X"', "takes bearer and headers only with url"),
+        ('url = "https://x"\ncommand = "x"', "an MCP server must have either a command or a url"),
+        ('url = "https://x"\nargs = ["x"]', "args, env and cwd are only for a server with a command"),
+        ('command = "x"\nbearer = "X"', "bearer and headers are only for a server with a url"),
         ('command = "x"\nenv = ["x=s3cret"]', "environment variable in capitals"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`actors chat`: a session at the terminal."""
+"""`actors chat`: hold a conversation with a session at the terminal."""
 
 import argparse
 
@@ -10,15 +10,15 @@ from actors.cli.chat.loop import Chat
 from actors.cli.chat.questions import Questions
 from actors.cli.chat.state import ChatState
 from actors.cli.chat.terminal import Terminal
-from actors.cli.chat.view import View
+from actors.cli.chat.view import ChatView
 from actors.cli.conversation import ask_settings, conversation
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import screen
 
 EXAMPLES = (
-    ("actors chat --offline", "talk to stand-ins; enter `please roll`, then /switch claude"),
-    ("actors chat --config actors.toml -m mine --tools app.tools:all", "your backends and tools"),
+    ("actors chat --offline", "chat with stand-ins; enter `please roll`, then /switch claude"),
+    ("actors chat --config actors.toml -m mine --tools app.tools:all", "use your own backends and tools"),
 )
 
 
@@ -28,7 +28,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Chat until the person leaves."""
+    """Open the session, chat until the person leaves, and return the exit code."""
     return anyio.run(_chat, options, backend=options.backend)
 
 
@@ -38,8 +38,8 @@ async def _chat(options: argparse.Namespace) -> Exit:
     approve = Approvals(options.approve, questions.approve)
     try:
         async with conversation(options, approve) as (session, config):
-            view = View(terminal, anyio.current_time, config, thinking=not options.hide_thinking)
-            approve.while_asking = view.waiting
+            view = ChatView(terminal, anyio.current_time, config, thinking=not options.hide_thinking)
+            approve.while_asking = view.mark_waiting
             state = ChatState(session, config, terminal, ask_settings(options))
             return await Chat(state, view, questions, approve).run()
     finally:

@@ -1,4 +1,4 @@
-"""The commands of a chat, which start with a slash. `/help` prints the table."""
+"""The commands of a chat, which start with a slash. `/help` prints `COMMANDS`."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ Run: TypeAlias = Callable[[ChatState, str], Awaitable[None]]
 
 _WIDTH = 100
 _NEWEST = 200
-"""Rows of a table that are shown; older ones are counted."""
+"""Maximum number of rows of a table that are shown. Older rows are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """A command with its argument and its summary."""
+    """One command: the name of its argument, its line in `/help`, and the function that runs it."""
 
     argument: str
     summary: str
@@ -35,7 +35,7 @@ class SlashCommand:
 
 
 async def run_command(chat: ChatState, line: str) -> None:
-    """Run a command. An error is printed as one line."""
+    """Run the command in a line, such as `/switch claude`. Print an error as one line."""
     name, _, rest = line.partition(" ")
     try:
         await COMMANDS[name].run(chat, rest.strip())
@@ -43,9 +43,9 @@ async def run_command(chat: ChatState, line: str) -> None:
         chat.terminal.print(f"  {escape_controls(str(error))}", "red")
 
 
-async def _switch(chat: ChatState, target: str) -> None:
+async def _switch_target(chat: ChatState, target: str) -> None:
     if not target:
-        chat.terminal.print(f"  /switch takes a target: {_targets(chat)}", "yellow")
+        chat.terminal.print(f"  /switch takes a target: {_target_names(chat)}", "yellow")
         return
     outcome = await chat.session.switch(target)
     if outcome.status == "queued":
@@ -56,36 +56,36 @@ async def _switch(chat: ChatState, target: str) -> None:
         chat.terminal.print(f"  switched to {escape_controls(target)}", "yellow")
 
 
-def _targets(chat: ChatState) -> str:
+def _target_names(chat: ChatState) -> str:
     return ", ".join(chat.config.targets) or "provider:model, such as openai:gpt-5.2"
 
 
-async def _backends(chat: ChatState, _: str) -> None:
+async def _list_backends(chat: ChatState, _: str) -> None:
     now = chat.session.target
     rows: list[tuple[str, ...]] = []
     for name in dict.fromkeys((*chat.config.targets, now)):
         members = chat.config.resolve(name).members
         models = ", ".join(f"{member.model} ({member.dialect})" for member in members)
         rows.append((escape_controls(name), escape_controls(models), "current" if name == now else ""))
-    chat.terminal.table(("target", "models", ""), rows)
+    chat.terminal.print_table(("target", "models", ""), rows)
 
 
-async def _history(chat: ChatState, _: str) -> None:
+async def _print_history(chat: ChatState, _: str) -> None:
     history = await chat.session.history()
     rows = [
-        (_turn_of(message), message.role, one_line("; ".join(_blocks(message)), _WIDTH))
+        (_turn_label(message), message.role, one_line("; ".join(_block_texts(message)), _WIDTH))
         for message in history
     ]
-    _rows(chat, ("turn", "role", "content"), rows)
+    _print_rows(chat, ("turn", "role", "content"), rows)
 
 
-def _turn_of(message: Message) -> str:
-    """Return the turn of a model's message."""
+def _turn_label(message: Message) -> str:
+    """Return the turn number of a model's message, and an empty string for a user's message."""
     return str(message.turn) if message.role == "assistant" else ""
 
 
-def _blocks(message: Message) -> Iterator[str]:
-    """Yield a short text for each block."""
+def _block_texts(message: Message) -> Iterator[str]:
+    """Yield a short description of each block of a message."""
     for block in message.blocks:
         match block:
             case Text(text=text):
@@ -100,25 +100,25 @@ def _blocks(message: Message) -> Iterator[str]:
                 yield f"({type(block).__name__.lower()})"
 
 
-async def _ledger(chat: ChatState, _: str) -> None:
+async def _print_ledger(chat: ChatState, _: str) -> None:
     ledger = await chat.session.ledger()
     rows = [
         (known.call_id, escape_controls(known.tool or ""), known.status, known.reason or "")
         for known in ledger.interactions()
     ]
-    _rows(chat, ("call", "tool", "state", "reason"), rows)
+    _print_rows(chat, ("call", "tool", "state", "reason"), rows)
 
 
-def _rows(chat: ChatState, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_rows(chat: ChatState, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not rows:
         chat.terminal.print("  none yet", "dim")
         return
     if len(rows) > _NEWEST:
         chat.terminal.print(f"  {len(rows) - _NEWEST} older rows are not shown", "dim")
-    chat.terminal.table(header, rows[-_NEWEST:])
+    chat.terminal.print_table(header, rows[-_NEWEST:])
 
 
-async def _preview(chat: ChatState, target: str) -> None:
+async def _print_preview(chat: ChatState, target: str) -> None:
     made = await chat.session.preview(target or chat.session.target)
     lost = ", ".join(f"{count} x {kind}" for kind, count in made.losses.items()) or "nothing"
     chat.terminal.print(
@@ -133,20 +133,20 @@ async def _preview(chat: ChatState, target: str) -> None:
         chat.terminal.print(f"  no request is sent: {escape_controls(made.over)}", "yellow")
 
 
-async def _cost(chat: ChatState, _: str) -> None:
+async def _print_cost(chat: ChatState, _: str) -> None:
     usage = chat.usage
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
     cost = "unknown cost: a price is missing in [prices]" if chat.cost is None else f"cost {chat.cost:.6g}"
     chat.terminal.print(f"  {chat.turns} turns, {tokens}, {cost}")
 
 
-async def _compact(chat: ChatState, _: str) -> None:
+async def _compact_history(chat: ChatState, _: str) -> None:
     made = await chat.session.compact()
     done = f"{made.messages} messages replaced by a summary, {made.results} results trimmed"
     chat.terminal.print(f"  {done}{'; ' if made.error else ''}{escape_controls(made.error)}", "yellow")
 
 
-async def _rewind(chat: ChatState, turn: str) -> None:
+async def _rewind_history(chat: ChatState, turn: str) -> None:
     if not turn.isdecimal():
         chat.terminal.print(
             "  /rewind takes the number of a turn from /history, or 0 for the beginning", "yellow"
@@ -158,29 +158,33 @@ async def _rewind(chat: ChatState, turn: str) -> None:
     )
 
 
-async def _help(chat: ChatState, _: str) -> None:
-    chat.terminal.table(
+async def _print_help(chat: ChatState, _: str) -> None:
+    chat.terminal.print_table(
         ("command", "effect"),
         [(f"{name} {command.argument}".strip(), command.summary) for name, command in COMMANDS.items()],
     )
     chat.terminal.print("A line that ends with \\ continues on the next line.", "dim")
 
 
-async def _quit(chat: ChatState, _: str) -> None:
+async def _quit_chat(chat: ChatState, _: str) -> None:
     chat.leave()
 
 
 COMMANDS: dict[str, SlashCommand] = {
     "/switch": SlashCommand(
-        "TARGET", "send the next ask to another target; during a turn, after its end", _switch
+        "TARGET",
+        "send the next ask to another target; during a turn, the switch waits for its end",
+        _switch_target,
     ),
-    "/backends": SlashCommand("", "list the targets and the current one", _backends),
-    "/history": SlashCommand("", "show the conversation, a line per message", _history),
-    "/ledger": SlashCommand("", "show every tool call and how it ended", _ledger),
-    "/preview": SlashCommand("[TARGET]", "show the size and the losses of the next request", _preview),
-    "/cost": SlashCommand("", "show turns, tokens and cost", _cost),
-    "/compact": SlashCommand("", "compact the history: older turns become a summary", _compact),
-    "/rewind": SlashCommand("TURN", "return to the end of a turn; later messages are removed", _rewind),
-    "/help": SlashCommand("", "show this list", _help),
-    "/quit": SlashCommand("", "leave; Ctrl-D leaves too, and between turns Ctrl-C", _quit),
+    "/backends": SlashCommand("", "list the targets and the current one", _list_backends),
+    "/history": SlashCommand("", "show the conversation, a line per message", _print_history),
+    "/ledger": SlashCommand("", "show every tool call and how it ended", _print_ledger),
+    "/preview": SlashCommand("[TARGET]", "show the size and the losses of the next request", _print_preview),
+    "/cost": SlashCommand("", "show turns, tokens and cost", _print_cost),
+    "/compact": SlashCommand("", "compact the history: older turns become a summary", _compact_history),
+    "/rewind": SlashCommand(
+        "TURN", "return to the end of a turn; later messages are removed", _rewind_history
+    ),
+    "/help": SlashCommand("", "show this list", _print_help),
+    "/quit": SlashCommand("", "leave; Ctrl-D leaves too, and between turns Ctrl-C", _quit_chat),
 }

@@ -1,11 +1,11 @@
-"""The loop of a chat: reads lines, runs turns and commands, and ends in four ways.
+"""Run a chat: read lines, and run turns and commands, until the person leaves.
 
-A line answers the open question, runs a command, or is asked next. Turns run one after the other, and lines are read
-meanwhile, so that the person can switch or cancel during a turn.
+A line answers the open question, runs a command, or is queued as the next message. Turns run one after the other. Lines
+are read during a turn too, so that the person can switch or cancel.
 
 Ctrl-C cancels the current turn, which closes its calls; queued lines are asked afterwards. A second Ctrl-C during the
-cancellation ends the process at once. Between turns, Ctrl-C leaves. So do
-Ctrl-D, /quit, SIGTERM and a closed terminal.
+cancellation ends the process at once. Between turns, Ctrl-C ends the chat. Ctrl-D, /quit, SIGTERM and a closed terminal
+end it at any time.
 """
 
 import os
@@ -21,7 +21,7 @@ from actors.cli.approvals import Approvals, call_text
 from actors.cli.chat.commands import COMMANDS, run_command
 from actors.cli.chat.questions import Questions
 from actors.cli.chat.state import ChatState
-from actors.cli.chat.view import View
+from actors.cli.chat.view import ChatView
 from actors.cli.exits import OF_SIGNAL, Exit
 from actors.cli.screen import escape_controls
 from actors.core.log.events import Verdict
@@ -30,39 +30,39 @@ from actors.core.stream_events.results import ApprovalDecision, PendingCall
 from actors.errors import ActorsError
 
 _Stream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[SessionEvent]]
-"""The events of a turn, or of its rest."""
+"""The events of a turn, or of the rest of a turn that waited."""
 
 PROMPT, CONTINUED = "> ", "... "
 _MAX_QUEUED = 16
-"""Lines that may wait for the current turn."""
+"""Maximum number of messages in the queue during a turn."""
 _POLL_INTERVAL = 0.2
-"""Seconds between two queries for calls that have ended."""
+"""Seconds between two reads of the ledger, which shows the calls that have ended."""
 
 
 class Chat:
-    """Reads lines, and runs turns and commands."""
+    """A running chat: tasks that read lines, run turns, report ended calls, cancel turns and handle signals."""
 
-    def __init__(self, state: ChatState, view: View, questions: Questions, approve: Approvals) -> None:
+    def __init__(self, state: ChatState, view: ChatView, questions: Questions, approve: Approvals) -> None:
         self._state, self._session, self._terminal = state, state.session, state.terminal
         self._view = view
         self._questions, self._approve = questions, approve
         self._queued: deque[str] = deque()
         self._wanted, self._idle = anyio.Event(), anyio.Event()
-        if self._session.pending:  # an earlier process left a turn that waits
+        if self._session.pending:  # an earlier process left a turn that waits for its caller
             self._wanted.set()
         else:
             self._idle.set()
         self._continued: list[str] = []
         self._cancelling = anyio.Event()
-        """Set while the current turn is being cancelled."""
+        """Set when the person cancels the current turn."""
         self._cancel = anyio.Event()
 
     async def run(self) -> Exit:
         """Chat until the person leaves, and return the exit code."""
-        await self._introduce()
+        await self._print_introduction()
         self._terminal.print(f"{self._session.target}. /help shows the commands, /quit leaves.", "dim")
         async with anyio.create_task_group() as tasks:
-            for task in (self._watch_signals, self._run_turns, self._poll_calls, self._cancel_turns):
+            for task in (self._watch_signals, self._run_turns, self._poll_ended_calls, self._cancel_turns):
                 tasks.start_soon(task)
             with self._state.reading:
                 await self._read_lines()
@@ -72,8 +72,8 @@ class Chat:
             tasks.cancel_scope.cancel()
         return self._state.code or Exit.OK
 
-    async def _introduce(self) -> None:
-        """Print which conversation is continued, and why its last turn failed, if it did."""
+    async def _print_introduction(self) -> None:
+        """If a stored conversation continues, print the number of its turns, and the failure of its last turn."""
         before = [
             event.result
             async for event in self._session.events(follow=False)
@@ -94,18 +94,18 @@ class Chat:
 
     async def _read_lines(self) -> None:
         while True:
-            await self._until_ready()
+            await self._wait_until_ready()
             if self._idle.is_set():
-                self._terminal.prompt(CONTINUED if self._continued else PROMPT)
-            line = await self._terminal.line()
+                self._terminal.show_prompt(CONTINUED if self._continued else PROMPT)
+            line = await self._terminal.read_line()
             if line is None:
                 self._state.leave(Exit.HANGUP if self._terminal.is_closed else Exit.OK)
             else:
-                await self._line(line)
+                await self._handle_line(line)
             await anyio.lowlevel.checkpoint_if_cancelled()
 
-    async def _until_ready(self) -> None:
-        """Unless a person types, wait until the last line is answered or a question is open."""
+    async def _wait_until_ready(self) -> None:
+        """If input comes from a pipe, wait until the last line is answered or a question is open."""
         while (
             not self._terminal.is_interactive
             and not self._idle.is_set()
@@ -113,9 +113,9 @@ class Chat:
         ):
             async with anyio.create_task_group() as either:
                 for event in (self._idle, self._questions.asked):
-                    either.start_soon(_wait, event, either.cancel_scope)
+                    either.start_soon(_cancel_when_set, event, either.cancel_scope)
 
-    async def _line(self, line: str) -> None:
+    async def _handle_line(self, line: str) -> None:
         if line.endswith("\\"):
             self._continued.append(line[:-1])
             return
@@ -125,7 +125,9 @@ class Chat:
         elif self._questions.answer(words):
             return
         elif words.startswith("/"):
-            self._terminal.print(f"  no command {words.split()[0][:40]!r}; /help lists them", "yellow")
+            self._terminal.print(
+                f"  no command {words.split()[0][:40]!r}; /help lists the commands", "yellow"
+            )
         elif words and len(self._queued) >= _MAX_QUEUED:
             self._terminal.print(f"  {_MAX_QUEUED} lines are queued; this one is ignored", "yellow")
         elif words:
@@ -139,45 +141,52 @@ class Chat:
         """Continue a turn that waits, then ask the queued lines, one after the other."""
         while True:
             await self._wanted.wait()
-            self._terminal.prompt("")
+            self._terminal.show_prompt("")
             if self._session.pending:
                 await self._run_turn(None)
             while self._queued:
                 await self._run_turn(self._session.stream(self._queued.popleft(), **self._state.settings))
             self._wanted = anyio.Event()
             self._idle.set()
-            self._terminal.prompt(PROMPT)
+            self._terminal.show_prompt(PROMPT)
 
     async def _run_turn(self, asked: _Stream | None) -> None:
-        """Show a turn to its end. Ask for the approvals and results it waits for, one after the other."""
+        """Show a turn to its end. Ask the person for each approval and result that the turn waits for.
+
+        Args:
+            asked: The stream of a new turn; None to continue a turn that waits already.
+        """
         self._cancelling = anyio.Event()
         try:
             if asked is not None:
-                await self._show(asked)
+                await self._show_events(asked)
             while self._session.pending:
-                rest = await self._resolve(self._session.pending[0])
+                rest = await self._resolve_call(self._session.pending[0])
                 if rest is None:
                     return await self._cancel_waiting()
-                await self._show(rest)
+                await self._show_events(rest)
         except ActorsError as error:
             self._terminal.print(f"  {escape_controls(str(error))}", "red")
 
-    async def _show(self, stream: _Stream) -> None:
-        """Show the events of a turn until it ends or waits."""
+    async def _show_events(self, stream: _Stream) -> None:
+        """Show the events of a stream until its turn ends or waits."""
         async with stream as events:
             async for event in events:
                 if isinstance(event, CompleteEvent | ErrorEvent):
-                    self._view.settle(await self._session.ledger())
-                    self._state.count(event.result)
-                self._view.event(event)
+                    self._view.show_ended_calls(await self._session.ledger())
+                    self._state.add_turn(event.result)
+                self._view.show_event(event)
 
-    async def _resolve(self, pending: PendingCall) -> _Stream | None:
-        """Ask the person about a call, and return the rest of the turn; None if the turn is cancelled first."""
+    async def _resolve_call(self, pending: PendingCall) -> _Stream | None:
+        """Ask the person about a call, and return the rest of the turn as a stream.
+
+        Return None if the turn is cancelled first.
+        """
         rest: _Stream | None = None
         async with anyio.create_task_group() as either:
-            either.start_soon(_wait, self._cancelling, either.cancel_scope)
+            either.start_soon(_cancel_when_set, self._cancelling, either.cancel_scope)
             if pending.kind == "external":
-                with self._view.waiting(pending.call.id):
+                with self._view.mark_waiting(pending.call.id):
                     result = await self._questions.result(call_text(pending.call))
                 rest = self._session.stream(results={pending.call.id: result})
             else:
@@ -188,23 +197,23 @@ class Chat:
         return rest
 
     async def _cancel_waiting(self) -> None:
-        """Cancel a turn that waits, which has no stream, and show its end."""
+        """Cancel a turn that waits, and show its end. A waiting turn has no stream that would show it."""
         await self._session.cancel()
-        self._view.settle(await self._session.ledger())
+        self._view.show_ended_calls(await self._session.ledger())
         self._view.show_cancellation()
 
-    async def _poll_calls(self) -> None:
-        """Show the end of each call while others of its batch still run."""
+    async def _poll_ended_calls(self) -> None:
+        """Show each call's end even while other calls of its batch run. The stream reports only the end of a batch."""
         while True:
             await anyio.sleep(_POLL_INTERVAL)
             if self._view.has_calls:
-                self._view.settle(await self._session.ledger())
+                self._view.show_ended_calls(await self._session.ledger())
 
-    def _interrupt(self) -> None:
+    def _handle_interrupt(self) -> None:
         if self._idle.is_set():
             self._state.leave(Exit.INTERRUPTED)
         elif self._cancelling.is_set():
-            self._end_now(Exit.INTERRUPTED)
+            self._exit_now(Exit.INTERRUPTED)
         else:
             self._terminal.print("  cancelling the turn; Ctrl-C again ends the process", "yellow")
             if self._queued:
@@ -213,7 +222,7 @@ class Chat:
             self._cancel.set()
 
     async def _cancel_turns(self) -> None:
-        """Cancel the current turn on request, in a task of its own, so that lines are still read."""
+        """Cancel the current turn on each request. This runs in its own task, so that lines are still read."""
         while True:
             await self._cancel.wait()
             self._cancel = anyio.Event()
@@ -224,17 +233,18 @@ class Chat:
             async for number in signals:
                 code = OF_SIGNAL[number]
                 if self._state.code is not None:
-                    self._end_now(code)
+                    self._exit_now(code)
                 elif code is Exit.INTERRUPTED:
-                    self._interrupt()
+                    self._handle_interrupt()
                 else:
                     self._state.leave(code)
 
-    def _end_now(self, code: Exit) -> None:
+    def _exit_now(self, code: Exit) -> None:
         self._terminal.end_line()
         os._exit(code)
 
 
-async def _wait(event: anyio.Event, scope: anyio.CancelScope) -> None:
+async def _cancel_when_set(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    """Cancel a scope when an event is set. Two of these tasks in one group wait for the first of two events."""
     await event.wait()
     scope.cancel()

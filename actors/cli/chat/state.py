@@ -1,4 +1,4 @@
-"""The state that a chat and its commands share."""
+"""Define the state that a chat and its slash commands share."""
 
 from dataclasses import dataclass, field
 
@@ -16,14 +16,15 @@ from actors.runtime.handle import Session
 
 @dataclass(slots=True)
 class ChatState:
-    """One session at the terminal.
+    """The state of a chat: its session, its terminal, and the usage of its turns.
 
     Args:
         settings: Settings of each ask.
         usage: Tokens of all completed turns.
-        cost: Their cost; None if a price is unknown.
-        code: The exit code, once the person leaves.
-        reading: Cancelled when the person leaves.
+        cost: Cost of all completed turns; None if a price is unknown.
+        turns: Number of completed turns.
+        code: The exit code, once the person has left.
+        reading: The scope of the task that reads lines. It is cancelled when the person leaves.
     """
 
     session: Session
@@ -36,8 +37,8 @@ class ChatState:
     code: Exit | None = None
     reading: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
-    def count(self, result: AskResult) -> None:
-        """Add a completed turn. A turn that waits is counted at its end."""
+    def add_turn(self, result: AskResult) -> None:
+        """Add the usage and cost of a completed turn. A turn that waits for its caller is added when it ends."""
         if result.status in ("awaiting", "late"):
             return
         self.turns += 1
@@ -46,6 +47,6 @@ class ChatState:
             self.cost = sum_costs((self.cost, result.cost))
 
     def leave(self, code: Exit = Exit.OK) -> None:
-        """End the chat, and cancel the current turn."""
+        """End the chat with an exit code, and cancel the current turn."""
         self.code = code if self.code is None else self.code
         self.reading.cancel()

@@ -1,23 +1,23 @@
-"""The terminal of a chat: text out as it arrives, whole lines in.
+"""Write text to the terminal of a chat as it arrives, and read complete lines.
 
-Nothing is redrawn and the cursor never moves back, so the same interface serves terminals, screen readers and pipes.
+The cursor never moves back, so the same output suits terminals, screen readers and pipes.
 """
 
 import sys
 from collections.abc import Sequence
 
 from actors.cli.keyboard import Keyboard
-from actors.cli.screen import Screen, Style, columns
+from actors.cli.screen import Screen, Style, align_columns
 
 
 class Terminal:
-    """Standard input and output. Callers escape foreign text before they write it."""
+    """Standard input and output, with a prompt. Callers must escape text from models and tools before they write it."""
 
     def __init__(self, screen: Screen) -> None:
         self.is_interactive: bool = sys.stdin.isatty()
-        """True if a person types. Otherwise each line is read after the answer to the line before."""
+        """True if a person types. From a pipe, each line is read only after the answer to the line before."""
         self.is_mid_line: bool = False
-        """True if the last line of the output is incomplete."""
+        """True if the last line of the output has no newline yet."""
         self._screen = screen
         self._keyboard = Keyboard()
         self._prompt = ""
@@ -25,51 +25,53 @@ class Terminal:
 
     @property
     def is_closed(self) -> bool:
-        """True after the terminal was closed."""
+        """True if the terminal was closed, which ends the input."""
         return self._keyboard.is_closed
 
-    async def line(self) -> str | None:
+    async def read_line(self) -> str | None:
         """Return the next line, or None at the end of input."""
-        line = await self._keyboard.line() if self._has_reader else None
+        line = await self._keyboard.read_line() if self._has_reader else None
         if line is not None:
             self._prompt, self.is_mid_line = "", False  # the terminal has echoed the newline
         return line
 
-    def prompt(self, text: str) -> None:
-        """Show a prompt, unless the next line is there already, or hide it if `text` is empty."""
+    def show_prompt(self, text: str) -> None:
+        """Show a prompt, unless the next line has been entered already. An empty `text` removes the prompt."""
         if not text:
             self._prompt = ""
         elif self.is_interactive and text != self._prompt and not self._keyboard.has_input:
             self._prompt = text
-            self.stream(text)
+            self.write(text)
 
-    def stream(self, text: str, style: Style | None = None) -> None:
-        """Write a piece of text."""
+    def write(self, text: str, style: Style | None = None) -> None:
+        """Write a fragment of a line or of several lines."""
         if text:
             self._write(self._screen.style(text, style) if style else text)
             self.is_mid_line = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """Complete the last line."""
+        """Write a newline if the last line has none yet."""
         if self.is_mid_line:
-            self.stream("\n")
+            self.write("\n")
 
     def print(self, text: str, style: Style | None = None) -> None:
-        """Write whole lines, and repeat the prompt below them."""
+        """Write complete lines, and repeat the prompt below them."""
         start = "\n" if self.is_mid_line else ""
         lines = self._screen.style(text, style) if style else text
-        self._write(f"{start}{lines}\n{self._prompt}")  # one write, between two keys of the person
+        self._write(
+            f"{start}{lines}\n{self._prompt}"
+        )  # a single write, so that no typed key appears in between
         self.is_mid_line = bool(self._prompt)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write rows with aligned columns."""
-        first, *lines = columns([header, *rows])
+    def print_table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write a header and rows with aligned columns."""
+        first, *lines = align_columns([header, *rows])
         self.print(first, "dim")
         for line in lines:
             self.print(line)
 
     def _write(self, text: str) -> None:
-        """Write. If the output is closed, the chat ends as at the end of input."""
+        """Write text. If the output is closed, the next `read_line` returns None, which ends the chat."""
         try:
             sys.stdout.write(text)
             sys.stdout.flush()

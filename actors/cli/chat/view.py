@@ -1,10 +1,10 @@
-"""Show the events of a turn: text and thinking as they arrive, and each call with its outcome and run time."""
+"""Show the events of a turn in a chat: text and thinking as they arrive, each call with its outcome and duration."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from actors.cli.answer import failure_reason, incomplete_parts, note
+from actors.cli.answer import event_note, failure_reason, incomplete_answer_notes
 from actors.cli.approvals import call_text
 from actors.cli.chat.terminal import Terminal
 from actors.cli.screen import Style, escape_controls, one_line
@@ -31,16 +31,19 @@ _PROGRESS_WIDTH = 80
 
 
 @dataclass(slots=True)
-class _CurrentCall:
+class _CallLine:
+    """A call that is shown as running: its text, and the time at which it began."""
+
     text: str
     began: float
 
 
-class View:
-    """Shows the events of a session's turns.
+class ChatView:
+    """The output of a session's turns on a terminal.
 
     Args:
-        clock: Seconds from any origin.
+        clock: Returns seconds; their origin does not matter.
+        config: Used for the suggested fix of a failure.
         thinking: Whether the model's thinking is shown.
     """
 
@@ -53,16 +56,16 @@ class View:
         self._shows_thinking = thinking
         self._is_thinking = False
         self._answer = RoundText()
-        self._calls: dict[CallId, _CurrentCall] = {}
+        self._calls: dict[CallId, _CallLine] = {}
         self._waiting: set[CallId] = set()
 
     @property
     def has_calls(self) -> bool:
-        """True while calls are running."""
+        """True while a call is shown as running."""
         return bool(self._calls)
 
-    def event(self, event: SessionEvent) -> None:
-        """Show an event."""
+    def show_event(self, event: SessionEvent) -> None:
+        """Write the lines for an event, if there are any."""
         match event:
             case ThinkingEvent():
                 self._answer.add_delta(event)
@@ -81,29 +84,29 @@ class View:
                     self._end_call(end.call_id, end.outcome)
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._end_turn(result)
-            case _ if line := note(event):
+            case _ if line := event_note(event):
                 self._end_round()
                 self._terminal.print(f"  {escape_controls(line)}", "yellow")
             case _:
                 pass
 
-    def settle(self, ledger: Ledger) -> None:
-        """Show the end of each call that has ended."""
+    def show_ended_calls(self, ledger: Ledger) -> None:
+        """Show the outcome of each running call that has an outcome in the ledger."""
         for call_id in tuple(self._calls):
             known = ledger.get(call_id)
             if known is not None and known.end is not None:
                 self._end_call(call_id, type(known.end).__name__.lower())
 
     def show_cancellation(self) -> None:
-        """Show that the turn and its calls were cancelled."""
+        """Show that the turn and its remaining calls were cancelled."""
         self._end_round()
         for call_id in tuple(self._calls):
             self._end_call(call_id, "cancelled")
         self._terminal.print("  cancelled; every call is closed", "yellow")
 
     @contextmanager
-    def waiting(self, call_id: CallId) -> Generator[None]:
-        """Mark a call as waiting for the person. Its run time starts at the end of the block."""
+    def mark_waiting(self, call_id: CallId) -> Generator[None]:
+        """Mark a call as waiting for the person inside the block. Its duration is counted from the end of the block."""
         self._waiting.add(call_id)
         try:
             yield
@@ -115,13 +118,13 @@ class View:
     def _show_thinking(self, text: str) -> None:
         for line in text.splitlines(keepends=True) if self._shows_thinking else ():
             label = "" if self._terminal.is_mid_line else "thinking: "
-            self._terminal.stream(f"{label}{line}", "dim")
+            self._terminal.write(f"{label}{line}", "dim")
             self._is_thinking = True
 
     def _show_text(self, text: str) -> None:
         if text and self._is_thinking:
             self._end_round()
-        self._terminal.stream(escape_controls(text))
+        self._terminal.write(escape_controls(text))
 
     def _end_round(self) -> None:
         self._is_thinking = False
@@ -129,7 +132,7 @@ class View:
 
     def _start_call(self, event: ToolCallEvent) -> None:
         text = call_text(ToolCall(event.call_id, event.name, event.arguments))
-        self._calls[event.call_id] = _CurrentCall(text, self._clock())
+        self._calls[event.call_id] = _CallLine(text, self._clock())
         self._terminal.print(f"  calls {text}", "cyan")
 
     def _show_progress(self, event: ToolProgressEvent) -> None:
@@ -149,7 +152,7 @@ class View:
             return
         for call_id in tuple(self._calls):
             self._end_call(call_id, "cancelled")
-        for line in incomplete_parts(result):
+        for line in incomplete_answer_notes(result):
             self._terminal.print(f"  {escape_controls(line)}", "yellow")
         if result.status == "cancelled":
             self.show_cancellation()

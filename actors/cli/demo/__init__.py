@@ -1,8 +1,7 @@
-"""`actors demo`: one conversation across strict providers over HTTP, with the faults that break others.
+"""`actors demo`: hold one conversation across several strict servers, with the events that break other libraries.
 
-The servers run in this process, on the loopback interface. Scenes and answers are fixed, so two runs print the same.
-At the end, the counts are compared with the expected ones: the exit code is 0 only if all are right and no request was
-refused.
+The servers run in this process, on the loopback interface. The scenes and the models' answers are fixed, so two runs
+print the same. The exit code is 0 only if all counts at the end are as expected and no request was refused.
 """
 
 import argparse
@@ -13,11 +12,11 @@ import anyio
 
 from actors.cli.arguments import add_backend
 from actors.cli.demo import script
-from actors.cli.demo.show import LEGEND, Printed, Watch
+from actors.cli.demo.show import LEGEND, DemoPrinter, ExchangePrinter
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import screen
-from actors.cli.shape import number
+from actors.cli.shape import call_number
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import ToolCallRecord
 from actors.core.stream_events.events import SessionEvent, ToolCallEvent
@@ -29,11 +28,11 @@ from actors.testing import serve
 from actors.transcripts import from_wire
 
 EXAMPLES = (
-    ("actors demo", "a broken history is refused, then continued with one provider after the other"),
-    ("actors demo --all", "the same, through every dialect"),
+    ("actors demo", "continue a broken history with two providers"),
+    ("actors demo --all", "continue it through every dialect"),
 )
 _TIMEOUT = 60
-"""Seconds after which a demo that hangs ends; it takes about three."""
+"""Seconds after which a hanging demo is ended. A normal run takes about three."""
 
 Counts = dict[str, int]
 
@@ -50,7 +49,7 @@ EXPECTED: Counts = {
     "switches applied": 4,
     "failovers": 1,
 }
-"""The counts of the conversation between two providers."""
+"""The expected counts of the conversation between two providers."""
 
 EXPECTED_WITH_ALL: Counts = EXPECTED | {
     "dialects": 24,
@@ -60,7 +59,7 @@ EXPECTED_WITH_ALL: Counts = EXPECTED | {
     "switches asked": 28,
     "switches applied": 28,
 }
-"""The counts of the conversation through every dialect."""
+"""The expected counts of the conversation through every dialect."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -69,65 +68,67 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Run the demo; fail if a count is not as expected."""
-    show = Printed(screen(color=options.color))
+    """Run the demo and print it. The exit code is 1 if a count is not as expected."""
+    show = DemoPrinter(screen(color=options.color))
     expected = EXPECTED_WITH_ALL if options.all else EXPECTED
-    counts = anyio.run(_perform, show, options.all, backend=options.backend)
+    counts = anyio.run(_run_demo, show, options.all, backend=options.backend)
     counts = {name: counts.get(name, 0) for name in expected}
-    _summary(show, counts, expected)
+    _print_summary(show, counts, expected)
     return Exit.OK if counts == expected else Exit.FAILED
 
 
-async def _perform(show: Printed, everywhere: bool) -> Counts:
+async def _run_demo(show: DemoPrinter, everywhere: bool) -> Counts:
     gates = script.Gates()
     servers = script.servers(gates, everywhere=everywhere)
-    _introduction(show, len(servers))
-    _refusals(show, servers)
+    _print_introduction(show, len(servers))
+    _show_refusals(show, servers)
     with anyio.fail_after(_TIMEOUT):
         async with serve(*servers.values()):
-            watch = Watch(servers, show)
+            watch = ExchangePrinter(servers, show)
             async with Runtime(script.config(servers), seed=1, gc="tuned") as runtime:
                 history, _ = from_wire(script.BROKEN, "openai")
                 session = await runtime.open(
                     "gpt", tools=script.tools(gates), system="You plan trips.", messages=history
                 )
                 try:
-                    play = _Play(session, gates, watch, history.report.notes)
-                    await play.perform()
+                    play = _DemoConversation(session, gates, watch, history.report.notes)
+                    await play.play_scenes()
                     if everywhere:
                         await play.visit_all()
-                finally:  # otherwise an error would wait for the tool that cannot be stopped
+                finally:  # release the tool that cannot be stopped; leaving the runtime would wait for it
                     gates.excelsior.set()
-                return _counts(watch, await session.ledger())
+                return _final_counts(watch, await session.ledger())
 
 
 Act = Callable[[SessionEvent], Awaitable[None]]
 
 
-class _Play:
-    """The scenes, in order."""
+class _DemoConversation:
+    """The conversation of the demo, scene by scene."""
 
-    def __init__(self, session: Session, gates: script.Gates, watch: Watch, notes: Iterable[str]) -> None:
+    def __init__(
+        self, session: Session, gates: script.Gates, watch: ExchangePrinter, notes: Iterable[str]
+    ) -> None:
         self._session = session
         self._notes = notes
         self._gates = gates
         self._watch = watch
         self._show = watch.show
 
-    async def perform(self) -> None:
-        scene = self._show.scene
+    async def play_scenes(self) -> None:
+        scene = self._show.start_scene
         scene("The same history through actors; then two tools run at once (gpt)")
         for note in self._notes:
-            self._show.note("import", note)
+            self._show.print_note("import", note)
         await self._ask("Weather in Oslo and in Rome?")
         scene("Malformed arguments are corrected; gpt restarts its call ids each time", compact=True)
         await self._ask("And in Bergen?")
         scene("A switch; five calls, one answers, and the turn is cancelled (claude)")
         await self._switch("claude")
-        await self._ask("Rome then. Price five hotels there.", self._cancel_once_priced)
+        await self._ask("Rome then. Price five hotels there.", self._cancel_after_first_price)
         scene("The conversation continues: one real result, and four that give a reason")
         await self._ask("Go on with what you have.")
-        await self._release_the_late_one()
+        await self._release_late_result()
         scene("A late result is reported; a switch during a turn waits for its end")
         await self._ask("Book that one.", self._switch_while_booking)
         scene("The other provider continues a turn that it has never seen (gpt)")
@@ -141,8 +142,8 @@ class _Play:
             await self._ask("Goodbye!")
 
     async def visit_all(self) -> None:
-        """Make one call in every other dialect, then return to the first two."""
-        scene = self._show.scene
+        """Make one call in every other dialect, then return to the first two providers."""
+        scene = self._show.start_scene
         scene(
             f"Around the world: a call and its result in {len(script.STOPS)} more dialects",
             compact=True,
@@ -157,61 +158,61 @@ class _Play:
         await self._switch("claude")
         await self._ask("What do we have?")
 
-    async def _ask(self, words: str, act: Act | None = None) -> None:
-        self._show.user(words)
-        async with self._session.stream(words) as events:
+    async def _ask(self, message: str, react: Act | None = None) -> None:
+        self._show.print_user_message(message)
+        async with self._session.stream(message) as events:
             async for event in events:
-                self._watch.event(event)
-                if act is not None:
-                    await act(event)
+                self._watch.print_event(event)
+                if react is not None:
+                    await react(event)
 
     async def _switch(self, target: str) -> None:
         self._watch.count("switches asked")
         outcome = await self._session.switch(target)
         if outcome.status == "queued":
             self._watch.count("switches deferred")
-            self._show.note("switch", f"requested during the turn: {target}; deferred to its end")
+            self._show.print_note("switch", f"requested during the turn: {target}; deferred to its end")
         else:
             self._watch.count("switches applied")
 
-    async def _cancel_once_priced(self, event: SessionEvent) -> None:
-        """Cancel when the last of the five calls runs and the first has returned."""
-        if _calls(event, "price", script.UNSTOPPABLE):
-            first = mint(_number(event) - len(script.HOTELS) + 1)
-            await self._until(first, lambda known: known.completion is not None)
-            self._show.note("you", "(cancel; one of five calls has returned)")
+    async def _cancel_after_first_price(self, event: SessionEvent) -> None:
+        """When the last of five price calls has started, wait until the first has returned, then cancel the turn."""
+        if _is_call(event, "price", script.UNSTOPPABLE):
+            first = mint(_number_of_call(event) - len(script.HOTELS) + 1)
+            await self._wait_for_call(first, lambda known: known.completion is not None)
+            self._show.print_note("you", "(cancel; one of five calls has returned)")
             await self._session.cancel()
 
     async def _switch_while_booking(self, event: SessionEvent) -> None:
-        if _calls(event, "book", "Astoria"):
+        if _is_call(event, "book", "Astoria"):
             await self._switch("gpt")
             self._gates.booking.set()
 
-    async def _release_the_late_one(self) -> None:
-        """Let the tool that could not be stopped return, after its call was closed."""
+    async def _release_late_result(self) -> None:
+        """Let the tool that ignored its cancellation return, and wait until its result is recorded as late."""
         self._gates.excelsior.set()
         calls = [item.call_id for item in (await self._session.ledger()).interactions()]
-        await self._until(calls[-1], lambda known: known.late is not None)
-        self._show.note("tools", f"c{number(calls[-1])} returned after its call was closed")
+        await self._wait_for_call(calls[-1], lambda known: known.late is not None)
+        self._show.print_note("tools", f"c{call_number(calls[-1])} returned after its call was closed")
 
-    async def _until(self, call_id: CallId, holds: Callable[[ToolCallRecord], bool]) -> None:
+    async def _wait_for_call(self, call_id: CallId, is_reached: Callable[[ToolCallRecord], bool]) -> None:
         known = None
-        while known is None or not holds(known):  # the ledger sends no events
+        while known is None or not is_reached(known):  # poll, because the ledger sends no events
             await anyio.sleep(0.005)
             known = (await self._session.ledger()).get(call_id)
 
 
-def _calls(event: SessionEvent, tool: str, hotel: str) -> bool:
+def _is_call(event: SessionEvent, tool: str, hotel: str) -> bool:
     return isinstance(event, ToolCallEvent) and event.name == tool and event.arguments == {"hotel": hotel}
 
 
-def _number(event: SessionEvent) -> int:
+def _number_of_call(event: SessionEvent) -> int:
     assert isinstance(event, ToolCallEvent)
-    return int(number(event.call_id))
+    return int(call_number(event.call_id))
 
 
-def _counts(watch: Watch, ledger: Ledger) -> Counts:
-    """Count the requests of the servers and the calls of the ledger."""
+def _final_counts(watch: ExchangePrinter, ledger: Ledger) -> Counts:
+    """Return the counts for the summary, from the exchanges of the servers and the calls in the ledger."""
     exchanges = [exchange for server in watch.servers.values() for exchange in server.requests]
     known = ledger.interactions()
     return {
@@ -226,21 +227,21 @@ def _counts(watch: Watch, ledger: Ledger) -> Counts:
     }
 
 
-def _refusals(show: Printed, servers: Mapping[str, LoopbackServer]) -> None:
-    """Show that both providers refuse the broken history if it is sent unchanged."""
-    show.scene("A history that another program left broken, sent unchanged")
+def _show_refusals(show: DemoPrinter, servers: Mapping[str, LoopbackServer]) -> None:
+    """Print the error with which each of the two servers refuses the broken history, sent unchanged."""
+    show.start_scene("A history that another program left broken, sent unchanged")
     for name, request in script.unrepaired_requests().items():
         refusal = servers[name].judge(request)
         why = "accepted" if refusal is None else f"{refusal.status} {refusal.message.partition('. ')[0]}"
-        show.note(name, why)
+        show.print_note(name, why)
 
 
-def _introduction(show: Printed, servers: int) -> None:
-    line = show.screen.line
+def _print_introduction(show: DemoPrinter, servers: int) -> None:
+    line = show.screen.write_line
     others = f", and {servers - 2} more speak one dialect each" if servers > 2 else ""
     about = (
         "Strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic Messages"
-        f"{others}. They refuse what the real ones refuse."
+        f"{others}. They refuse the same requests as the real ones."
     )
     line(show.screen.style("One conversation, several providers, no refusal", "bold"))
     for paragraph in (about, LEGEND):
@@ -248,8 +249,8 @@ def _introduction(show: Printed, servers: int) -> None:
             line(text)
 
 
-def _summary(show: Printed, counts: Counts, expected: Counts) -> None:
-    line, styled = show.screen.line, show.screen.style
+def _print_summary(show: DemoPrinter, counts: Counts, expected: Counts) -> None:
+    line, styled = show.screen.write_line, show.screen.style
     line()
     text = ", ".join(
         f"{count} {name}" + ("" if count == expected[name] else f" (expected {expected[name]})")

@@ -1,8 +1,9 @@
-"""The script of the demo: the strict servers, the answers of their models, the tools and the configuration.
+"""Define the script of the demo: its strict servers, their models' answers, its tools and its configuration.
 
-`gpt` speaks OpenAI Chat Completions and restarts its call ids in every response. `claude` speaks Anthropic Messages and
-binds the signature of its thinking to the exact prefix. `STOPS` has a server for each other dialect, whose model thinks
-and asks for the weather of a city. All servers refuse what the real ones refuse.
+`gpt` is an OpenAI Chat Completions server that restarts its call ids in every response. `claude` is an Anthropic
+Messages server that binds the signature of its thinking to the exact prefix. `STOPS` has one server for each other
+dialect, whose model thinks and calls the weather tool for a city. All servers refuse the same requests as the real
+ones.
 """
 
 import json
@@ -36,7 +37,12 @@ from actors.tools import Tool, tool
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A dialect by the name of its profile, and the city that its model asks about."""
+    """A dialect that the demo visits with `--all`, and the city whose weather its model asks for.
+
+    Args:
+        dialect: Name of the profile.
+        weather: The result of the weather tool for the city.
+    """
 
     dialect: str
     city: str
@@ -44,7 +50,7 @@ class Stop:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The answers of the model."""
+        """The two answers of the model: a call of the weather tool, then a text."""
         asks = Turn(Think(f"{self.city}?"), Call("weather", {"city": self.city}))
         return asks, Turn(Say(f"{self.city} has {self.weather}."))
 
@@ -127,26 +133,29 @@ CLAUDE_TURNS = (
 
 @dataclass(slots=True)
 class Gates:
-    """Events that hold the tools back, so that every run has the same order."""
+    """Events that block tools of the demo until a certain point, so that every run has the same order.
+
+    `outage` is true while `gpt` answers every request with an error.
+    """
 
     booking: anyio.Event = field(default_factory=anyio.Event)
     excelsior: anyio.Event = field(default_factory=anyio.Event)
     outage: bool = False
 
     def fault(self, _: int, __: object) -> InjectedFault | None:
-        """Return the fault of a request to `gpt`."""
+        """Return the fault to inject into a request to `gpt`, or None."""
         return SERVER_ERROR if self.outage else None
 
     @contextmanager
     def failing(self) -> Generator[None]:
-        """Let `gpt` answer 500 inside the block."""
+        """Let `gpt` answer every request with status 500 inside the block."""
         self.outage = True
         yield
         self.outage = False
 
 
 def unrepaired_requests() -> dict[str, HttpRequest]:
-    """Return the broken history as a request in both dialects, translated block by block without repair."""
+    """Return the broken history as a request to each of the two servers, translated block by block without repair."""
     gpt = {"model": MODELS["gpt"], "messages": BROKEN}
     called, *answers = BROKEN[1:]
     calls: list[dict[str, Any]] = [
@@ -171,7 +180,10 @@ def unrepaired_requests() -> dict[str, HttpRequest]:
 
 
 def servers(gates: Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
-    """Return the servers, not yet running: the first two, or one for each dialect."""
+    """Return the servers by backend name, not yet running.
+
+    These are `gpt` and `claude`, and with `everywhere` one server for each other dialect.
+    """
     strict = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
     return {
         "gpt": OpenAIServer(GPT_TURNS, faults=gates.fault),
@@ -181,7 +193,7 @@ def servers(gates: Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
 
 
 def config(running: dict[str, LoopbackServer]) -> Config:
-    """Return the configuration, as an `actors.toml` would have it: a backend per server, and two pools."""
+    """Return a configuration with one backend per server and two pools, as an `actors.toml` would define them."""
     backends = {name: _backend(name, server) for name, server in running.items()}
     pools = {
         "by-turns": PoolSettings(members=("claude", "gpt"), policy="round_robin"),
@@ -200,8 +212,8 @@ def _backend(name: str, server: LoopbackServer) -> BackendSettings:
     )
 
 
-def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools of the demo."""
+def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: the tool's result
+    """Return the three tools of the demo: `weather`, `price` and `book`."""
 
     @tool
     async def weather(city: str) -> str:

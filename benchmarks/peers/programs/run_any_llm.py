@@ -1,25 +1,25 @@
-"""Run turns with any-llm, a client, in a hand-written loop."""
+"""Run turns with the client any-llm and a hand-written tool loop."""
 
 from typing import Any
 
 from any_llm import AnyLLM
-from working import TOOLS, Histories, Turn, by_loop, serve
+from working import TOOLS, Histories, Turn, execute_orders, run_tool_loop
 
 
-async def prepare(url: str, stream: bool) -> Turn:
+async def prepare_turn(url: str, stream: bool) -> Turn:
     client = AnyLLM.create("openai", api_key="none", api_base=url)
 
     async def complete(messages: list[Any]) -> dict[str, Any]:
         answer = await client.acompletion(model="model-1", messages=messages, tools=TOOLS, stream=stream)
         if not stream:
             return answer.choices[0].message.model_dump(exclude_none=True)
-        return await _whole(answer)
+        return await _join_chunks(answer)
 
-    return lambda: by_loop(complete)
+    return lambda: run_tool_loop(complete)
 
 
-async def _whole(chunks: Any) -> dict[str, Any]:
-    """Build the message of a stream; the server sends each call in one delta."""
+async def _join_chunks(chunks: Any) -> dict[str, Any]:
+    """Return the message of a stream. The server sends each call in one delta, so calls need not be joined."""
     text, calls = "", []
     async for chunk in chunks:
         for choice in chunk.choices:
@@ -30,4 +30,4 @@ async def _whole(chunks: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
 
 
-serve(prepare, Histories(list, lambda messages: messages))  # any-llm sends messages unchanged
+execute_orders(prepare_turn, Histories(list, lambda messages: messages))  # any-llm sends messages unchanged

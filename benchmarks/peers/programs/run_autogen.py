@@ -1,4 +1,4 @@
-"""Run turns with autogen, one AssistantAgent per conversation."""
+"""Run turns with autogen, with one AssistantAgent per conversation."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from autogen_core.models import (
 )
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.openai._openai_client import to_oai_type
-from working import QUESTION, Histories, Turn, search, serve
+from working import QUESTION, Histories, Turn, execute_orders, search
 
 INFO = {
     "vision": False,
@@ -23,7 +23,7 @@ INFO = {
 }
 
 
-async def prepare(url: str, stream: bool) -> Turn:
+async def prepare_turn(url: str, stream: bool) -> Turn:
     client = OpenAIChatCompletionClient(model="model-1", base_url=url, api_key="none", model_info=INFO)
 
     async def turn() -> str:
@@ -60,4 +60,4 @@ def to_wire(messages: list[Any]) -> list[Any]:
     return [wire for message in messages for wire in to_oai_type(message)]
 
 
-serve(prepare, Histories(to_messages, to_wire))
+execute_orders(prepare_turn, Histories(to_messages, to_wire))

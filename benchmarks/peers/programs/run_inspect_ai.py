@@ -7,7 +7,7 @@ import working
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.model._openai import messages_to_openai
 from inspect_ai.tool import Tool, ToolCall, tool
-from working import QUESTION, Histories, Turn, serve
+from working import QUESTION, Histories, Turn, execute_orders
 
 
 @tool
@@ -24,7 +24,7 @@ def search() -> Tool:
     return execute
 
 
-async def prepare(url: str, stream: bool) -> Turn:
+async def prepare_turn(url: str, stream: bool) -> Turn:
     config = GenerateConfig(max_connections=10_000)  # the default allows ten concurrent requests
     model = get_model("openai-api/stub/model-1", config=config, base_url=url, api_key="none", stream=stream)
 
@@ -54,4 +54,4 @@ def _to_message(message: dict[str, Any]) -> Any:
     return ChatMessageAssistant(content=message.get("content") or "", tool_calls=calls or None)
 
 
-serve(prepare, Histories(to_messages, messages_to_openai))
+execute_orders(prepare_turn, Histories(to_messages, messages_to_openai))

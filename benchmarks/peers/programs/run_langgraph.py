@@ -1,13 +1,13 @@
-"""Run turns with the langchain agent, a langgraph graph of a model and its tools."""
+"""Run turns with langchain's agent, which is a langgraph graph of a model and its tools."""
 
 from langchain.agents import create_agent
 from langchain_core.messages import convert_to_messages
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from working import QUESTION, Histories, Turn, search, serve
+from working import QUESTION, Histories, Turn, execute_orders, search
 
 
-async def prepare(url: str, stream: bool) -> Turn:
+async def prepare_turn(url: str, stream: bool) -> Turn:
     model = ChatOpenAI(model="model-1", base_url=url, api_key="none", streaming=stream)
     agent = create_agent(model, [tool(search)])
 
@@ -20,4 +20,6 @@ async def prepare(url: str, stream: bool) -> Turn:
 
 MODEL = ChatOpenAI(model="model-1", base_url="http://127.0.0.1:9/v1", api_key="none")
 
-serve(prepare, Histories(convert_to_messages, lambda said: MODEL._get_request_payload(said)["messages"]))
+execute_orders(
+    prepare_turn, Histories(convert_to_messages, lambda said: MODEL._get_request_payload(said)["messages"])
+)

@@ -1,16 +1,16 @@
-"""Run turns with the openai-agents runner over Chat Completions, without tracing, which would report to OpenAI."""
+"""Run turns with the openai-agents runner over Chat Completions. Tracing is off, because it reports to OpenAI."""
 
 from typing import Any
 
 from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
 from agents.models.chatcmpl_converter import Converter
 from openai import AsyncOpenAI
-from working import QUESTION, Histories, Turn, search, serve
+from working import QUESTION, Histories, Turn, execute_orders, search
 
 set_tracing_disabled(True)
 
 
-async def prepare(url: str, stream: bool) -> Turn:
+async def prepare_turn(url: str, stream: bool) -> Turn:
     model = OpenAIChatCompletionsModel("model-1", AsyncOpenAI(base_url=url, api_key="none"))
     agent = Agent("agent", model=model, tools=[function_tool(search)])
 
@@ -49,4 +49,4 @@ def _to_item(message: dict[str, Any]) -> dict[str, Any]:
     return {"id": "__fake_id__", **kind, "content": [text]}
 
 
-serve(prepare, Histories(to_messages, Converter.items_to_messages))
+execute_orders(prepare_turn, Histories(to_messages, Converter.items_to_messages))

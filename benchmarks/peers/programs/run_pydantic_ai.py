@@ -14,10 +14,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from working import QUESTION, Histories, Turn, search, serve
+from working import QUESTION, Histories, Turn, execute_orders, search
 
 
-async def prepare(url: str, stream: bool) -> Turn:
+async def prepare_turn(url: str, stream: bool) -> Turn:
     model = OpenAIChatModel("model-1", provider=OpenAIProvider(base_url=url, api_key="none"))
     agent = Agent(model, tools=[search])
 
@@ -52,4 +52,6 @@ def _to_message(message: dict[str, Any]) -> ModelRequest | ModelResponse:
     return ModelResponse([*said, *calls])
 
 
-serve(prepare, Histories(to_messages, lambda said: MODEL._map_messages(said, ModelRequestParameters())))
+execute_orders(
+    prepare_turn, Histories(to_messages, lambda said: MODEL._map_messages(said, ModelRequestParameters()))
+)

@@ -1,4 +1,4 @@
-"""Run turns with strands, one agent per conversation over one client."""
+"""Run turns with strands, with one agent per conversation and one client for all agents."""
 
 import json
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from openai import AsyncOpenAI
 from strands import Agent, tool
 from strands.models.openai import OpenAIModel
-from working import QUESTION, Histories, Turn, search, serve
+from working import QUESTION, Histories, Turn, execute_orders, search
 
 
-async def prepare(url: str, stream: bool) -> Turn:
+async def prepare_turn(url: str, stream: bool) -> Turn:
     client = AsyncOpenAI(base_url=url, api_key="none")
     offered = tool(search)
 
@@ -40,4 +40,4 @@ def _to_message(message: dict[str, Any]) -> dict[str, Any]:
     return {"role": message["role"], "content": said}
 
 
-serve(prepare, Histories(to_messages, OpenAIModel.format_request_messages))
+execute_orders(prepare_turn, Histories(to_messages, OpenAIModel.format_request_messages))

@@ -1,15 +1,15 @@
-"""Execute orders from standard input; every program in this folder uses this module.
+"""Execute orders from standard input. Every program in this folder uses this module.
 
-An order is a line of JSON, and so is its answer, `{"value": 12.3}` or `{"error": ...}`. Times are CPU times of the
-process.
+An order is one line of JSON, and its answer is one line too: `{"value": 12.3}` or `{"error": ...}`. Times are CPU times
+of the process.
 
     {"do": "turns", "url": ..., "stream": false, "count": 20, "at_once": false}    mean milliseconds per turn
     {"do": "event", "url": ..., "words": 200}                    microseconds per streamed event
-    {"do": "live", "warm": ..., "url": ..., "count": 100}        resident bytes per conversation in mid-turn
+    {"do": "live", "warm": ..., "url": ..., "count": 100}        resident bytes per conversation in the middle of a turn
     {"do": "render", "path": ..., "more": true}                  milliseconds to render a history
     {"do": "hold", "path": ...}                                  memory of idle histories
 
-The file runs in the environment of each library, so it imports only the standard library.
+The module runs in the environment of each library, so it imports only the standard library.
 """
 
 import asyncio
@@ -28,17 +28,17 @@ from typing import Any
 QUESTION, RESULT, ANSWER = json.loads(sys.argv[1]) if len(sys.argv) > 1 else ("", "", "")
 CALLS = 5
 FIRST = 20
-"""Histories loaded before the measurement."""
+"""Number of histories loaded before the measurement."""
 WARM = 3
-"""Turns run before the measurement."""
+"""Number of turns run before the measurement."""
 SECONDS = 60.0
 """Timeout of an order, in seconds."""
 
 Turn = Callable[[], Awaitable[str]]
 """Runs one turn of a new conversation and returns the answer."""
 
-ran: list[str] = []
-"""Queries that the tool received since the last turns began."""
+queries: list[str] = []
+"""The arguments `query` that the tool has received since the current measurement began."""
 
 
 async def search(query: str, limit: int = 10) -> str:
@@ -48,7 +48,7 @@ async def search(query: str, limit: int = 10) -> str:
         query: Words to look for.
         limit: Most results.
     """
-    ran.append(query)
+    queries.append(query)
     return RESULT
 
 
@@ -65,8 +65,8 @@ TOOLS = [
 ]
 
 
-async def by_loop(complete: Callable[[list[Any]], Awaitable[dict[str, Any]]]) -> str:
-    """Run a turn with a client that has no tool loop."""
+async def run_tool_loop(complete: Callable[[list[Any]], Awaitable[dict[str, Any]]]) -> str:
+    """Run a turn with a client that has no tool loop: call the model, run its calls, and repeat until it answers."""
     messages: list[Any] = [{"role": "user", "content": QUESTION}]
     while True:
         message = await complete(messages)
@@ -81,7 +81,7 @@ async def by_loop(complete: Callable[[list[Any]], Awaitable[dict[str, Any]]]) ->
 
 
 async def _cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
-    """Return the CPU milliseconds of `work`."""
+    """Return the CPU milliseconds of `work`. Existing objects are hidden from the garbage collector meanwhile."""
     gc.collect()
     gc.freeze()
     began = time.process_time()
@@ -91,23 +91,23 @@ async def _cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
     return took
 
 
-async def _turns(turn: Turn, count: int, at_once: bool) -> float:
+async def _turn_ms(turn: Turn, count: int, at_once: bool) -> float:
     await _run_turns(turn, count if at_once else WARM, at_once)
     return await _cpu_ms(lambda: _run_turns(turn, count, at_once)) / count
 
 
 async def _run_turns(turn: Turn, count: int, at_once: bool) -> None:
-    ran.clear()
+    queries.clear()
     turns = (turn() for _ in range(count))
     answers = await asyncio.gather(*turns) if at_once else [await each for each in turns]
     for answer in answers:
         if answer != ANSWER:
-            raise ValueError(f"the answer is {answer!r}")
-    if len(ran) != count * CALLS:
-        raise ValueError(f"{len(ran)} calls ran in {count} turns")
+            raise ValueError(f"the answer is {answer!r}, not {ANSWER!r}")
+    if len(queries) != count * CALLS:
+        raise ValueError(f"{len(queries)} calls ran in {count} turns, not {count * CALLS}")
 
 
-async def _event(turn: Turn, words: int) -> float:
+async def _event_us(turn: Turn, words: int) -> float:
     async def read_text() -> None:
         if (found := (await turn()).count("word ")) != words:
             raise ValueError(f"the answer has {found} of {words} words")
@@ -116,9 +116,9 @@ async def _event(turn: Turn, words: int) -> float:
     return await _cpu_ms(read_text) * 1e3 / words
 
 
-async def _live(turn: Turn, count: int) -> float:
+async def _live_bytes(turn: Turn, count: int) -> float:
     """Return the resident bytes per conversation that waits for its second answer, which never comes."""
-    ran.clear()
+    queries.clear()
     gc.collect()
     before = _resident()
     tasks = [asyncio.ensure_future(turn()) for _ in range(count)]
@@ -128,8 +128,10 @@ async def _live(turn: Turn, count: int) -> float:
     for task in tasks:
         task.cancel()
     ends = await asyncio.gather(*tasks, return_exceptions=True)
-    if len(ran) != count * CALLS:
-        raise ValueError(f"{len(ran)} calls ran in {count} turns, {ends[0]!r}")
+    if len(queries) != count * CALLS:
+        raise ValueError(
+            f"{len(queries)} calls ran in {count} turns, not {count * CALLS}; one ended with {ends[0]!r}"
+        )
     return held
 
 
@@ -154,23 +156,28 @@ def _collection_ms() -> float:
 
 
 class Histories:
-    """Renders histories of the library's own messages to the wire messages that its client sends.
+    """Conversations as the library's own messages, and their conversion to wire messages.
 
     Args:
-        made: Converts wire messages to messages of the library.
-        mapped: Converts messages of the library to wire messages, as for a request.
+        to_library: Converts wire messages to messages of the library.
+        to_wire: Converts messages of the library to wire messages, as for a request.
     """
 
-    def __init__(self, made: Callable[[list[Any]], list[Any]], mapped: Callable[[list[Any]], Any]) -> None:
-        self._run_turns, self._mapped = made, mapped
+    def __init__(
+        self, to_library: Callable[[list[Any]], list[Any]], to_wire: Callable[[list[Any]], Any]
+    ) -> None:
+        self._to_library, self._to_wire = to_library, to_wire
         self._held: dict[str, tuple[list[Any], list[Any], int]] = {}
 
     def _load(self, path: str) -> None:
         said = json.loads(Path(path).read_bytes())
-        self._held[path] = self._run_turns(said["messages"]), said["more"], _results(said["messages"])
+        self._held[path] = self._to_library(said["messages"]), said["more"], _result_count(said["messages"])
 
     async def render(self, path: str, more: bool) -> float:
-        """Return the milliseconds until a history is JSON; with `more`, messages are appended each time."""
+        """Return the milliseconds to convert a history to JSON.
+
+        With `more`, messages are appended before each conversion.
+        """
         if path not in self._held:
             self._load(path)
         history, new, results = self._held[path]
@@ -178,58 +185,58 @@ class Histories:
         gc.freeze()
         began = time.process_time()
         if more:
-            history.extend(self._run_turns(new))
-        mapped = self._mapped(history)
+            history.extend(self._to_library(new))
+        mapped = self._to_wire(history)
         wire = await mapped if inspect.isawaitable(mapped) else mapped
         size = len(json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode())
         took = (time.process_time() - began) * 1e3
         gc.unfreeze()
-        results += _results(new) if more else 0
+        results += _result_count(new) if more else 0
         self._held[path] = history, new, results
-        if _results(wire) != results or size < 500 * results:
-            raise ValueError(f"{_results(wire)} of {results} results, {size} bytes, were rendered")
+        if _result_count(wire) != results or size < 500 * results:
+            raise ValueError(f"{_result_count(wire)} of {results} results, in {size} bytes, were rendered")
         return took
 
     async def hold(self, path: str) -> list[float]:
-        """Return bytes and tracked objects per idle history, and the milliseconds of a collection over all."""
-        lines = _lines(path)
-        kept = [self._run_turns(json.loads(line)) for line in islice(lines, FIRST)]
+        """Return resident bytes and tracked objects per idle history, and the milliseconds of a collection over all."""
+        lines = _read_lines(path)
+        kept = [self._to_library(json.loads(line)) for line in islice(lines, FIRST)]
         gc.collect()
         before, tracked, first = _resident(), len(gc.get_objects()), len(kept)
-        kept.extend(self._run_turns(json.loads(line)) for line in lines)
+        kept.extend(self._to_library(json.loads(line)) for line in lines)
         count = len(kept) - first
         gc.collect()
         took = median([_collection_ms() for _ in range(5)])
         return [(_resident() - before) / count, (len(gc.get_objects()) - tracked) / count, took]
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def _read_lines(path: str) -> Iterator[bytes]:
     with Path(path).open("rb") as lines:
         yield from lines
 
 
-def _results(messages: list[Any]) -> int:
+def _result_count(messages: list[Any]) -> int:
     return sum(message["role"] == "tool" for message in messages)
 
 
-def serve(prepare: Callable[[str, bool], Awaitable[Turn]], histories: Histories) -> None:
-    """Execute orders until standard input ends. `prepare` runs once per address and mode."""
+def execute_orders(prepare_turn: Callable[[str, bool], Awaitable[Turn]], histories: Histories) -> None:
+    """Execute orders until standard input ends. `prepare_turn` runs once per address and mode (streamed or not)."""
     made: dict[tuple[str, bool], Turn] = {}
 
     async def turn_at(url: str, stream: bool) -> Turn:
         if (url, stream) not in made:
-            made[url, stream] = await prepare(url, stream)
+            made[url, stream] = await prepare_turn(url, stream)
         return made[url, stream]
 
     async def turns(url: str, stream: bool, count: int, at_once: bool) -> float:
-        return await _turns(await turn_at(url, stream), count, at_once)
+        return await _turn_ms(await turn_at(url, stream), count, at_once)
 
     async def event(url: str, words: int) -> float:
-        return await _event(await turn_at(url, True), words)
+        return await _event_us(await turn_at(url, True), words)
 
     async def live(warm: str, url: str, count: int) -> float:
         await _run_turns(await turn_at(warm, True), WARM, False)
-        return await _live(await turn_at(url, True), count)
+        return await _live_bytes(await turn_at(url, True), count)
 
     known = {"turns": turns, "event": event, "live": live, "render": histories.render, "hold": histories.hold}
 
@@ -238,7 +245,7 @@ def serve(prepare: Callable[[str, bool], Awaitable[Turn]], histories: Histories)
             return await known[do](**order)
 
     with asyncio.Runner() as runner:
-        for order in _orders():
+        for order in _read_orders():
             try:
                 answer: dict[str, Any] = {"value": runner.run(execute(**order))}
             except Exception as error:
@@ -246,9 +253,9 @@ def serve(prepare: Callable[[str, bool], Awaitable[Turn]], histories: Histories)
             print(json.dumps(answer), file=_answers, flush=True)
 
 
-def _orders() -> Iterator[dict[str, Any]]:
+def _read_orders() -> Iterator[dict[str, Any]]:
     for line in sys.stdin:
         yield json.loads(line)
 
 
-_answers, sys.stdout = sys.stdout, sys.stderr  # libraries print greetings and warnings
+_answers, sys.stdout = sys.stdout, sys.stderr  # keep greetings and warnings of libraries out of the answers

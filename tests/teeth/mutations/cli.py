@@ -55,7 +55,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sessions: the original settings of a stored conversation are silently kept",
-        "actors/cli/conversation.py:_continues",
+        "actors/cli/conversation.py:_is_continuation",
         "options.max_cost is not None",
         "options.max_cost is ...",
         ("tests/cli/test_sessions.py::test_options_that_a_stored_conversation_cannot_change_are_errors",),
@@ -76,7 +76,7 @@ MUTATIONS = (
     ),
     Mutation(
         "chat: an approval left open by a program is denied whatever the answer",
-        f"{_LOOP}:Chat._resolve",
+        f"{_LOOP}:Chat._resolve_call",
         '"allow" if ... else "deny"',
         '"deny" if ... else "deny"',
         (f"{CHAT}::test_a_chat_asks_for_an_approval_that_a_program_left_open",),
@@ -90,7 +90,7 @@ MUTATIONS = (
     ),
     Mutation(
         "approvals: any answer but no is a yes",
-        f"{_APPROVALS}:read_answer",
+        f"{_APPROVALS}:parse_answer",
         'word in ("y", "yes")',
         'word.startswith("y")',
         (f"{APPROVALS}::test_anything_but_a_clear_yes_is_a_no[yep-no]",),
@@ -111,7 +111,7 @@ MUTATIONS = (
     ),
     Mutation(
         "keyboard: the last line is lost without its newline",
-        f"{_KEYBOARD}:Keyboard.line",
+        f"{_KEYBOARD}:Keyboard.read_line",
         "newline or line",
         "newline",
         (f"{APPROVALS}::test_a_last_line_without_newline_is_read",),
@@ -132,14 +132,14 @@ MUTATIONS = (
     ),
     Mutation(
         "chat: a second interrupt waits for the tools too",
-        f"{_LOOP}:Chat._end_now",
+        f"{_LOOP}:Chat._exit_now",
         "os._exit(code)",
         "self._state.leave(code)",
         (f"{CHAT}::test_ctrl_c_cancels_the_turn_and_then_ends_the_chat[while leaving-trio]",),
     ),
     Mutation(
         "chat: output follows the prompt of a line typed ahead",
-        f"{_TERMINAL}:Terminal.prompt",
+        f"{_TERMINAL}:Terminal.show_prompt",
         "not self._keyboard.has_input",
         "self._keyboard",
         (f"{CHAT}::test_a_message_may_have_more_than_one_line",),
@@ -153,14 +153,14 @@ MUTATIONS = (
     ),
     Mutation(
         "chat: an interrupt stops the chat instead of the turn",
-        f"{_LOOP}:Chat._interrupt",
+        f"{_LOOP}:Chat._handle_interrupt",
         "self._idle.is_set()",
         "True",
         (f"{CHAT}::test_the_conversation_continues_after_a_cancelled_turn",),
     ),
     Mutation(
         "chat: an answer to a question is sent as the next message",
-        f"{_LOOP}:Chat._line",
+        f"{_LOOP}:Chat._handle_line",
         "self._questions.answer(words)",
         "words == self._questions",
         (f"{CHAT}::test_an_approval_and_a_deferred_switch_can_share_a_turn",),
@@ -181,21 +181,21 @@ MUTATIONS = (
     ),
     Mutation(
         "command line: a pipe receives the model's text unescaped",
-        f"{_RUN}:TextPrinter._print",
+        f"{_RUN}:AnswerPrinter._print",
         "sys.stdout.write(escape_controls(text))",
         "sys.stdout.write(text)",
         (f"{STREAMS}::test_pipes_receive_no_control_characters[line0]",),
     ),
     Mutation(
         "command line: the tools of a module are searched for as a file",
-        "actors/cli/targets.py:tools",
+        "actors/cli/targets.py:load_tools",
         'name.endswith(".py") or ":" not in name or Path(name).is_file()',
         "bool(name)",
         (f"{RUN}::test_tools_can_be_named_in_a_module",),
     ),
     Mutation(
         "run: a turn at its round limit counts as complete",
-        f"{_RUN}:_Ask._code",
+        f"{_RUN}:_Ask._exit_code",
         "Exit.LIMIT",
         "Exit.OK",
         (f"{RUN}::test_a_limit_of_rounds_ends_with_a_text_and_exit_code_7",),
@@ -223,14 +223,14 @@ MUTATIONS = (
     ),
     Mutation(
         "doctor: the network is used without --network",
-        "actors/cli/doctor.py:_backends",
+        "actors/cli/doctor.py:_backend_results",
         "network",
         "True",
         (f"{HELP}::test_doctor_contacts_a_server_only_with_network",),
     ),
     Mutation(
         "explain: a refusal is not read",
-        "actors/cli/explain.py:_body",
+        "actors/cli/explain.py:_refusal_lines",
         "classify(400, {}, text, *...)",
         'classify(400, {}, b"", *...)',
         (f"{HELP}::test_explain_classifies_a_refusal_and_names_its_rule",),
@@ -251,7 +251,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cli: piped input is not read if a prompt is given",
-        "actors/cli/run.py:_prompt",
+        "actors/cli/run.py:_read_prompt",
         """
         if not _has_input(sys.stdin.fileno()):
             return before

@@ -22,8 +22,9 @@ MUTATIONS = (
     Mutation(
         "command line: an action has no test",
         "actors/cli/sessions.py:add_arguments",
-        'add("vacuum", "remove remaining data of deleted sessions", _vacuum)',
-        'add("vacuum", "remove remaining data of deleted sessions", _vacuum)\nadd("shrink", "shrink", _vacuum)',
+        'add("vacuum", "remove remaining data of deleted sessions", _vacuum_journal)',
+        'add("vacuum", "remove remaining data of deleted sessions", _vacuum_journal)\n'
+        'add("shrink", "shrink", _vacuum_journal)',
         (f"{LINE}::test_every_command_and_every_action_is_run_by_a_test",),
     ),
     Mutation(

@@ -104,7 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "config: a dialect may require a feature that its family cannot write",
         "actors/config/dialects.py:custom_dialect",
-        "_contradictions(profile)",
+        "_contradiction_errors(profile)",
         "()",
         ("tests/config/test_config.py::test_an_invalid_dialect_is_refused_in_one_line",),
     ),

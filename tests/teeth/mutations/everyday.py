@@ -194,14 +194,14 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a cancelled turn drops the queued lines",
-        "actors/cli/chat/loop.py:Chat._interrupt",
+        "actors/cli/chat/loop.py:Chat._handle_interrupt",
         'self._terminal.print("  cancelling the turn; Ctrl-C again ends the process", "yellow")',
         "self._queued.clear()",
         (f"{CHAT}::test_queued_lines_are_asked_after_a_cancelled_turn",),
     ),
     Mutation(
         "everyday: the time for an approval counts as run time",
-        "actors/cli/chat/view.py:View.waiting",
+        "actors/cli/chat/view.py:ChatView.mark_waiting",
         "call.began = self._clock()",
         "pass",
         ("tests/cli/test_chat_view.py::test_waiting_for_the_person_is_not_run_time",),

@@ -78,7 +78,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failed asks: a program ended by the error has a generic exit code",
-        "actors/cli/exits.py:of_error",
+        "actors/cli/exits.py:exit_for_error",
         'isinstance(error, AskFailed) and hasattr(error, "result")',
         "isinstance(error, AskFailed) and False",
         (f"{ASKS}::test_the_error_can_be_copied_pickled_and_mapped_to_an_exit_code",),

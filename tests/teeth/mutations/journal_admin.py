@@ -69,7 +69,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erasure: the command succeeds although data remains",
-        "actors/cli/sessions.py:_report",
+        "actors/cli/sessions.py:_report_remaining_data",
         "code = Exit.FAILED",
         "code = Exit.OK",
         (f"{ERASURE}::test_the_delete_command_fails_and_names_the_reading_process",),

@@ -145,7 +145,7 @@ for oldest in ...:
         partial(
             *...,
             config=options.config,
-            tools=tools(options.tools),
+            tools=load_tools(options.tools),
             allow_network=options.allow_network,
             gc="tuned",
             **load,
@@ -155,7 +155,7 @@ for oldest in ...:
         partial(
             *...,
             config=options.config,
-            tools=tools(options.tools),
+            tools=load_tools(options.tools),
             allow_network=options.allow_network,
             **load,
         )

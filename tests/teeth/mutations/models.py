@@ -24,7 +24,7 @@ MUTATIONS = (
     ),
     Mutation(
         "config: a backend accepts a misspelt effort",
-        "actors/config/settings.py:_effort",
+        "actors/config/settings.py:_check_effort",
         'out_of_range("effort", value)',
         "None",
         ("tests/config/test_config.py",),

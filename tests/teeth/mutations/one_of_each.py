@@ -35,7 +35,7 @@ MUTATIONS = (
     ),
     Mutation(
         "ranges: a file accepts a value that a program may not pass",
-        "actors/config/fields.py:stored_form",
+        "actors/config/fields.py:to_stored_form",
         "not allowed.accepts(value)",
         "False",
         ("tests/config/test_config.py",),

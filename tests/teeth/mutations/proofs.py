@@ -82,18 +82,18 @@ MUTATIONS = (
         "actors/cli/run.py:_Ask._cancel",
         """
         if not await self._session.cancel():
-            complain(MESSAGES[self._cancelled_by])
+            print_notice(MESSAGES[self._cancelled_by])
             scope.cancel()
         """,
         """
-        complain(MESSAGES[self._cancelled_by])
+        print_notice(MESSAGES[self._cancelled_by])
         os._exit(self._cancelled_by)
         """,
         SIGNALS,
     ),
     Mutation(
         "signals: a signalled command reports success",
-        "actors/cli/run.py:_Ask._code",
+        "actors/cli/run.py:_Ask._exit_code",
         "return self._cancelled_by",
         "return Exit.FAILED",
         SIGNALS,

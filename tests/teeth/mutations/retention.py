@@ -52,7 +52,7 @@ MUTATIONS = (
     ),
     Mutation(
         "delete: nothing is exported first",
-        "actors/cli/sessions.py:_delete",
+        "actors/cli/sessions.py:_delete_sessions",
         "options.export is not None",
         "options.export is None and options.dry_run",
         (f"{CLI}::test_sessions_are_deleted_by_tenant_and_age_and_exported_first",),
@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     Mutation(
         "replay: any call of a tool gets a recorded result",
-        "actors/cli/replay.py:_key",
+        "actors/cli/replay.py:_call_key",
         "json.dumps(arguments, sort_keys=True)",
         "str(len(arguments))",
         (f"{CLI}::test_replay_sends_the_asks_again_with_recorded_results",),

@@ -236,8 +236,8 @@ MUTATIONS = (
     Mutation(
         "metrics: a label is printed unescaped",
         "actors/cli/scrape.py:as_lines",
-        "escape_controls(_pairs(labels))",
-        "_pairs(labels)",
+        "escape_controls(_labels_text(labels))",
+        "_labels_text(labels)",
         (f"{SCRAPE}::test_labels_of_metrics_are_escaped",),
     ),
     Mutation(
