@@ -61,8 +61,8 @@ def test_a_measurement_gives_figures_with_their_goal(goal: str, monkeypatch: pyt
 def test_many_sessions_are_measured_to_the_end_of_every_turn(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many, "DELAY", 0.0001)
-    monkeypatch.setattr(many, "NAP", 0.0001)
+    monkeypatch.setattr(many, "MODEL_LATENCY", 0.0001)
+    monkeypatch.setattr(many, "TOOL_SECONDS", 0.0001)
     monkeypatch.setattr(many, "CONNECTIONS", 4)
     monkeypatch.setattr(many, "EARLY", 3)
     monkeypatch.setattr(many, "LATE", 9)

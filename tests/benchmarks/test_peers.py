@@ -183,7 +183,7 @@ def test_a_failed_installation_reports_the_message_of_pip(
 ) -> None:
     """Uses this interpreter's pip, which finds nothing; a new environment takes seconds to create."""
     ran = environments._run_command
-    monkeypatch.setattr(environments, "_run", lambda *line: None if "venv" in line else ran(*line))
+    monkeypatch.setattr(environments, "_run_command", lambda *line: None if "venv" in line else ran(*line))
     monkeypatch.setattr(environments, "python_of", lambda _: Path(sys.executable))
     monkeypatch.setattr(environments, "FOLDER", tmp_path)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -255,7 +255,7 @@ def test_memory_and_concurrency_are_compared_with_other_libraries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory, "measure", lambda what, count, backend: memory.Weight(9e3, 8e3, 2.0, 1.0))
-    monkeypatch.setattr(live, "_measure", lambda what, count, backend: 9e3)
+    monkeypatch.setattr(live, "_run_in_process", lambda what, count, backend: 9e3)
     crowded = http.CrowdCost(1.0, 1.0, 1.0, 1.0, 0)
     monkeypatch.setattr(http, "_run_crowd", lambda backend, count: crowded)
     libraries = (Steady("good 1", 7.0), Steady("gone 1", None))

@@ -36,7 +36,7 @@ KEY = {"OPENAI_API_KEY": "sk-secret-value"}
         ),
         (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "sk-x"], {}, 3, "--auth must be the name"),
         (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "UNSET"], {}, 4, "UNSET; it is not set"),
-        (["-m", "openai:gpt", "--tools", "none.py"], KEY, 3, "No file 'none.py'; --tools takes"),
+        (["-m", "openai:gpt", "--tools", "none.py"], KEY, 3, "No file 'none.py'; --tools must be"),
         (
             ["-m", "openai:gpt", "--dialect", "anthropic"],
             KEY,

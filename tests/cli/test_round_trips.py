@@ -143,7 +143,7 @@ def test_a_file_in_another_dialect_is_rejected_by_name(
         (line,) = err.splitlines()
         (looks,) = [name for name in PROFILES if f"looks like {name} (" in line]
         assert PROFILES[looks].family == PROFILES[source].family
-        assert f"not {dialect(told).name}" in line
+        assert f"not like {dialect(told).name}" in line
 
 
 @pytest.mark.parametrize("source", DOCUMENTS)

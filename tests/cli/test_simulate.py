@@ -367,7 +367,9 @@ async def test_a_port_in_use_is_one_line_and_exit_code_3(anyio_backend_name: str
             "simulate", "--dialect", "openai", "--port", port, "--backend", anyio_backend_name
         )
     assert (done.code, done.out) == (3, "")
-    assert done.complaint.startswith(f"Cannot listen on port {port}: address already in use; give another")
+    assert done.complaint.startswith(
+        f"Cannot listen on port {port}: address already in use; use another --port"
+    )
 
 
 def test_an_unknown_dialect_is_one_line_and_exit_code_3() -> None:

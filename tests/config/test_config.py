@@ -314,7 +314,8 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         *[
             (
                 f"[compaction]\nthreshold = {share}\n",
-                "line 2, column 1: [compaction] threshold: must be a share of the window up to 1, as 0.8, or 'never'",
+                "line 2, column 1: [compaction] threshold: must be a share of the window above 0 and up to 1, as 0.8, "
+                "or 'never'",
             )
             for share in ("80", "0", "-0.5", "nan", '"off"', "true")
         ],

@@ -157,7 +157,12 @@ def test_fields_changed_together_are_encoded_and_valid(name: str) -> None:
         ("anthropic", "turns", {"last_roles": ["user", "assistant"]}, "turns.last_roles: must be 'user'"),
         ("openai_responses", "reasoning", {"followed": False}, "reasoning.followed: must be True"),
         ("kimi", "turns", {"drop_empty_text": False}, "turns.drop_empty_text: needs turns.empty_answers"),
-        ("mistral", "request", {"stream_usage": True}, "request.stream_usage: request.keys do not have"),
+        (
+            "mistral",
+            "request",
+            {"stream_usage": True},
+            "request.stream_usage: add 'stream_options' to request.keys",
+        ),
         ("mistral", "reasoning", {"required": "with_calls"}, "reasoning.required: 'with_calls' needs"),
         ("anthropic", "reasoning", {"required": "with_calls"}, "reasoning.placeholder: must not be blank"),
         ("gemini", "reasoning", {"placeholder": "(None.)"}, "reasoning.placeholder: must be base64"),

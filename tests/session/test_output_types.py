@@ -69,7 +69,7 @@ def test_a_closed_schema_accepts_every_value_of_its_type(form: TypeWithValue) ->
     told = said if json.loads(asked.schema).get("properties", {}).keys() != {"value"} else {"value": said}
     read = asked.parse(json.dumps(told), "strict")
     assert isinstance(read, tuple), read
-    for made in (close_schema(asked.schema), close_schema(asked.schema, demands=True)):
+    for made in (close_schema(asked.schema), close_schema(asked.schema, require_all=True)):
         if made is not None:
             assert jsonschema_rs.is_valid(json.loads(made), told), made
 
@@ -148,7 +148,7 @@ def test_objects_with_the_same_first_member_are_not_sent_strictly() -> None:
         name: str
         y: int
 
-    made = close_schema(output_of(One | Two).schema, demands=True)
+    made = close_schema(output_of(One | Two).schema, require_all=True)
     assert made is not None
     assert measure_schema(made).alike == 1
     assert named_schema(output_of(One | Two).schema)["strict"] is False

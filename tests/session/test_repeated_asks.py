@@ -458,7 +458,7 @@ async def test_a_joined_ask_is_traced_once() -> None:
 async def test_results_take_no_key() -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
-        with pytest.raises(ConfigError, match="allow no key="):
+        with pytest.raises(ConfigError, match="key= cannot be combined"):
             await session.ask(results={"call": 1}, key="k1")  # type: ignore[call-overload]
 
 

@@ -80,7 +80,7 @@ async def test_offline_serves_two_models_of_one_provider_and_another_provider() 
             "say\\(\\), think\\(\\), call\\(\\) and answer\\(\\), but not 'Hi\\.'",
         ),
         ({"openai:gpt-5": say("Hi.")}, ConfigError, "must be a list of .*, not Say"),
-        ({"vertex:gemini-3-pro": [say("Hi.")]}, ConfigError, "'vertex' has no address"),
+        ({"vertex:gemini-3-pro": [say("Hi.")]}, ConfigError, "'vertex' has no default address"),
     ],
 )
 async def test_an_invalid_script_is_a_typed_error(

@@ -42,4 +42,4 @@ class AnswerForms:
             self._problems.add("only complete answers have the requested format", about)
         if wish is not None:
             self.counts["answers_with_form"] += result.status == "complete"
-            self.counts["answers_without_form"] += "does not have the form" in result.error
+            self.counts["answers_without_form"] += "does not have the required format" in result.error
