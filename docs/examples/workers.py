@@ -8,6 +8,7 @@ from pathlib import Path
 from subprocess import PIPE
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 import anyio
 from anyio.abc import Process, SocketAttribute, SocketStream
@@ -17,8 +18,6 @@ from actors import Runtime, Session
 from actors.errors import SessionUnknown
 from actors.testing import OpenAIServer, Say, Turn, serve
 
-GO_ON = "Please continue."
-
 
 class Host:
     """The host of a runtime, which resumes sessions from the journal or opens them."""
@@ -27,16 +26,10 @@ class Host:
         self._runtime = runtime
         self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
 
-    async def answer(self, name: str, words: str, again: bool) -> str:
+    async def answer(self, name: str, words: str, key: str) -> str:
         async with self._locks[name]:
             session = await self._session(name)
-            if again:  # the first worker may have recorded the question, and even the answer
-                history = list(await session.history())
-                if any(each.role == "user" and each.text == words for each in history):
-                    if history[-1].role == "assistant":
-                        return history[-1].text
-                    words = GO_ON
-            return (await session.ask(words)).text
+        return (await session.ask(words, key=key)).text  # one answer per key, even if another worker began it
 
     async def _session(self, name: str) -> Session:
         if name in self._runtime.sessions:
@@ -89,14 +82,13 @@ class Proxy:
         return max(self.ports, key=lambda worker: sha256(f"{worker} {session}".encode()).digest())
 
     async def ask(self, session: str, words: str) -> str:
-        again = False
+        key = uuid4().hex
         while True:
             name = self.place(session)
             try:
-                return await self._send(self.ports[name], {"name": session, "words": words, "again": again})
+                return await self._send(self.ports[name], {"name": session, "words": words, "key": key})
             except (OSError, anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError):
                 self.ports.pop(name, None)  # dead; a process supervisor would restart it
-                again = True
 
     async def stop(self) -> None:
         for process in self.processes.values():
@@ -145,9 +137,6 @@ async def main(journal: str) -> None:
         for number in range(1, 4):
             times = {await count_in_log(runtime, session, f"question {number}") for session in SESSIONS}
             print(f"question {number}, times in a log:", *times)
-        print(
-            "asked to continue:", any([await count_in_log(runtime, session, GO_ON) for session in SESSIONS])
-        )
 
 
 async def count_in_log(runtime: Runtime, session: str, words: str) -> int:
