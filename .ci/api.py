@@ -235,7 +235,7 @@ def _default(value: object) -> str:
     )
 
 
-_HEADINGS = {"Args": "Arguments", "Returns": "Returns", "Raises": "Raises"}
+_HEADINGS = {"Args": "Arguments", "Attributes": "Attributes", "Returns": "Returns", "Raises": "Raises"}
 
 
 def _markdown(text: str) -> str:
@@ -249,7 +249,7 @@ def _markdown(text: str) -> str:
         elif heading and line.strip() and not line.startswith(" "):
             heading = ""
             lines += ["", line]
-        elif heading in ("Args", "Raises") and (item := re.match(r"    (\S[^:]*): (.*)", line)):
+        elif heading in ("Args", "Attributes", "Raises") and (item := re.match(r"    (\S[^:]*): (.*)", line)):
             names = ", ".join(f"`{each.strip()}`" for each in item[1].split(","))
             lines.append(f"- {names}: {item[2]}")
         elif heading:

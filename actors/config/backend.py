@@ -17,7 +17,12 @@ from actors.core.values.identity import Binding
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key or token, and the request header that carries it. In `authorization`, it is sent as a bearer token."""
+    """A key or token, and the request header that carries it.
+
+    Args:
+        header: Name of the header in lower case. In `authorization`, the key is sent as a bearer token.
+        value: The key, without the prefix `Bearer`.
+    """
 
     header: str
     value: SecretStr
@@ -25,7 +30,12 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class TokenCommand:
-    """A program that prints a token. A token without an expiry in the output is used for `lifetime` seconds."""
+    """A program that prints a token.
+
+    Args:
+        command: The program and its arguments. No shell interprets them.
+        lifetime: Seconds for which a token is used if the program prints no expiry.
+    """
 
     command: tuple[str, ...]
     lifetime: float
@@ -33,7 +43,13 @@ class TokenCommand:
 
 @dataclass(frozen=True, slots=True)
 class AwsKeys:
-    """An AWS access key. Temporary credentials also have a session token."""
+    """An AWS access key.
+
+    Args:
+        access_key: The id of the key, which is not secret.
+        secret_key: The secret that signs requests.
+        session_token: The token of temporary credentials; None for permanent ones.
+    """
 
     access_key: str
     secret_key: SecretStr
@@ -42,9 +58,11 @@ class AwsKeys:
 
 @dataclass(frozen=True, slots=True)
 class Aws:
-    """Request signing for an AWS region.
+    """The signing of requests to AWS.
 
-    If `keys` is None, AWS's default chain (shared files, roles) provides the keys.
+    Args:
+        region: The AWS region that receives the requests, such as `eu-central-1`.
+        keys: The access key; None if AWS's default chain (shared files, roles) provides it.
     """
 
     region: str
@@ -58,6 +76,10 @@ class Backend(Frozen):
     """A configured backend with its credential, ready for requests.
 
     Args:
+        name: The name of the `[backends.NAME]` table, or `provider:model` for a backend that no table configures.
+        kind: The provider or API, such as `anthropic`.
+        dialect: Name of the profile, built in or from a `[dialects.NAME]` table.
+        model: The provider's name of the model.
         endpoint: Base URL without its query; the adapter appends the path of a request.
         query: The query of the base URL, appended to the path of each request. It may contain a key, so it is not part
             of the binding and is never shown.
@@ -70,6 +92,7 @@ class Backend(Frozen):
         cache: The use of the provider's prompt cache.
         stream: Whether answers are streamed.
         thinking: Treatment of reasoning blocks: sent where the dialect can, dropped, or sent as text.
+        limits: The timeouts, rate limits and retries of the backend.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
@@ -103,7 +126,16 @@ class Backend(Frozen):
 
 
 class ResolvedPool(Frozen):
-    """A pool with its resolved backends, in the order of the file. `cooldown` is in seconds."""
+    """A pool with its resolved backends.
+
+    Args:
+        name: The name of the `[pools.NAME]` table.
+        members: The backends, in the order of the table.
+        policy: The rule that chooses the member for a turn.
+        cooldown: Seconds for which a member whose turn failed is skipped, unless it answers a request earlier.
+        failover_after_output: Whether another member continues even if a part of the answer was visible.
+        failover_on_refusal: Whether another member continues after a member has rejected the structure of a transcript.
+    """
 
     name: str
     members: tuple[Backend, ...]

@@ -114,7 +114,11 @@ class Frozen(BaseModel):
 
 
 class HeaderVariable(Frozen):
-    """The environment variable that contains the secret value of a header."""
+    """The secret value of a header.
+
+    Args:
+        variable: Name of the environment variable that contains the value.
+    """
 
     variable: Variable
 

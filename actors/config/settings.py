@@ -244,17 +244,37 @@ else:
 
 
 class BackendSettings(RequestTable):
-    """One `[backends.NAME]` table. With `base_url` and without `auth`, no key is sent.
+    """One `[backends.NAME]` table.
 
-    A query of `base_url`, such as `?api-version=2024-10-21`, is appended to the path of each request and never shown.
+    Args:
+        kind: The provider or API, such as `anthropic` or `openai_chat`. It defines the default address, dialect and
+            variable of the key; docs/reference/dialects.md lists all kinds.
+        model: The provider's name of the model.
+        base_url: The base URL of the API; None for the default of the kind. A query, such as `?api-version=2024-10-21`,
+            is appended to the path of each request and never shown.
+        auth: The authentication of requests. With None, the variable of the kind provides the key, except if `base_url`
+            is set: then no key is sent.
+        headers: Headers that are sent with every request, for accounts and gateways that need more than a credential. A
+            value is a string, or `{ variable = "NAME" }` for a secret. They override default headers and are never
+            shown.
+        account: A label of the account, part of the binding. Reasoning that was sealed for one account is not sent
+            through another account.
+        upstream: The only upstream of a gateway to use, by the gateway's name for the upstream; None to let the gateway
+            choose.
+        thinking: Treatment of earlier reasoning in requests: `native` sends it where the dialect can, `drop` omits it,
+            `text` sends it as text.
+        reasoning: The thinking mode of the model, its token budget, and the effort.
+        cache: The use of the provider's prompt cache: `default`, `long` (the longest lifetime) or `off`.
+        stream: Whether answers are streamed. False is for a backend that cannot stream; its complete answers produce
+            the same events.
+        dialect: Name of a profile or of a `[dialects.NAME]` table; None for the default of the kind.
+        context: The maximum number of tokens of a request and its answer, which `[compaction]` uses; None if unknown.
+        price: The prices of the model; None for the prices in `[prices]`. Pools with the policy `cheapest` compare the
+            prices of their members.
+        limits: The timeouts, rate limits and retries of the backend.
 
-    `headers` are sent with every request, for accounts and gateways that need more than a credential. A value is a
-    string, or `{ variable = "NAME" }` for a secret. They override default headers and are never shown. `stream = false`
-    is for a backend that cannot stream; its complete answers produce the same events. `upstream` restricts a gateway to
-    one of its upstreams, by the gateway's name for the upstream. `cache` controls the provider's prompt cache:
-    `default`, `long` (the longest lifetime) or `off`. Pools with the policy `cheapest` compare `price`. `context` is
-    the maximum number of tokens of a request and its answer; `[compaction]` uses it. All other keys are settings of an
-    ask that a backend may set too, such as `temperature` and `seed`: see docs/reference/settings.md.
+    All other keys are settings of an ask that a backend may set too, such as `temperature` and `seed`: see
+    docs/reference/settings.md.
     """
 
     kind: Annotated[Kind, AfterValidator(check_kind)]
@@ -283,13 +303,18 @@ class BackendSettings(RequestTable):
 
 
 class PoolSettings(Frozen):
-    """One `[pools.NAME]` table. Members are backends or `provider:model`, in order of preference; `weights` has a
-    number per member.
+    """One `[pools.NAME]` table.
 
-    All sessions with this target share `budget`. A member whose turn failed is skipped for `cooldown` seconds, or until
-    it has answered a request. With `failover_after_output`, another member continues even if a part of the answer was
-    visible. With `failover_on_refusal = false`, an ask fails when a member has rejected the structure of a transcript,
-    which is a bug of this library; this setting suits tests.
+    Args:
+        members: Names of backends or `provider:model`, in order of preference.
+        policy: The rule that chooses the member for a turn. `failover` uses the first member that works, and `manual`
+            only the first member; docs/how-to/backends.md lists all policies.
+        cooldown: Seconds for which a member whose turn failed is skipped, unless it answers a request earlier.
+        failover_after_output: Whether another member continues even if a part of the answer was visible.
+        failover_on_refusal: Whether another member continues after a member has rejected the structure of a transcript,
+            which is a bug of this library. With False, the ask fails, which suits tests.
+        weights: Numbers from 1 to 100, by member, for the policies `weighted` and `sticky`. Other members have 1.
+        budget: The usage that all sessions with this target share; None for no limit.
     """
 
     members: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
@@ -304,8 +329,9 @@ class PoolSettings(Frozen):
 class TenantSettings(Frozen):
     """One `[tenants.NAME]` table.
 
-    `weight` is the tenant's share of a backend with queued requests, relative to other tenants. All sessions of the
-    tenant share `budget`.
+    Args:
+        weight: The tenant's share of a backend with queued requests, relative to other tenants.
+        budget: The usage that all sessions of the tenant share; None for no limit.
     """
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
@@ -313,13 +339,22 @@ class TenantSettings(Frozen):
 
 
 class McpSettings(Frozen):
-    """One `[mcp.NAME]` table: an MCP server, either a program with its `args`, or a `url`.
+    """One `[mcp.NAME]` table: an MCP server, which is either a program or a URL.
 
-    `env` lists variables of this process that the program inherits. `bearer` is the variable with the token for the
-    `url`; `headers` are as in a backend. `tools` lists the tools of the server to use; by default, all are used.
-    `approval` is `allow`, `ask` or `deny`, for all tools or by tool name, with `*` for the other tools. `timeout` (of a
-    call), `opening` and `waiting` are in seconds. `within_turn`, `max_bytes`, `max_blocks` and `max_values` are as in
-    `actors.tools.mcp.McpOptions`.
+    Args:
+        command: The program to start; None for a server with a `url`.
+        args: The arguments of the program. They are not shown, because they may contain secrets.
+        env: Names of the variables of this process that the program inherits.
+        cwd: The working directory of the program; None for that of this process.
+        url: The URL of a server that is already running; None for a program.
+        bearer: The variable with the token for the `url`; None for no token.
+        headers: Headers of every request to the `url`, in the same form as in `[backends.NAME]`.
+        tools: The tools to use, by the server's names; None for all.
+        approval: `allow`, `ask` or `deny`, for all tools or by tool name, with `*` for the other tools. With None,
+            tools that the server declares as read-only run at once and the others need approval.
+        timeout: Seconds that one call may take; None for no limit.
+        opening, waiting: Seconds, as in `actors.tools.mcp.McpOptions`.
+        within_turn, max_bytes, max_blocks, max_values: As in `actors.tools.mcp.McpOptions`.
     """
 
     command: Label | None = None
@@ -382,8 +417,19 @@ class JournalSettings(Frozen):
 class FileSettings(Frozen):
     """A complete `actors.toml`.
 
-    A `[dialects.NAME]` table is a custom profile; see `actors.config.dialects`. A `[models."PROVIDER:GLOB"]` table
-    overrides facts about models; see `actors.config.models`.
+    Most fields map names to tables: `[backends.claude]` has the name `claude`.
+
+    Args:
+        dialects: Custom profiles; see `actors.config.dialects`.
+        models: Facts about models that override the built-in ones, by `PROVIDER:GLOB`; see `actors.config.models`.
+        backends: The models that sessions can use, each with an address and a credential.
+        pools: Groups of backends that can replace each other.
+        tenants: Customers or teams that share the backends.
+        mcp: MCP servers whose tools a program or the command line can use.
+        limits: The limits of each session and of the runtime.
+        journal: The storage of logs.
+        prices: Prices of models, by a glob for the names of models, such as `claude-*`.
+        compaction: The settings for shortening long histories.
     """
 
     dialects: dict[str, dict[str, Any]] = Field(default={})  # Any: each field of a dialect has its own type

@@ -43,7 +43,11 @@ _REMEMBERED = {"kimi": "KIM-S03", "deepseek": "DSK-S03"}
 
 
 class CompatibleOptions(ServerOptions, total=False):
-    """The options that all servers of this family accept. `CompatibleServer` describes them."""
+    """The options that all servers of this family accept, in addition to `ServerOptions`.
+
+    Args:
+        settings: The existing models; by default, any name exists, with the vendor's profile.
+    """
 
     settings: CompatibleSettings | None
 

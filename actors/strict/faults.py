@@ -75,9 +75,13 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class ErrorInStream:
-    """A fault that ends a stream with the dialect's error event after `after_events` events.
+    """A fault that ends a stream with the dialect's error event.
 
-    A request without streaming gets an error response with the status.
+    Args:
+        after_events: Number of events of the answer before the error.
+        status: The HTTP status that the error event stands for. A request without streaming gets an error response with
+            this status.
+        message: The error message; None selects the dialect's message for this status.
     """
 
     after_events: int
@@ -87,16 +91,23 @@ class ErrorInStream:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A fault that answers with status 200 and arbitrary bytes as the complete body."""
+    """A fault that answers with status 200 and arbitrary bytes.
+
+    Args:
+        body: The complete body.
+    """
 
     body: bytes = b"\x00\xff<html>not what you asked for</html>"
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedEvent:
-    """A fault that inserts bytes into a stream after `after_events` events.
+    """A fault that inserts bytes into a stream.
 
-    In an answer without streaming, the bytes precede the body.
+    Args:
+        after_events: Number of events of the answer before the bytes. In an answer without streaming, the bytes precede
+            the body.
+        data: The bytes, which need not be a complete event.
     """
 
     after_events: int
@@ -105,9 +116,12 @@ class MalformedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """A fault that repeats bytes after `after_events` events until the connection ends.
+    """A fault that repeats bytes until the connection ends. The answer never declares its length.
 
-    The body of an answer without streaming counts as one event. The answer never declares its length.
+    Args:
+        after_events: Number of events of the answer before the bytes. The body of an answer without streaming counts as
+            one event.
+        data: The bytes, sent again and again.
     """
 
     after_events: int

@@ -21,9 +21,15 @@ _RESET = struct.pack("ii", 1, 0)  # value of SO_LINGER (on, zero seconds) that m
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A received HTTP request. Header names are in lower case, and `path` does not include the query.
+    """A received HTTP request.
 
-    A request whose body is `too_large` is not read to its end, and its `body` is empty.
+    Args:
+        method: The HTTP method, in capitals.
+        path: The path of the URL, without the query.
+        headers: The headers, by names in lower case.
+        body: The body; empty if it is too large.
+        too_large: True if the body exceeds the server's limit. Such a request is not read to its end.
+        query: The query of the URL, without the question mark.
     """
 
     method: str
@@ -39,7 +45,10 @@ class LoopbackAnswer:
     """A response, and how its transmission ends.
 
     Args:
+        status: The HTTP status.
+        headers: Pairs of a name and a value. The length or the encoding of the body is added to them.
         parts: The body. If streamed, each part is sent separately; otherwise, the parts form one body of known length.
+        streamed: Whether the body is sent in chunks, without a declared length.
         cut: Bytes of the body to send before `then` happens; None sends no byte of the response, not even the status.
         then: `end` sends the complete response. `repeat` then sends the last part again until the client disconnects.
             `close`, `reset` and `stall` happen after `cut` bytes.

@@ -52,6 +52,8 @@ class Call:
     """A tool call in a scripted answer.
 
     Args:
+        name: The tool's name. The request need not declare this tool.
+        arguments: The arguments, sent as a JSON object.
         id: Sent unchanged, even if empty; None generates an id according to the turn's `ids`.
         raw: The model's argument text, possibly malformed or cut; `arguments` are then ignored. If the wire needs an
             object (Anthropic without streaming), text that is not an object becomes `{}`.

@@ -53,7 +53,10 @@ class Exchange:
 
     Args:
         order: Number of the request at this server, from 0.
+        method: The HTTP method, in capitals.
+        path: The path of the request's URL, without the query.
         headers: The request's headers with names in lower case, without credentials.
+        body: The body of the request; empty if it was larger than the server's limit.
         verdict: The refusal by a rule; None if the rules accepted the body or were not applied.
         status: HTTP status of the answer; 0 if a fault prevented an answer.
         fault: The scripted fault of the request.
@@ -87,7 +90,19 @@ class ServerLimits:
 
 
 class ServerOptions(TypedDict, total=False):
-    """The options that the strict servers of all dialects accept. `LoopbackServer` describes them."""
+    """The options that the strict servers of all dialects accept.
+
+    Args:
+        mode: `strict`, the default, also enforces rules that the official host does not enforce today; `hosted` does
+            not.
+        faults: Faults by request number, or a function from the request number and the parsed body to a fault. None,
+            the default, for no faults.
+        api_key: The only key that the server accepts. None, the default, accepts every request.
+        write_bytes: The maximum number of bytes per TCP write. None, the default, writes each event at once.
+        host: A name that generated ids include, so that the ids of several servers differ; empty by default.
+        limits: Limits of connections, bodies and recordings.
+        cache: The simulated prompt cache, for instance with another clock; by default, each server has its own cache.
+    """
 
     mode: Mode
     faults: InjectedFaults | None

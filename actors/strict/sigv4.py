@@ -26,7 +26,14 @@ _MISMATCH = (
 
 @dataclass(frozen=True, slots=True)
 class AwsKey:
-    """An AWS access key with its region. `token` is the session token of a temporary key."""
+    """An AWS access key with its region.
+
+    Args:
+        access_key: The id of the key, which each signed request contains.
+        secret_key: The secret with which the requests must be signed.
+        region: The region that the requests must be signed for.
+        token: The session token that each request must contain; None for a permanent key.
+    """
 
     access_key: str
     secret_key: str = field(repr=False)

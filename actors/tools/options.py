@@ -21,7 +21,17 @@ ResourceRule: TypeAlias = str | tuple[str, ...] | Callable[[dict[str, JsonValue]
 
 
 class ToolOptions(TypedDict, total=False):
-    """Options of a tool in addition to its schema. Names and defaults are the same as in `Tool`."""
+    """Options of a tool in addition to its schema. Names and defaults are the same as in `Tool`.
+
+    Args:
+        approval: `allow`, the default, runs a call at once, `ask` waits for a decision, `deny` never runs it. Or a
+            function that returns one of these values for the arguments of a call.
+        timeout: Seconds that one call may take; None, the default, for no limit.
+        effects: Effects of a call on the outside world: `pure` (none), `idempotent`, or `once`, the default: a call
+            never runs again.
+        resources: Names of the resources that a call writes to, or a function that returns them for the arguments of a
+            call. Calls of a session with a common resource run one after another, in call order. By default, none.
+    """
 
     approval: ApprovalRule
     timeout: float | None

@@ -34,7 +34,12 @@ class Timeouts(Struct, frozen=True):
 
 
 class Response(Protocol):
-    """A server's response, whose head has arrived. Header names are in lower case."""
+    """A server's response, whose head has arrived.
+
+    Attributes:
+        status: The HTTP status.
+        headers: The headers, by names in lower case.
+    """
 
     status: int
     headers: Mapping[str, str]

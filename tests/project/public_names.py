@@ -7,11 +7,13 @@ Python alone is no type of its own.
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 
 import actors
@@ -242,6 +244,43 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
             return [*zip(names, values, strict=True)]
         case _:
             return [(target, value)]
+
+
+def undocumented_fields() -> Iterator[str]:
+    """Yield the fields of public classes that neither a docstring nor a string after the field describes.
+
+    The docstring is that of the class or of a base in this package. It describes the fields that it names.
+    """
+    for (home,) in homes().values():
+        module, _, name = home.rpartition(".")
+        kind = getattr(import_module(module), name)
+        if isinstance(kind, type):
+            bodies = [*_class_definitions(kind)]
+            text = "\n".join(ast.get_docstring(body) or "" for body in bodies)
+            bare = [field for body in bodies for field in _bare_fields(body)]
+            yield from (f"{home}.{field}" for field in bare if not re.search(rf"\b{field}\b", text))
+
+
+def _class_definitions(kind: type) -> Iterator[ast.ClassDef]:
+    """Yield the definitions of a class and of its bases in this package."""
+    for each in kind.__mro__:
+        if each.__module__.partition(".")[0] == "actors":
+            for statement in _names(each.__module__).get(each.__name__, ()):
+                if isinstance(statement, ast.ClassDef):
+                    yield statement
+
+
+def _bare_fields(kind: ast.ClassDef) -> Iterator[str]:
+    """Yield the public fields that a class declares without a string after the declaration."""
+    for statement, after in zip_longest(kind.body, kind.body[1:]):
+        match statement, after:
+            case _, ast.Expr(value=ast.Constant(value=str())):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation), _ if _is_public(name):
+                if "ClassVar" not in ast.unparse(annotation):
+                    yield name
+            case _:
+                pass
 
 
 def _is_public(name: str) -> bool:

@@ -15,7 +15,7 @@ import pytest
 import actors
 from actors import errors, transcripts
 from actors.core.dialects.profiles import PROFILES
-from tests.project.public_names import MODULES, homes, mentions, unannotated_attributes
+from tests.project.public_names import MODULES, homes, mentions, unannotated_attributes, undocumented_fields
 
 PUBLIC = """
     ActorsError AskFailed AskResult AskSettings Binding Budget Code Compaction CompactionResult LiveTools
@@ -56,6 +56,10 @@ def test_the_table_of_public_names_in_the_design_lists_each_under_its_home() -> 
 def test_every_type_in_a_public_signature_has_a_public_home() -> None:
     assert [each for each in mentions() if each.type not in homes()] == []
     assert [*unannotated_attributes()] == []
+
+
+def test_every_field_of_a_public_class_is_documented() -> None:
+    assert [*undocumented_fields()] == []
 
 
 def test_every_method_and_property_of_a_public_class_is_documented() -> None:

@@ -73,6 +73,12 @@ class Profile(KeywordOnlyRecord):
         model: The features that the model accepts. In a profile, this describes an unknown model;
             `actors.core.dialects.narrow.for_model` narrows the profile to one model.
         narrowed_to: Name of the model that the profile was narrowed to; empty for the profile itself.
+        ids: The rules for call ids and tool names.
+        turns: The rules for the order of roles, calls and results.
+        media: The rules for images and documents.
+        reasoning: The rules for sending the model's reasoning back to it.
+        request: The rules for all other fields of a request, and for recognising a context overflow.
+        caching: The rules for the host's prompt cache.
     """
 
     name: str
@@ -194,7 +200,10 @@ class ChatCaching(Caching):
 
 
 class ChatDialect(Profile):
-    """The rules of OpenAI Chat Completions and compatible hosts. The defaults describe an unknown host."""
+    """The rules of OpenAI Chat Completions and compatible hosts. The defaults describe an unknown host.
+
+    `Profile` describes the fields.
+    """
 
     family: ClassVar[Literal["openai_chat"]] = "openai_chat"
     ids: Ids = Ids(
@@ -288,7 +297,7 @@ class ResponsesCaching(Caching):
 
 
 class ResponsesDialect(Profile):
-    """The rules of OpenAI Responses."""
+    """The rules of OpenAI Responses. `Profile` describes the fields."""
 
     family: ClassVar[Literal["responses"]] = "responses"
     turns: ResponsesTurns
@@ -333,7 +342,7 @@ class AnthropicCaching(Caching):
 
 
 class AnthropicDialect(Profile):
-    """The rules of Anthropic Messages and compatible hosts."""
+    """The rules of Anthropic Messages and compatible hosts. `Profile` describes the fields."""
 
     family: ClassVar[Literal["anthropic"]] = "anthropic"
     turns: BlockTurns
@@ -389,7 +398,7 @@ class GeminiCaching(Caching):
 
 
 class GeminiDialect(Profile):
-    """The rules of Google's generateContent."""
+    """The rules of Google's generateContent. `Profile` describes the fields."""
 
     family: ClassVar[Literal["gemini"]] = "gemini"
     turns: GeminiTurns
@@ -440,7 +449,7 @@ class ConverseCaching(Caching):
 
 
 class ConverseDialect(Profile):
-    """The rules of AWS Bedrock Converse."""
+    """The rules of AWS Bedrock Converse. `Profile` describes the fields."""
 
     family: ClassVar[Literal["converse"]] = "converse"
     turns: ConverseTurns

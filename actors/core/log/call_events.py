@@ -31,7 +31,11 @@ effect. `once`: a call must not be repeated.
 
 
 class CallEventBase(EventBase, frozen=True):
-    """The base of all events of one tool call. Such events change only the ledger."""
+    """The base of all events of one tool call. Such events change only the ledger.
+
+    Args:
+        call_id: The canonical id of the call.
+    """
 
     call_id: CallId
 
@@ -60,7 +64,10 @@ class Started(CallEventBase, frozen=True):
 class Returned(CallEventBase, frozen=True):
     """The tool of a call returned. No other event contains the return value.
 
-    `repeated` is True if the same call has returned the same result so often that repetition was detected.
+    Args:
+        content: The return value as JSON, without its images and documents; `null` if there is no other value.
+        media: Images and documents that the tool returned, in order.
+        repeated: True if the same call has returned the same result so often that repetition was detected.
     """
 
     content: Json = Json(b"null")
@@ -74,7 +81,11 @@ class Returned(CallEventBase, frozen=True):
 
 
 class _Unsuccessful(CallEventBase, frozen=True):
-    """The base of real completions that answer the call with an error."""
+    """The base of real completions that answer the call with an error.
+
+    Args:
+        error: The error as JSON, usually a string.
+    """
 
     error: Json = Json(b'""')
 
@@ -99,7 +110,11 @@ class Refused(_Unsuccessful, frozen=True):
 
 
 class Cancelled(CallEventBase, frozen=True):
-    """The call was stopped, or never started, and is closed without a real completion."""
+    """The call was stopped, or never started, and is closed without a real completion.
+
+    Args:
+        reason: The reason code, which selects the text of the synthetic result that answers the call.
+    """
 
     reason: Reason = "cancelled"
 

@@ -163,7 +163,9 @@ class RoundEnded(EventBase, frozen=True):
 class FormatRequested(EventBase, frozen=True):
     """A message to the model about its answer was added to the history.
 
-    The message states the required format, or that the last answer had another format or no content.
+    Args:
+        ask: Number of the ask, from 1.
+        message: The message. It states the required format, or that the last answer had another format or no content.
     """
 
     ask: int
@@ -171,7 +173,13 @@ class FormatRequested(EventBase, frozen=True):
 
 
 class SubagentUsage(EventBase, frozen=True):
-    """A subagent's session ended. `used` is the subagent's usage, which counts towards the budget of this session."""
+    """A subagent's session ended.
+
+    Args:
+        call_id: The id of the call that started the subagent.
+        session: The subagent's session id.
+        used: The subagent's usage, which counts towards the budget of this session.
+    """
 
     call_id: CallId
     session: str
@@ -179,7 +187,13 @@ class SubagentUsage(EventBase, frozen=True):
 
 
 class ApprovalAsked(EventBase, frozen=True):
-    """A call waits for approval. `digest` identifies the call's tool and arguments."""
+    """A call waits for approval.
+
+    Args:
+        call_id: The id of the call.
+        tool: The tool's name.
+        digest: A digest of the tool and the arguments. A decision is valid only for this digest.
+    """
 
     call_id: CallId
     tool: str
@@ -236,7 +250,12 @@ class TurnResumed(EventBase, frozen=True):
 
 
 class SwitchQueued(EventBase, frozen=True):
-    """A switch was requested during a turn and is deferred until the turn ends."""
+    """A switch was requested during a turn and is deferred until the turn ends.
+
+    Args:
+        turn: Number of the turn.
+        target: The requested backend or pool.
+    """
 
     turn: int
     target: str
@@ -257,7 +276,12 @@ class SwitchSuperseded(EventBase, frozen=True):
 
 
 class SwitchFailed(EventBase, frozen=True):
-    """A deferred switch failed at the end of its turn, because its target is no longer valid."""
+    """A deferred switch failed at the end of its turn, because its target is no longer valid.
+
+    Args:
+        target: The requested backend or pool.
+        why: The error message.
+    """
 
     target: str
     why: str
@@ -278,7 +302,11 @@ class Configured(EventBase, frozen=True):
 
 
 class ResultsTrimmed(EventBase, frozen=True):
-    """Later transcripts show marks in place of these results. The ledger keeps the results."""
+    """Later transcripts show marks in place of these results. The ledger keeps the results.
+
+    Args:
+        results: The calls of the results, each with the reason for its mark.
+    """
 
     results: tuple[tuple[CallId, Short], ...]
 

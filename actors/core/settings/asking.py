@@ -75,8 +75,22 @@ class AskSettings(TypedDict, total=False):
 class Asked(RequestSettings, frozen=True, kw_only=True):
     """The settings of one ask, as the log stores them. None means the value of the backend or the runtime.
 
-    Stored as a map without absent settings. `output` is the JSON Schema of the answer, which always describes an
-    object.
+    Stored as a map without absent settings.
+
+    Args:
+        tool_choice: Whether the model may call tools (`auto`), must call one (`required`), or must not (`none`); or the
+            tool that it must call. A forced tool applies only to the first request.
+        thinking: The thinking mode of all requests.
+        first_byte_timeout: Seconds from the last byte of a request to the first byte of its answer.
+        idle_timeout: Seconds between two chunks of an answer.
+        timeout: Seconds for the complete ask.
+        max_rounds: The maximum number of requests in one turn.
+        token_limit: The number of tokens, of requests and answers together, after which the ask sends no further
+            request.
+        max_corrections: How often the model may correct invalid calls in one turn.
+        output: The JSON Schema of the answer, which always describes an object.
+        repair: Treatment of arguments and answers with a slip, such as a string in place of a number: `unambiguous`
+            repairs them if exactly one interpretation fits the schema; `strict` rejects them.
     """
 
     tool_choice: ToolChoiceSetting | None = None

@@ -38,6 +38,28 @@ class RequestSettings(
     """Settings that a request sends unchanged, or omits. None and an empty tuple mean the provider's default.
 
     The log stores them as a map without default values, so a new setting does not change the records of other settings.
+
+    Args:
+        max_tokens: The maximum number of tokens in the answer of one request, at least 1.
+        temperature: The sampling temperature, at least 0. A higher temperature makes answers more random.
+        top_p: The share of the probability, from 0 to 1, that the most likely tokens must reach together. Only these
+            tokens are sampled.
+        top_k: The number of most likely tokens that are sampled, at least 1.
+        frequency_penalty: From -2 to 2. A positive value makes a token less likely each time it occurs.
+        presence_penalty: From -2 to 2. A positive value makes a token less likely once it has occurred.
+        seed: The seed of the sampling, from 0 to 2147483647. Providers do not guarantee equal answers for equal seeds.
+        stop: At most 4 strings. The answer ends before the first of them that the model writes.
+        effort: The level of reasoning effort, such as `low` or `high`, or the provider's own name of a level.
+        display: Whether the answer contains the reasoning as a summary (`summarized`), or does not contain it
+            (`omitted`).
+        verbosity: How long and detailed the answer is.
+        parallel_tool_calls: Whether one message may contain several tool calls.
+        logprobs: The number of most likely alternatives per token, from 0 to 20, for which the provider returns log
+            probabilities.
+        service_tier: The provider's name of a service tier, which affects price and latency.
+        user: An id of the end user, at most 256 characters, which the provider uses to detect abuse.
+        metadata: At most 16 pairs of a name and a value (of at most 512 characters), which the provider attaches to the
+            request.
     """
 
     max_tokens: int | None = None

@@ -175,7 +175,12 @@ class LearnedFact(Struct, frozen=True):
 
 
 class Stalls(Struct, frozen=True):
-    """The number and the total duration, in seconds, of event-loop stalls that tools caused."""
+    """The event-loop stalls that tools caused.
+
+    Args:
+        count: Number of the stalls.
+        seconds: Their total duration.
+    """
 
     count: int = 0
     seconds: float = 0.0

@@ -35,20 +35,45 @@ class StreamEvent(Struct, frozen=True, tag_field="type", tag=_event_type):
 
 
 class DurableEvent(StreamEvent, frozen=True):
-    """The base of all events that are stored in the session's log. `seq` is the event's position in that log."""
+    """The base of all events that are stored in the session's log.
+
+    Args:
+        seq: The event's position in that log, from 1. Events that follow from the same log record have the same number.
+    """
 
     seq: int
 
 
 class _TurnEvent(DurableEvent, frozen=True):
+    """The base of durable events that belong to a turn.
+
+    Args:
+        turn: Number of the turn, from 1; 0 before the session's first turn.
+    """
+
     turn: int
 
 
 class _RoundEvent(_TurnEvent, frozen=True):
+    """The base of durable events that belong to a round.
+
+    Args:
+        round: Number of the round within the turn, from 1; 0 for a summary.
+    """
+
     round: int
 
 
 class _Delta(StreamEvent, frozen=True):
+    """The base of fragments of an answer.
+
+    Args:
+        text: The fragment.
+        turn: Number of the turn, from 1.
+        round: Number of the round within the turn, from 1.
+        offset: Number of characters of text and reasoning that precede the fragment in the round.
+    """
+
     text: str
     turn: int
     round: int
@@ -75,16 +100,23 @@ class SessionOpenedEvent(DurableEvent, frozen=True):
 
 
 class SessionClosedEvent(_TurnEvent, frozen=True):
-    """The session was closed. Only `Session.events` yields this event."""
+    """The session was closed. Only `Session.events` yields this event.
+
+    Args:
+        reason: The reason, in free text; empty if none was given.
+    """
 
     type: ClassVar[Literal["session_closed"]] = "session_closed"
     reason: str = ""
 
 
 class AskStartedEvent(_TurnEvent, frozen=True):
-    """An ask began with the user's message. `turn` is the number of the ask's first turn.
+    """An ask began with the user's message.
 
-    `key` is the idempotency key; empty if the caller passed none.
+    Args:
+        turn: Number of the ask's first turn.
+        message: The user's message.
+        key: The idempotency key; empty if the caller passed none.
     """
 
     type: ClassVar[Literal["ask_started"]] = "ask_started"
@@ -100,7 +132,13 @@ class TurnStartedEvent(_TurnEvent, frozen=True):
 
 
 class FailoverEvent(_TurnEvent, frozen=True):
-    """The ask moves to `backend` and continues there in a new turn, whose `TurnStartedEvent` follows."""
+    """The ask moves to `backend` and continues there in a new turn, whose `TurnStartedEvent` follows.
+
+    Args:
+        turn: Number of the new turn.
+        backend: Name of the backend that continues the ask.
+        more: True if another event with the same `seq` follows.
+    """
 
     type: ClassVar[Literal["failover"]] = "failover"
     backend: str
@@ -108,7 +146,13 @@ class FailoverEvent(_TurnEvent, frozen=True):
 
 
 class MemberSkippedEvent(StreamEvent, frozen=True):
-    """A pool member was skipped because it accepts none of the session's tools. Ephemeral."""
+    """A pool member was skipped because it accepts none of the session's tools. Ephemeral.
+
+    Args:
+        turn: Number of the turn, from 1.
+        member: Name of the skipped backend.
+        reason: The reason why the backend does not accept the tools, on one line.
+    """
 
     type: ClassVar[Literal["member_skipped"]] = "member_skipped"
     turn: int
@@ -135,6 +179,7 @@ class RequestRenderedEvent(StreamEvent, frozen=True):
     """The transcript of a request was rendered. Ephemeral.
 
     Args:
+        turn, round: Numbers of the turn and of the round within it, from 1.
         binding: The binding for which the transcript was rendered.
         epoch: The epoch of the binding's lane, from 0.
         reused_bytes: Bytes at the start of the transcript that an earlier request of this epoch has already sent.
@@ -156,6 +201,7 @@ class RequestFailedEvent(StreamEvent, frozen=True):
     """A request failed. Ephemeral.
 
     Args:
+        turn, round: Numbers of the turn and of the round within it, from 1.
         error: The HTTP status, or the class of the exception.
         cause: The kind of failure.
         retry_after: Seconds until the request is sent again; None if it is not sent again.
@@ -178,6 +224,7 @@ class MessageEvent(_RoundEvent, frozen=True):
         error: The error that interrupted the answer; empty if the answer was not interrupted.
         incomplete: The reason why the answer is incomplete although the provider ended it; None if it is complete.
         dropped: Number of items of the answer that the message does not contain, by the provider's name for them.
+        more: True if another event with the same `seq` follows.
     """
 
     type: ClassVar[Literal["message"]] = "message"
@@ -190,7 +237,14 @@ class MessageEvent(_RoundEvent, frozen=True):
 
 
 class ToolCallEvent(_RoundEvent, frozen=True):
-    """The model called a tool. `arguments` are complete, as the model sent them, but not validated yet."""
+    """The model called a tool.
+
+    Args:
+        call_id: The canonical id of the call.
+        name: The tool's name, as the model wrote it.
+        arguments: The complete arguments, as the model sent them, not validated yet.
+        more: True if another event with the same `seq` follows.
+    """
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
     call_id: CallId
@@ -200,7 +254,13 @@ class ToolCallEvent(_RoundEvent, frozen=True):
 
 
 class CallRepairedEvent(_RoundEvent, frozen=True):
-    """A call's arguments were invalid and were repaired to the only valid interpretation, with which the call runs."""
+    """A call's arguments were invalid and were repaired to the only valid interpretation, with which the call runs.
+
+    Args:
+        call_id: The canonical id of the call.
+        name: The tool's name.
+        repaired: The kind and the path of each repair.
+    """
 
     type: ClassVar[Literal["call_repaired"]] = "call_repaired"
     call_id: CallId
@@ -209,8 +269,14 @@ class CallRepairedEvent(_RoundEvent, frozen=True):
 
 
 class ToolProgressEvent(StreamEvent, frozen=True):
-    """A running tool reported its progress. `fraction` is from 0 to 1; None if the tool reported no fraction.
-    Ephemeral.
+    """A running tool reported its progress. Ephemeral.
+
+    Args:
+        turn, round: Numbers of the turn and of the round within it, from 1.
+        call_id: The canonical id of the call.
+        name: The tool's name.
+        message: The tool's description of its progress, shortened to 500 characters.
+        fraction: The completed part of the work, from 0 to 1; None if the tool reported no fraction.
     """
 
     type: ClassVar[Literal["tool_progress"]] = "tool_progress"
@@ -223,7 +289,13 @@ class ToolProgressEvent(StreamEvent, frozen=True):
 
 
 class ToolFailedEvent(StreamEvent, frozen=True):
-    """A tool raised an exception or timed out. `error` is the class of the exception. Ephemeral."""
+    """A tool raised an exception or timed out. Ephemeral.
+
+    Args:
+        turn, round: Numbers of the turn and of the round within it, from 1.
+        call_id: The canonical id of the call.
+        error: The class of the exception.
+    """
 
     type: ClassVar[Literal["tool_failed"]] = "tool_failed"
     turn: int
@@ -246,14 +318,23 @@ class ToolResultsEvent(_RoundEvent, frozen=True):
 
 
 class ApprovalRequestedEvent(_RoundEvent, frozen=True):
-    """A call waits for approval."""
+    """A call waits for approval.
+
+    Args:
+        pending: The call and its arguments, with a digest that a decision repeats.
+    """
 
     type: ClassVar[Literal["approval_requested"]] = "approval_requested"
     pending: PendingCall
 
 
 class ApprovalDecidedEvent(_RoundEvent, frozen=True):
-    """A call was approved or denied. `pending` is the call; None if the log no longer contains the call."""
+    """A call was approved or denied.
+
+    Args:
+        verdict: The decision: `allow` or `deny`.
+        pending: The call; None if the log no longer contains the call.
+    """
 
     type: ClassVar[Literal["approval_decided"]] = "approval_decided"
     verdict: Verdict
@@ -261,7 +342,12 @@ class ApprovalDecidedEvent(_RoundEvent, frozen=True):
 
 
 class TurnPausedEvent(_RoundEvent, frozen=True):
-    """The turn waits for results or approvals of `calls`. A `CompleteEvent` with the status `awaiting` follows."""
+    """The turn waits for results or approvals of `calls`. A `CompleteEvent` with the status `awaiting` follows.
+
+    Args:
+        calls: The ids of the calls, and whether each waits for a result or for an approval.
+        more: True if another event with the same `seq` follows.
+    """
 
     type: ClassVar[Literal["turn_paused"]] = "turn_paused"
     calls: tuple[AwaitedCall, ...]
@@ -275,7 +361,11 @@ class TurnResumedEvent(_TurnEvent, frozen=True):
 
 
 class FormatRequestedEvent(_TurnEvent, frozen=True):
-    """A message was added that tells the model the required format of its answer, or the error in its last answer."""
+    """A message was added that tells the model the required format of its answer, or the error in its last answer.
+
+    Args:
+        message: The message, as the model receives it.
+    """
 
     type: ClassVar[Literal["format_requested"]] = "format_requested"
     message: Message
@@ -303,6 +393,7 @@ class TurnEndedEvent(_TurnEvent, frozen=True):
         status: The outcome; `handed_over` if another turn of the ask follows.
         cause: The failure or the limit that ended the turn; None for any other end.
         repaired: Repairs of an invalid structured answer that had exactly one valid interpretation.
+        more: True if another event with the same `seq` follows.
     """
 
     type: ClassVar[Literal["turn_ended"]] = "turn_ended"
@@ -335,7 +426,12 @@ class SwitchSupersededEvent(_TurnEvent, frozen=True):
 
 
 class SwitchFailedEvent(_TurnEvent, frozen=True):
-    """The deferred switch to `target` could not be applied."""
+    """The deferred switch to `target` could not be applied.
+
+    Args:
+        target: The requested backend or pool.
+        error: The reason, as an error message.
+    """
 
     type: ClassVar[Literal["switch_failed"]] = "switch_failed"
     target: str
@@ -350,7 +446,12 @@ class ConfiguredEvent(_TurnEvent, frozen=True):
 
 
 class ToolChangeDeferredEvent(StreamEvent, frozen=True):
-    """Tools changed during the turn; requests declare the new tools only from the next ask on. Ephemeral."""
+    """Tools changed during the turn; requests declare the new tools only from the next ask on. Ephemeral.
+
+    Args:
+        turn, round: Numbers of the turn and of the round within it, from 1.
+        reason: The reason why the turn keeps its tools, in words.
+    """
 
     type: ClassVar[Literal["tool_change_deferred"]] = "tool_change_deferred"
     turn: int
@@ -366,7 +467,12 @@ class ResultsTrimmedEvent(_TurnEvent, frozen=True):
 
 
 class CompactedEvent(_TurnEvent, frozen=True):
-    """A summary replaced `replaced` messages of the history."""
+    """A summary replaced `replaced` messages of the history.
+
+    Args:
+        summary: The message that contains the summary.
+        replaced: Number of messages that the summary replaced.
+    """
 
     type: ClassVar[Literal["compacted"]] = "compacted"
     summary: Message
@@ -400,14 +506,22 @@ class ResyncEvent(StreamEvent, frozen=True):
 
 
 class CompleteEvent(DurableEvent, frozen=True):
-    """The last event of an ask's stream if the ask's status is `complete`, `cancelled` or `awaiting`."""
+    """The last event of an ask's stream if the ask's status is `complete`, `cancelled` or `awaiting`.
+
+    Args:
+        result: The value that `Session.ask` returns for this ask.
+    """
 
     type: ClassVar[Literal["complete"]] = "complete"
     result: AskResult
 
 
 class ErrorEvent(DurableEvent, frozen=True):
-    """The last event of an ask's stream if the ask's status is `failed` or `interrupted`."""
+    """The last event of an ask's stream if the ask's status is `failed` or `interrupted`.
+
+    Args:
+        result: The value that `Session.ask` returns for this ask with `check=False`.
+    """
 
     type: ClassVar[Literal["error"]] = "error"
     result: AskResult

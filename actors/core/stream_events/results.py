@@ -54,14 +54,24 @@ class PendingCall(Struct, frozen=True):
 
 
 class AwaitedCall(Struct, frozen=True):
-    """The id of a call that a turn waits for. `kind` says whether the turn waits for a result or for an approval."""
+    """The id of a call that a turn waits for.
+
+    Args:
+        call_id: The canonical id of the call, as in `ToolCallEvent`.
+        kind: `external` if the turn waits for a result, `approval` if it waits for an approval.
+    """
 
     call_id: CallId
     kind: Literal["external", "approval"]
 
 
 class CallEnd(Struct, frozen=True):
-    """The outcome of one call of a batch."""
+    """The outcome of one call of a batch.
+
+    Args:
+        call_id: The canonical id of the call, as in `ToolCallEvent`.
+        outcome: How the call ended; `returned` is the only success.
+    """
 
     call_id: CallId
     outcome: CallOutcome

@@ -30,7 +30,11 @@ to deny it; the string is the reason."""
 
 
 class BoundArguments(Struct, frozen=True):
-    """Valid arguments, in the form in which the tool's function receives them."""
+    """Valid arguments, in the form in which the tool's function receives them.
+
+    Args:
+        kwargs: The validated and converted value of each parameter, by the parameter's name.
+    """
 
     kwargs: Mapping[str, Any]  # Any: each parameter of the function has its own type
 

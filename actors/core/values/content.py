@@ -66,7 +66,12 @@ class ProviderState(StoredRecord, frozen=True):
 
 
 class Text(StoredRecord, frozen=True, tag="t", init=False, metaclass=ConstructorMeta):
-    """Text, stored as a JSON string literal and decoded by `.text`."""
+    """Text, stored as a JSON string literal and decoded by `.text`.
+
+    Args:
+        text: The text.
+        json: The text as a JSON string literal in UTF-8; replaces `text`.
+    """
 
     json: Quoted
 
@@ -80,7 +85,14 @@ class Text(StoredRecord, frozen=True, tag="t", init=False, metaclass=Constructor
 
 
 class Thinking(StoredRecord, frozen=True, tag="h", init=False, metaclass=ConstructorMeta):
-    """A model's reasoning. If it has a seal, it may be sent back unchanged to the provider that produced it."""
+    """A model's reasoning.
+
+    Args:
+        text: The visible reasoning; empty if the provider hides its model's reasoning.
+        seal: The provider's signature or its encrypted form of the reasoning. With a seal, the reasoning may be sent
+            back unchanged to the provider that produced it. None if there is no seal.
+        json: The visible reasoning as a JSON string literal in UTF-8; replaces `text`.
+    """
 
     json: Quoted
     seal: ProviderState | None
@@ -118,6 +130,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
     native: ProviderState | None
     namespace: str
     is_free: bool
+    """True if the tool takes free text. `arguments` are then an object that contains the text as `input`."""
 
     def __new__(
         cls,
@@ -226,8 +239,11 @@ def _read_native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
 class Media(StoredRecord, frozen=True, tag="m", init=False, metaclass=ConstructorMeta):
     """An image or document with a media type such as `image/png`, as base64 data or as a URL.
 
-    If the first bytes of the data identify a type, that type replaces `media_type`, because providers reject media with
-    a wrong type (ANT-61).
+    Args:
+        media_type: The media type. If the first bytes of the data identify another type, that type replaces it, because
+            providers reject media with a wrong type (ANT-61).
+        data: The data in base64; empty for a URL.
+        url: The URL that the provider fetches; empty for data.
     """
 
     media_type: str
@@ -340,7 +356,12 @@ def transcript_text(json: Json | None) -> Json:
 
 
 class Code(StoredRecord, frozen=True, tag="s"):
-    """Source code that belongs to the conversation but is not a tool call. Rendered as a fenced code block."""
+    """Source code that belongs to the conversation but is not a tool call. Rendered as a fenced code block.
+
+    Args:
+        source: The code, without a fence.
+        language: The name of the language after the opening fence, such as `python`; may be empty.
+    """
 
     source: str
     language: str = ""

@@ -25,33 +25,55 @@ LeftOut: TypeAlias = tuple[tuple[str, int], ...]
 
 
 class TextDelta(StoredRecord, frozen=True):
-    """A fragment of the answer's text."""
+    """A fragment of the answer's text.
+
+    Args:
+        text: The fragment. The fragments of an answer, joined, are the complete text.
+    """
 
     text: str
 
 
 class ThinkingDelta(StoredRecord, frozen=True):
-    """A fragment of the model's visible reasoning."""
+    """A fragment of the model's visible reasoning.
+
+    Args:
+        text: The fragment. The fragments of an answer, joined, are the complete visible reasoning.
+    """
 
     text: str
 
 
 class CallStarted(StoredRecord, frozen=True):
-    """The start of a tool call. `call_id` is canonical; the arguments follow in `ArgumentsDelta` events."""
+    """The start of a tool call. The arguments follow in `ArgumentsDelta` events.
+
+    Args:
+        call_id: The canonical id of the call.
+        name: The tool's name, as the model wrote it.
+    """
 
     call_id: CallId
     name: str
 
 
 class ArgumentsDelta(StoredRecord, frozen=True):
-    """A fragment of a call's arguments, as the model wrote them."""
+    """A fragment of a call's arguments, as the model wrote them.
+
+    Args:
+        call_id: The canonical id of the call, as in `CallStarted`.
+        text: The fragment, which is usually not valid JSON by itself.
+    """
 
     call_id: CallId
     text: str
 
 
 class CallDone(StoredRecord, frozen=True):
-    """The end of a tool call: all of its arguments have arrived."""
+    """The end of a tool call: all of its arguments have arrived.
+
+    Args:
+        call_id: The canonical id of the call, as in `CallStarted`.
+    """
 
     call_id: CallId
 

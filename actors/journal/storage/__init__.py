@@ -226,6 +226,7 @@ class Storage(Protocol):
     blocking: bool
     """True if the storage's methods may block and must run in a thread."""
     durability: Durability
+    """The failure that acknowledged events survive."""
     lease: float | None
     """Seconds after which a host that does not renew its lease counts as gone; None if there is only one host."""
 

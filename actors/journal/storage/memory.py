@@ -31,7 +31,9 @@ class MemoryStorage:
 
     blocking = False
     durability: Durability = "memory"
+    """Logs do not survive the end of the process."""
     lease: float | None = None
+    """Always None, because no other host can use the storage."""
 
     def __init__(self, *, clock: Callable[[], float] = time) -> None:
         self._now = clock

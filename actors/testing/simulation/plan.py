@@ -251,9 +251,26 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """The probabilities of events: `fault` per request, `budget` and `tenant` per session, all others per ask.
+    """The probabilities of events, from 0 to 1, per ask unless another unit is stated.
 
-    `tenant` is the probability that a session without a budget of its own shares the budget of a tenant.
+    Args:
+        fault: The server answers a request with a fault, per request.
+        switch: The target is switched during the ask. With a third of this probability, it is switched once more.
+        cancel: The ask is cancelled.
+        abandon: The task that waits for the ask is cancelled.
+        crash: An actor of the session crashes.
+        busy: So many asks are sent at once that one of them is rejected, because the queue is full.
+        blunder: The model makes a mistake, per call. With 0, it also gives no invalid answer to an ask for a typed
+            answer.
+        compact: The history is compacted during the ask.
+        rewind: The history is rewound during the ask.
+        configure: The system prompt or the tools change during the ask.
+        call_tool: The program runs a tool of the session during the ask.
+        output: The ask requires a typed answer.
+        parts: The message contains attachments.
+        settings: The ask has settings of its own.
+        budget: The session has a budget, per session.
+        tenant: A session without a budget shares the budget of a tenant, per session.
     """
 
     fault: float = 0.12

@@ -1,10 +1,11 @@
-"""Mistakes in the public face: internal types in public signatures, and names without a home."""
+"""Mistakes in the public face: internal types in signatures, names without a home, fields without a description."""
 
 from tests.teeth.mutations.mutation import Mutation
 
 PUBLIC = "tests/project/test_public.py"
 SIGNATURES = f"{PUBLIC}::test_every_type_in_a_public_signature_has_a_public_home"
 HOMES = f"{PUBLIC}::test_every_public_name_has_one_home_and_one_meaning"
+FIELDS = f"{PUBLIC}::test_every_field_of_a_public_class_is_documented"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -41,5 +42,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         '["AnswerDecoder", *...]',
         '["AnswerDecoder", "Message", *...]',
         (HOMES,),
+    ),
+    Mutation(
+        "public: a field without a description",
+        "actors/core/turn/batch.py:BoundArguments",
+        "kwargs: Mapping[str, Any]",
+        "kwargs: Mapping[str, Any]\nbare: bool = False",
+        (FIELDS,),
     ),
 )

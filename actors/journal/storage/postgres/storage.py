@@ -92,6 +92,7 @@ class PostgresStorage:
 
     blocking = True
     durability: Durability = "power"
+    """Acknowledged events also survive a loss of power."""
 
     def __init__(
         self,
