@@ -78,7 +78,8 @@ def _module_doc(module: Any) -> str:  # Any: a module
 def _entry(value: Any, home: str) -> Iterator[str]:  # Any: a class or a function
     yield f"### {value.__name__}\n"
     yield f"    {value.__name__ if home in NAMES['NOT_CONSTRUCTED'] else _declared(value)}\n"
-    yield f"{_markdown(_doc(value))}\n"
+    is_constructed = isinstance(value, type) and home not in NAMES["NOT_CONSTRUCTED"]
+    yield f"{_markdown(_class_doc(value) if is_constructed else _doc(value))}\n"
     if isinstance(value, type):
         for name, member in _methods(value):
             kind = "" if isinstance(_function(member), FunctionType) else " (attribute)"
@@ -120,6 +121,31 @@ def _doc(value: Any) -> str:  # Any: a class, a function or a property
     found = value.__doc__ or ""
     generated = isinstance(value, type) and found.startswith(f"{value.__name__}(")  # made up by `dataclass`
     return "" if generated else inspect.cleandoc(found)
+
+
+_ITEM = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+def _class_doc(kind: type) -> str:
+    """Return a class's docstring, with the descriptions of the fields that it inherits from internal bases."""
+    text, public, lines = _doc(kind), set(map(id, _public_classes())), list[str]()
+    for each in kind.__mro__[:0:-1]:
+        if each.__module__.startswith("actors.") and id(each) not in public:
+            for name, description in _ITEM.findall(_doc(each).partition("Args:\n")[2]):
+                is_described = re.search(rf"^    (\w+, )*{name}\b", text, re.MULTILINE)
+                if name in _parameter_names(kind) and not is_described:
+                    lines.append(f"    {name}: {description}\n")
+    if not lines:
+        return text
+    before, args, after = text.partition("Args:\n")
+    return f"{before}{args}{''.join(lines)}{after}" if args else f"{text}\n\nArgs:\n{''.join(lines)}"
+
+
+def _parameter_names(kind: type) -> frozenset[str]:
+    try:
+        return frozenset(inspect.signature(kind).parameters)
+    except ValueError:
+        return frozenset()
 
 
 def _declared(value: Any, name: str = "") -> str:  # Any: a class or a function

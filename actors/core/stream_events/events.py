@@ -38,7 +38,7 @@ class DurableEvent(StreamEvent, frozen=True):
     """The base of all events that are stored in the session's log.
 
     Args:
-        seq: The event's position in that log, from 1. Events that follow from the same log record have the same number.
+        seq: Position in the session's log, from 1. Events that follow from the same log record share it.
     """
 
     seq: int
@@ -81,13 +81,21 @@ class _Delta(StreamEvent, frozen=True):
 
 
 class TextEvent(_Delta, frozen=True):
-    """A fragment of the answer's text. `offset` is its position in the round, in characters. Ephemeral."""
+    """A fragment of the answer's text. Ephemeral.
+
+    Args:
+        offset: Number of characters of text and reasoning in the round before this fragment.
+    """
 
     type: ClassVar[Literal["text"]] = "text"
 
 
 class ThinkingEvent(_Delta, frozen=True):
-    """A fragment of the model's visible reasoning. `offset` counts the characters of text and reasoning. Ephemeral."""
+    """A fragment of the model's visible reasoning. Ephemeral.
+
+    Args:
+        offset: Number of characters of text and reasoning in the round before this fragment.
+    """
 
     type: ClassVar[Literal["thinking"]] = "thinking"
 
