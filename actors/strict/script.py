@@ -19,6 +19,7 @@ class Say:
     """A text in a scripted answer.
 
     Args:
+        text: The complete text, which a stream sends in fragments.
         cited: Citations in the wire format: citations (Anthropic) or annotations (Responses).
     """
 

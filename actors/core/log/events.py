@@ -244,7 +244,11 @@ class TurnPaused(EventBase, frozen=True):
 
 
 class TurnResumed(EventBase, frozen=True):
-    """A paused turn continues or is closed. None of its calls waits for the caller any more."""
+    """A paused turn continues or is closed. None of its calls waits for the caller any more.
+
+    Args:
+        turn: Number of the turn.
+    """
 
     turn: int
 
@@ -312,7 +316,12 @@ class ResultsTrimmed(EventBase, frozen=True):
 
 
 class Compacted(EventBase, frozen=True):
-    """A summary replaced the messages `start` to `stop` (excluded) of the history. The summary is a normal message."""
+    """A summary replaced a part of the history.
+
+    Args:
+        start, stop: Indexes of the first replaced message and of the first message after the replaced ones, from 0.
+        summary: The summary, which is a normal message.
+    """
 
     start: int
     stop: int

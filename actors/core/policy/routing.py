@@ -40,7 +40,12 @@ the session has sent none.
 
 
 class SkippedMember(Struct, frozen=True):
-    """A pool member that is skipped because it accepts none of the session's tools. `why` says so on one line."""
+    """A pool member that is skipped because it accepts none of the session's tools.
+
+    Args:
+        member: Name of the backend.
+        why: The reason, on one line.
+    """
 
     member: str
     why: str

@@ -29,20 +29,43 @@ from actors.errors import ConfigError, nearest
 class AskSettings(TypedDict, total=False):
     """The settings of one ask. A setting that is absent or None has the value of the backend or the runtime.
 
-    Requests contain the following settings. If the provider has no field for a setting, the setting is omitted and
-    reported as a loss: `max_tokens`, `temperature`, `top_p`, `top_k`, `frequency_penalty`, `presence_penalty`, `seed`,
-    `stop` (at most 4 strings that end the answer), `thinking`, `effort`, `display` (the reasoning is summarized or
-    omitted), `verbosity`, `parallel_tool_calls`, `logprobs` (alternatives per token, at most 20), `service_tier`,
-    `user`, `metadata`.
+    Requests contain the settings from `max_tokens` to `metadata`. If the provider or the model does not accept one of
+    them, the setting is omitted and reported as a loss. The runtime enforces the other settings.
 
-    `tool_choice` is `auto`, `none`, `required`, or `ToolChoice("NAME")` for one tool. A forced tool applies only to the
-    first request of the ask; once the model has called the tool, it may answer.
-
-    `first_byte_timeout` and `idle_timeout` limit each request, and `timeout` limits the ask, in seconds. When `timeout`
-    expires, the ask fails, and all its calls are closed. `max_rounds` limits the requests of a turn. `token_limit` ends
-    the ask before the next request once that many tokens were used. `max_corrections` limits how often the model may
-    correct invalid calls. `repair="strict"` rejects arguments and answers with a slip, such as a string in place of a
-    number, even if exactly one interpretation fits the schema.
+    Args:
+        max_tokens: The maximum number of tokens in the answer of one request, at least 1.
+        temperature: The sampling temperature, at least 0. A higher temperature makes answers more random.
+        top_p: The share of the probability, from 0 to 1, that the most likely tokens must reach together. Only these
+            tokens are sampled.
+        top_k: The number of most likely tokens that are sampled, at least 1.
+        frequency_penalty: From -2 to 2. A positive value makes a token less likely each time it occurs.
+        presence_penalty: From -2 to 2. A positive value makes a token less likely once it has occurred.
+        seed: The seed of the sampling, from 0 to 2147483647. Providers do not guarantee equal answers for equal seeds.
+        stop: At most 4 strings. The answer ends before the first of them that the model writes.
+        tool_choice: `auto` (the model decides), `none` (no calls), `required` (at least one call), or
+            `ToolChoice("NAME")` for a call of this tool. A forced tool applies only to the first request of the ask;
+            once the model has called the tool, it may answer.
+        parallel_tool_calls: Whether one message may contain several tool calls.
+        thinking: Whether the model decides how long to think (`adaptive`) or does not think (`off`).
+        effort: The level of reasoning effort, such as `low` or `high`, or the provider's own name of a level.
+        display: Whether the answer contains the reasoning as a summary (`summarized`), or does not contain it
+            (`omitted`).
+        verbosity: How long and detailed the answer is.
+        logprobs: The number of most likely alternatives per token, from 0 to 20, for which the provider returns log
+            probabilities.
+        service_tier: The provider's name of a service tier, which affects price and latency.
+        user: An id of the end user, at most 256 characters, which the provider uses to detect abuse.
+        metadata: At most 16 names, each with a string of at most 512 characters, which the provider attaches to the
+            request.
+        first_byte_timeout: Seconds from the last byte of a request to the first byte of its answer.
+        idle_timeout: Seconds between two chunks of an answer.
+        timeout: Seconds for the complete ask. When they have passed, the ask fails, and all its calls are closed.
+        max_rounds: The maximum number of requests in one turn.
+        token_limit: The number of tokens, of requests and answers together, after which the ask sends no further
+            request and ends.
+        max_corrections: How often the model may correct invalid calls in one turn.
+        repair: Treatment of arguments and answers with a slip, such as a string in place of a number: `unambiguous`
+            repairs them if exactly one interpretation fits the schema; `strict` rejects them.
     """
 
     max_tokens: int

@@ -106,9 +106,12 @@ class AskResult(Struct, Generic[Value], frozen=True):
 
     Args:
         text: The text of the model's last message.
+        status: The outcome of the ask. `awaiting` is not final: the turn continues once the caller has provided results
+            or approvals.
         binding: The binding of the last turn: its backend, dialect, account and model.
         attempts: Every turn of the ask and every retried request, in order.
-        rounds: The number of rounds in all turns. `usage` is the sum of their usage.
+        rounds: The number of rounds in all turns.
+        usage: The tokens of all rounds together.
         error: The reason, in one line, why the ask is not complete; empty if it is.
         finish_reason: The provider's finish reason; None if the last round has no answer.
         incomplete: The reason why the last answer is incomplete although the ask is `complete`: `length` (a token limit

@@ -98,7 +98,12 @@ class Usage(StoredRecord, frozen=True):
 
 
 class Finish(StoredRecord, frozen=True):
-    """The provider's finish reason, verbatim. No decision depends on it; tool calls are recognised by their blocks."""
+    """The end of the answer.
+
+    Args:
+        reason: The provider's finish reason, verbatim. No decision depends on it; tool calls are recognised by their
+            blocks.
+    """
 
     reason: str
 
