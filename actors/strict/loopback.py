@@ -24,7 +24,7 @@ class HttpRequest:
     """A received HTTP request.
 
     Args:
-        method: The HTTP method, in capitals.
+        method: The HTTP method, such as `POST`.
         path: The path of the URL, without the query.
         headers: The headers, by names in lower case.
         body: The body; empty if it is too large.

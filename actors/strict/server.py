@@ -53,7 +53,7 @@ class Exchange:
 
     Args:
         order: Number of the request at this server, from 0.
-        method: The HTTP method, in capitals.
+        method: The HTTP method, such as `POST`.
         path: The path of the request's URL, without the query.
         headers: The request's headers with names in lower case, without credentials.
         body: The body of the request; empty if it was larger than the server's limit.
