@@ -41,7 +41,9 @@ def is_group(error: BaseException | None) -> TypeGuard[BaseExceptionGroup[BaseEx
 
 
 def is_raised_by_statement(error: BaseException) -> bool:
-    """Return True if a `raise` statement raised the error; False if the interpreter raised it between other steps."""
+    """Return True if a `raise` statement raised the error. Return False if the interpreter raised the error between two
+    instructions.
+    """
     steps = tuple(_traceback_steps(error.__traceback__))
     return bool(steps) and steps[-1].tb_frame.f_code.co_code[steps[-1].tb_lasti] == _RAISE
 

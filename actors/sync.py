@@ -69,7 +69,7 @@ Prepare: TypeAlias = Callable[[], tuple[AskStream, Callable[[], Awaitable[None]]
 
 
 class InterruptibleAsk:
-    """An ask on the loop thread that is cancelled if its blocking caller is interrupted."""
+    """An ask on the event loop's thread, which is cancelled if its blocking caller is interrupted."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -82,7 +82,7 @@ class InterruptibleAsk:
         return self._stream is not None and self._stream.has_begun
 
     def set_stream(self, stream: AskStream) -> None:
-        """Set the ask's stream, which shows when the ask begins and ends."""
+        """Set the ask's stream. The stream reports whether the ask has begun and ended."""
         self._stream = stream
 
     async def submit(self, prepare: Prepare) -> AskStream:
@@ -118,7 +118,7 @@ async def _final_result(events: AsyncIterator[SessionEvent]) -> AskResult:
     async for event in events:
         if isinstance(event, CompleteEvent | ErrorEvent):
             result = event.result
-    assert result is not None  # a stream without a final event raises its error in the loop above
+    assert result is not None  # if there is no final event, the loop above has raised the error of the stream
     return result
 
 
@@ -177,12 +177,13 @@ async def _call_in_coroutine(function: Callable[[], R]) -> R:
 def _copy_documentation(
     call: Callable[..., object], method: Callable[..., object], result: str | None = None
 ) -> None:
-    """Give the blocking variant of an async method the signature and name of the method, and a docstring that names it.
+    """Give the blocking variant of an async method the signature and name of that method, and a docstring that refers
+    to it.
 
     Args:
         call: The blocking variant.
         method: The async method.
-        result: The return annotation of the blocking variant; by default, that of the method.
+        result: The return annotation of the blocking variant; by default, the annotation of the method.
     """
     about = signature(method)
     call.__dict__["__signature__"] = about if result is None else about.replace(return_annotation=result)
@@ -195,7 +196,8 @@ def _blocking_method(
 ) -> Callable[[Callable[..., None]], Callable[Concatenate["BlockingSession", P], R]]:
     """Return a decorator that replaces a method of `BlockingSession` with a blocking call of an async method.
 
-    The replaced method only declares the name: type checkers infer no type for an attribute that a call returns.
+    The replaced method only declares the name, because type checkers infer no type for an attribute that is the result
+    of a call.
     """
 
     def call(self: "BlockingSession", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -348,16 +350,16 @@ class BlockingSession:
         given = partial(
             self._session.stream_text, message, results=results, approvals=approvals, key=key, **settings
         )
-        text = self._on_loop(given)
+        text = self._call_on_loop(given)
         ask.set_stream(text._events)
         return Steps(self._runtime, partial(anext, text, None), ask)
 
     def events(self, after: int = 0, *, follow: bool = True) -> Steps[SessionEvent]:
         """Return an iterator over the session's events after number `after`. See `actors.Session.events`."""
-        events = self._on_loop(partial(self._session.events, after, follow=follow))
+        events = self._call_on_loop(partial(self._session.events, after, follow=follow))
         return Steps(self._runtime, partial(anext, events, None))
 
-    def _on_loop(self, function: Callable[[], R]) -> R:
+    def _call_on_loop(self, function: Callable[[], R]) -> R:
         """Call a plain function on the loop, and return its result."""
         return self._runtime._wait(partial(_call_in_coroutine, function))
 
@@ -464,7 +466,7 @@ class BlockingRuntime:
         if ask is None:
             return self._loop.call(function)
         try:
-            # keep: an interrupted ask is cancelled through its session, which also closes its calls
+            # keep=True, because an interrupted ask is cancelled through its session, which also closes the ask's calls
             return self._loop.result(self._loop.start(function), keep=True)
         except Exception:
             raise

@@ -205,12 +205,13 @@ def from_wire(transcript: object, name: str | None = None) -> tuple[History, Led
 
     Args:
         transcript: A list of messages in one provider's format, or a complete request body.
-        name: The dialect of the messages: `openai`, `anthropic`, ... By default, the only dialect whose format they
-            match; `history.report` names it.
+        name: The dialect of the messages: `openai`, `anthropic`, ... By default, the only dialect whose format the
+            messages match; `history.report` names it.
 
     Calls get canonical ids in order of appearance. A result is paired with the latest call that has its native id. A
     result that may belong to a different call is kept as a note (`actors.core.normalize.pairing`). `history.system` is
-    the system prompt of the transcript. `history.report` lists each problem, how it was resolved, and omitted content.
+    the system prompt of the transcript. `history.report` lists each problem and its resolution, and the omitted
+    content.
 
     Raises:
         TranscriptError: The value is not a transcript, is in the format of another dialect, or matches no dialect or

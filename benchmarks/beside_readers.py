@@ -53,9 +53,9 @@ async def _read_log(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
         follow=False,
         journal=journal,
         readers=runtime._opening_host().readers,
-        check=lambda: None,
+        check_caller=lambda: None,
         is_over=lambda: False,
-        gone=session_closed,
+        ended_error=session_closed,
     )
     async for _ in events:
         pass

@@ -1,4 +1,4 @@
-"""Read the part of a log that belongs to one ask: to repeat its result to another caller, or to continue it.
+"""Read the part of a session's log that belongs to one ask, to repeat the ask's result or to continue the ask.
 
 Used by `actors.session.repeats`. The log is read backwards from its end, so the cost depends on the age of the ask, and
 not on the length of the log.
@@ -18,11 +18,11 @@ from actors.kernel import Ref
 
 
 class AskLog(Struct, frozen=True):
-    """The stream events of one ask, as far as the log has them.
+    """The stream events of one ask that can be derived from the log.
 
     Args:
         events: The durable events without the terminal ones, oldest first.
-        terminal: The latest event with a result of the ask; None while its first turn runs.
+        terminal: The latest terminal event of the ask; None while the ask's first turn runs.
         totals: The totals over the turns of the ask.
     """
 
@@ -31,15 +31,15 @@ class AskLog(Struct, frozen=True):
     totals: AskFold
 
 
-def publish_ask(log: Sequence[LogEvent], before: int) -> AskLog:
-    """Return the stream events of an ask.
+def make_ask_log(log: Sequence[LogEvent], earlier_events: int) -> AskLog:
+    """Convert the log events of one ask to stream events.
 
     Args:
-        log: The log from the `AskStarted` event of the ask on, up to the next one.
-        before: The number of events before them.
+        log: The log events from `AskStarted` of this ask up to `AskStarted` of the next ask.
+        earlier_events: Number of events in the session's log that precede these.
     """
     turn = next((event.turn - 1 for event in log if isinstance(event, TurnStarted)), 0)
-    publisher, events, terminal = Publisher(before, turn), list[SessionEvent](), None
+    publisher, events, terminal = Publisher(earlier_events, turn), list[SessionEvent](), None
     for event in log:
         is_aside = publisher.is_aside
         for published in publisher.publish(event):
@@ -64,17 +64,19 @@ async def read_ask(journal: Ref[JournalCommand], session: str, ask: int) -> AskL
         for at in range(end - before - 1, -1, -1):
             if isinstance(event := log[at], AskStarted):
                 if event.ask == ask:
-                    return publish_ask(log[at:], before + at)
-                del log[at:]  # it belongs to a later ask
+                    return make_ask_log(log[at:], before + at)
+                del log[at:]  # these events belong to a later ask
         end = before
     raise JournalError(f"Session {session!r} has no ask {ask} in its log")
 
 
-async def _read_between(journal: Ref[JournalCommand], session: str, after: int, last: int) -> list[LogEvent]:
-    """Return the events after number `after`, up to number `last`."""
+async def _read_between(
+    journal: Ref[JournalCommand], session: str, after: int, last_seq: int
+) -> list[LogEvent]:
+    """Return the events after number `after`, up to number `last_seq`."""
     found = list[LogEvent]()
-    while (seq := after + len(found)) < last:
-        page = await journal.ask(ReadLog(session, seq, most=last - seq, urgent=True))
+    while (seq := after + len(found)) < last_seq:
+        page = await journal.ask(ReadLog(session, seq, most=last_seq - seq, urgent=True))
         if not page.events:
             raise JournalError(f"Session {session!r}: event {seq + 1} was deleted while its log was read")
         found += page.events

@@ -43,18 +43,18 @@ class Append(Query[int], frozen=True):
         """The events as an entry for `Storage.append`."""
         return Entry(self.session, self.fence, self.events)
 
-    def finish(self, last: int) -> None:
+    def finish(self, last_seq: int) -> None:
         """Report that the events are durable: publish them, call the callbacks and send the answer.
 
         Args:
-            last: The number of the last event in the log.
+            last_seq: The number of the last event in the log.
         """
         if self.live is not None and self.live.is_watched:
-            self.live.publish(self.events, last)
-        first = last - len(self.events) + 1
+            self.live.publish(self.events, last_seq)
+        first = last_seq - len(self.events) + 1
         for index, call in self.on_durable:
             call(first + index)
-        self.reply.send(last)
+        self.reply.send(last_seq)
 
     def fail(self, error: Exception) -> None:
         """Report to the writer that the events were not written, and why."""
@@ -98,8 +98,8 @@ class ReadLog(LogQuery[LogPage], frozen=True):
 
     Args:
         after: The number of the event before the page.
-        as_writer: Whether the log's writer reads it to continue from its end. This ends the rejection of the writer's
-            appends.
+        as_writer: Whether the log's writer reads it to continue from its end. After a rejected append, this read lets
+            the writer append again.
         most: The maximum number of events in the page.
         urgent: Whether a session waits for the page. The read is then accepted even if the queue is full.
     """
@@ -112,9 +112,12 @@ class ReadLog(LogQuery[LogPage], frozen=True):
 
 
 class ClaimSession(LogQuery[Claim], frozen=True):
-    """Make the caller the live writer of a session. With `existing`, claim the session only if it has a log.
+    """Make the caller the live writer of a session.
 
-    `on_claim` receives the claim even if the caller was cancelled in the meantime, so that the claim can be released.
+    Args:
+        existing: Claim the session only if it has a log.
+        on_claim: Receives the claim even if the caller was cancelled in the meantime, so that the claim can be
+            released.
     """
 
     participle = "claimed"
@@ -151,9 +154,7 @@ class FindSession(LogQuery[StoredSession | None], frozen=True):
 
 
 class DeleteLog(LogQuery[None], frozen=True):
-    """Delete the log of a session and the logs of the sessions in `others`: all of them, or none if one cannot be
-    deleted.
-    """
+    """Delete the logs of a session and of the sessions in `others`. If one log cannot be deleted, none is."""
 
     participle = "deleted"
     others: tuple[str, ...] = ()

@@ -1,8 +1,9 @@
 """Track the last acknowledged event of each log that this host writes.
 
 The journal actor uses this module. A storage may lose acknowledged events: a database fails over to a replica that
-lagged, or a backup is restored. So every append states the number of the last acknowledged event. A storage with fewer
-events rejects the append instead of reusing the lost numbers. The log then records the loss before any other event.
+lagged, or a backup is restored. So every append states the number of the last acknowledged event. A storage that lacks
+this event rejects the append instead of reusing the lost numbers. The loss is then recorded in the log before any other
+event.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,7 @@ class LogEnds:
         self._lost: dict[str, Entry] = {}  # `EventsLost` records that are not written yet, by session
 
     def add_predecessors(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield the entries, each with the number of the event that must precede it in its log.
+        """Yield the entries, each with the number of the event that must precede the entry in its log.
 
         The entries are written in this order, so an entry may follow an earlier entry of the same session.
         """
@@ -43,9 +44,9 @@ class LogEnds:
         if claim.fence:
             self._ends[session], self._fences[session] = claim.last, claim.fence
 
-    def record_write(self, session: str, last: int) -> None:
-        """Record that the storage has acknowledged a session's events up to number `last`."""
-        self._ends[session] = last
+    def record_write(self, session: str, last_seq: int) -> None:
+        """Record that the storage has acknowledged a session's events up to number `last_seq`."""
+        self._ends[session] = last_seq
 
     def forget(self, *sessions: str) -> None:
         """Stop tracking sessions that this host no longer writes."""
@@ -59,31 +60,31 @@ class LogEnds:
         return self._fences.get(session, 0)
 
     def record_loss(self, error: JournalBehind, fence: int) -> None:
-        """Prepare the `EventsLost` record of lost events. If several appends fail because of the same loss, record it
-        once.
+        """Prepare the `EventsLost` event that records a loss in the session's log. If several appends fail because of
+        the same loss, record it once.
 
-        `fence`: the fencing number that writes the record.
+        `fence`: the fencing number with which the event is written.
         """
         session, first, last = error.session, error.first, error.last
         if self._ends.get(session, first) < first:
             return
-        if (before := self._lost.get(session)) is not None:  # a second loss before the first one was recorded
+        if (before := self._lost.get(session)) is not None:  # the previous loss is not recorded yet
             last = max(last, *(event.last for event in before.events if isinstance(event, EventsLost)))
         self._ends[session] = first - 1
         self._lost[session] = Entry(session, fence, (EventsLost(first, last),), first - 1)
         logger.events_lost(session, first, last)
 
-    def visible_end(self, session: str, last: int) -> int:
+    def visible_end(self, session: str, last_seq: int) -> int:
         """Return the number of the last event of a log that readers may see.
 
-        If this host writes the log, readers see acknowledged events only; otherwise all `last` events.
+        If this host writes the log, readers see acknowledged events only; otherwise all `last_seq` events.
         """
-        return self._ends.get(session, last)
+        return self._ends.get(session, last_seq)
 
-    def missing_events_error(self, session: str, last: int) -> JournalBehind | None:
-        """Return the error if a log that ends at event `last` lacks acknowledged events; otherwise None."""
+    def missing_events_error(self, session: str, last_seq: int) -> JournalBehind | None:
+        """Return the error if a log that ends at event `last_seq` lacks acknowledged events; otherwise None."""
         known = self._ends.get(session, 0)
-        return Entry(session, 0, ()).behind_error(last, known) if last < known else None
+        return Entry(session, 0, ()).behind_error(last_seq, known) if last_seq < known else None
 
     def pending_loss(self, session: str) -> Entry | None:
         """Return the `EventsLost` entry that must be written to a session's log next; None if nothing was lost."""

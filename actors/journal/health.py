@@ -87,24 +87,30 @@ class JournalHealth(Struct):
         if (began := self.began) is not None:
             self.began, self.took = None, now - began
 
-    def lag(self, waiting: int, batch: int, now: float) -> float:
+    def lag(self, mailbox_size: int, max_batch: int, now: float) -> float:
         """Estimate how many seconds a new command would wait.
 
         Args:
-            waiting: Number of messages in the actor's mailbox.
-            batch: Maximum number of commands that are written together.
+            mailbox_size: Number of messages in the actor's mailbox.
+            max_batch: Maximum number of commands that are written together.
             now: The current time, by the event loop's clock.
         """
         elapsed = 0.0 if self.began is None else now - self.began
-        return elapsed + ceil((waiting + self.queued) / batch) * self.took
+        return elapsed + ceil((mailbox_size + self.queued) / max_batch) * self.took
 
     def stats(
-        self, durability: str, lease: float | None, sizes: StorageSizes, waiting: int, batch: int, now: float
+        self,
+        durability: str,
+        lease: float | None,
+        sizes: StorageSizes,
+        mailbox_size: int,
+        max_batch: int,
+        now: float,
     ) -> JournalStats:
-        """Return the statistics of the journal; see `lag` for `waiting`, `batch` and `now`."""
-        lag = round(self.lag(waiting, batch, now), 3)
+        """Return the statistics of the journal; see `lag` for `mailbox_size`, `max_batch` and `now`."""
+        lag = round(self.lag(mailbox_size, max_batch, now), 3)
         age = 0.0 if self.renewed_at is None else round(now - self.renewed_at, 3)
-        queued = waiting + self.queued
+        queued = mailbox_size + self.queued
         unavailable = self.since, self.why, self.refused
         return JournalStats(
             durability, *unavailable, queued, self.damage, lag, lease, age, sizes, self.commits.stats

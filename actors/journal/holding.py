@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-Part: TypeAlias = Literal["messages", "calls", "lanes", "objects"]
+SizeCategory: TypeAlias = Literal["messages", "calls", "lanes", "objects"]
 
 
 class TotalMemory(Struct, gc=False):
@@ -20,7 +20,7 @@ class TotalMemory(Struct, gc=False):
 class MemoryUse(Struct, gc=False):
     """The memory use of one session, in bytes.
 
-    `runtime_total` is the sum over all sessions of the runtime. This object keeps it up to date.
+    `runtime_total` is the sum over all sessions of the runtime. Each change of a session's sizes updates the sum.
     """
 
     runtime_total: TotalMemory
@@ -29,10 +29,10 @@ class MemoryUse(Struct, gc=False):
     lanes: int = 0
     objects: int = 0
 
-    def record_size(self, part: Part, size: int) -> None:
+    def record_size(self, category: SizeCategory, size: int) -> None:
         """Set the current size of one category of data, in bytes."""
-        self.runtime_total.total += size - getattr(self, part)
-        setattr(self, part, size)
+        self.runtime_total.total += size - getattr(self, category)
+        setattr(self, category, size)
 
     @property
     def total(self) -> int:

@@ -7,10 +7,10 @@ predecessors sent.
 A log never has a gap. After a rejected append, later appends of the same session are rejected too, until the session
 has read its log again.
 
-The methods of a blocking storage run in threads. Commands that arrive while a method runs are then written together in
-one commit, so the cost per event falls as the load rises. Sessions that are opened at the same time are claimed in one
-commit too. Reads run in a separate thread, one page at a time. A read starts after the writes that were sent before it,
-and does not delay later writes.
+The methods of a blocking storage run in threads. Commands that arrive while a method runs are afterwards written
+together in one commit, so the cost per event falls as the load rises. Sessions that are opened at the same time are
+claimed in one commit too. Reads run in a separate thread, one page at a time. A read starts after the writes that were
+sent before the read, and does not delay later writes.
 """
 
 from collections import deque
@@ -84,9 +84,7 @@ class _Group(Struct):
             return claimed, storage.append(entries) if entries else ()
 
     def _claim(self, storage: Storage, claim: ClaimSession) -> Claim | Exception:
-        """Claim a session. Return an error that concerns only this claim; raise an error that concerns the complete
-        group.
-        """
+        """Claim a session. Return an error that concerns only this claim; raise an error of the whole group."""
         try:
             return storage.claim(claim.session, existing=claim.existing)
         except JournalUnavailable:
@@ -228,8 +226,8 @@ class JournalActor(Actor[JournalCommand]):
             await self._queue_read(read)
 
     async def _queue_read(self, command: Read) -> None:
-        """Add a read to the queue, or reject it if the queue is full. Before a writer's read, record lost events in the
-        log.
+        """Add a read to the queue, or reject the read if the queue is full. Before the read of a log's writer, record
+        lost events in the log.
         """
         is_urgent = isinstance(command, ReadLog) and (command.as_writer or command.urgent)
         try:
@@ -249,17 +247,22 @@ class JournalActor(Actor[JournalCommand]):
         if not command.reply.is_done:  # otherwise the caller was cancelled and needs no answer
             await self._run_query(command, self._threads.read)
 
-    async def _run_query(self, command: Ask, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
-        """Run a query with `run`, one of the storage's threads, and send the answer or the error."""
+    async def _run_query(
+        self, command: Ask, run_in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
+    ) -> None:
+        """Run a query, and send the answer or the error to its caller.
+
+        `run_in_thread`: calls the storage's method in the writing or the reading thread.
+        """
         try:
-            answer = self._check_answer(command, await run(self._storage_call(command)))
+            answer = self._check_answer(command, await run_in_thread(self._storage_call(command)))
         except Exception as error:  # a program's own storage may raise anything
             self._reject(command, error)
         else:
             self._send_answer(command, answer)
 
     def _check_answer(self, command: Ask, answer: Any) -> Any:  # Any: each command has its own type of answer
-        """Return the answer of the storage as its caller may see it.
+        """Return the answer of the storage in the form that the caller of the query may see.
 
         A page of a log that this host writes contains acknowledged events only. The read of a writer (`as_writer`) also
         records the end of its log. If acknowledged events were lost, that read raises `JournalBehind` once.

@@ -13,7 +13,7 @@ from actors.core.stream_events.sink import Sink
 
 
 class LiveEvents:
-    """The connection from a session's appends to the reader of its current ask.
+    """The connection from the appends of a session to the reader of the session's current ask.
 
     If the session's actors crash, the connection is lost, and the next generation of actors creates a new one.
     """
@@ -44,15 +44,15 @@ class LiveEvents:
         """Stop publishing until the next ask begins."""
         self.is_idle, self._sink = True, None
 
-    def publish(self, events: Sequence[LogEvent], last: int) -> None:
-        """Publish events that have become durable. `last`: the number of the last of these events in the log.
+    def publish(self, events: Sequence[LogEvent], last_seq: int) -> None:
+        """Publish events that have become durable. `last_seq`: the number of the last of these events in the log.
 
         The terminal event of the ask is skipped. The session creates that event, because the log lacks some of its
         data.
         """
         if self._sink is None:
             return
-        self._publisher.seq = last - len(events)
+        self._publisher.seq = last_seq - len(events)
         for event in events:
             for published in self._publisher.publish(event):
                 if not isinstance(published, CompleteEvent | ErrorEvent):

@@ -35,7 +35,8 @@ handling messages, so that the journal can write events of other sessions."""
 
 
 class LogWriter:
-    """Writes the events of a session actor, and applies each event to the session's state when it is sent or held.
+    """The writer of a session actor's events. It applies each event to the session's state as soon as the event is sent
+    or held.
 
     The ledger actor writes the events of tool calls and tracks the calls, so the state here has no ledger.
 
@@ -71,13 +72,13 @@ class LogWriter:
         self.state = replace(state, ledger=NO_CALLS)
         self._holding.record_size("messages", state.size)
 
-    def _apply(self, event: LogEvent) -> None:
+    def _apply_to_state(self, event: LogEvent) -> None:
         self.state = self.state.apply(event)
         self._holding.record_size("messages", self.state.size)
 
     def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
         """Hold an event until the session's next append writes it."""
-        self._apply(event)
+        self._apply_to_state(event)
         self._outbox.hold(event, on_durable)
 
     async def write(self, event: LogEvent, on_durable: OnDurable | None = None) -> int:
@@ -89,7 +90,7 @@ class LogWriter:
             JournalError: The event was not written. The state then contains an event that the log lacks, so the calling
                 actor must crash with this error.
         """
-        self._apply(event)
+        self._apply_to_state(event)
         if isinstance(event, SwitchApplied | Configured):
             on_durable = partial(self._report_change, event, on_durable)
         return await self._journal.ask(self._outbox.append(event, on_durable=on_durable))
@@ -113,7 +114,7 @@ class LogWriter:
         self._sent += 1
         if self._sent == SENT:
             context.hold()
-        self._apply(event)
+        self._apply_to_state(event)
         append = self._outbox.append(event, on_durable=on_written, on_failure=context.fail)
         context.send(self._journal, append)
 
@@ -162,7 +163,7 @@ async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[Sess
 
 
 def make_replay(events: Sequence[LogEvent], state: SessionState, lanes: Lanes) -> Replay:
-    """Return the replay of a log, of which `state` and `lanes` are already known."""
+    """Return the replay of a log from its events, and from the state and the lanes that these events give."""
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
     return Replay(state, lanes, len(events), repeatable_calls(state, events), opened, last_round(events))
@@ -183,7 +184,7 @@ REPLAY_USERS = 3
 
 
 class Generation:
-    """The actors of a session between a start and the crash that ends all of them, with the data that they share.
+    """The actors of a session from one start until a crash ends them all, with the data that they share.
 
     Args:
         session: The session's id.
@@ -191,7 +192,7 @@ class Generation:
         journal: The address of the journal actor, which reads the log.
         rules: The rendering rules of each binding.
         holding: Counts the memory of the session.
-        number: 0 for actors that are created from a state. Actors of later generations start from a replay of the log.
+        number: 0 for actors that are created from a state. Actors with a higher number start from a replay of the log.
         replay: A replay of the current log, if it is known; otherwise the log is read.
     """
 
@@ -247,21 +248,21 @@ class Generation:
         self.sent_lanes[binding] = rendered.lane
         self.holding.record_size("lanes", self.holding.lanes + rendered.lane.size - rendered._before)
 
-    def begin(
+    def start_actor(
         self,
         context: Context[Any],  # Any: each actor has its own type of command
-        then: Callable[[Replay], None],
+        on_replay: Callable[[Replay], None],
     ) -> None:
-        """Call `then` with the replay of the log if the actor belongs to a later generation.
+        """Call `on_replay` with the replay of the log, if these actors replace crashed actors.
 
-        The actor handles no messages until `then` has returned. In generation 0, there is nothing to replay.
+        The actor handles no messages until `on_replay` has returned. In generation 0, there is nothing to replay.
         """
         if self.number:
-            context.start(partial(self._hand_over_replay, then), name="replay", holds=True)
+            context.start(partial(self._hand_over_replay, on_replay), name="replay", holds=True)
 
-    async def _hand_over_replay(self, then: Callable[[Replay], None]) -> None:
-        """Call `then` with the replay, and drop the replay after the last actor has received it."""
-        then(await self.replay())
+    async def _hand_over_replay(self, on_replay: Callable[[Replay], None]) -> None:
+        """Call `on_replay` with the replay. When the last actor has received the replay, remove it from memory."""
+        on_replay(await self.replay())
         self._unserved_actors -= 1
         # When every actor has received the replay, do not keep the old state in memory.
         if not self._unserved_actors:

@@ -1,8 +1,8 @@
 """Hold events of a session back until the session's next append writes them.
 
-Some events need not be durable at once: the user's message until the request is sent, and the model's message until its
-calls are scheduled. The next append from any actor of the session includes the held events. So one commit writes all
-of them, and the log keeps their order.
+Some events need not be durable at once. The user's message can wait until the request is sent, and the model's message
+until its calls are scheduled. The next append from any actor of the session includes the held events. So one commit
+writes all of them, and the log keeps their order.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Read a log page by page.
 
-Sessions are resumed, forked, exported and deleted with it. The next page is requested only after the previous page was
-processed. So the readers of the journal take turns, and a long log does not block the event loop.
+Code that resumes, forks, exports or deletes a session uses this module. The next page is requested only after the
+previous page was processed. So the readers of the journal take turns, and a long log does not block the event loop.
 """
 
 from typing import Self

@@ -5,8 +5,9 @@ each slice of its work, and requests shorter pages while a write is pending.
 
 Alternating reads and writes would not be enough, because all threads share one interpreter lock. SQLite releases the
 lock at each call, so a commit must acquire it about 20 times. Each time, a client may hold the lock for a slice of work
-on the event loop, or for most of a page in the reading thread. A commit would usually lose, so clients stop until no
-write is pending. `PATIENCE` limits each pause, so that a journal with constant writes can still be read.
+on the event loop, or for most of a page in the reading thread. A commit would usually have to wait for the lock, so
+clients stop until no write is pending. `PATIENCE` limits each pause, so that a journal with constant writes can still
+be read.
 """
 
 from actors.kernel.event_loop import Changes, event_loop
@@ -66,6 +67,6 @@ class ReadThrottle:
     def _is_idle_since(self, answered: int) -> bool:
         """Return True if no write is pending and the count of answered writes is still `answered`.
 
-        After an answer, the writer may be about to send its next write, so the client should wait once more.
+        If the count has increased, the writer may be about to send its next write, so the client should wait once more.
         """
         return not self.pending and self._answered == answered

@@ -4,8 +4,8 @@ A `SessionEvents` object subscribes here to read one session. The journal actor 
 
 Readers take durable events from the log, so a late or slow reader receives the same events as every other reader.
 Deltas are not in the log. Each delta is buffered with the number of the log's last event at that time, so a reader can
-return the delta at the right position among the durable events. If a reader has `BUFFER` unread deltas, all of them
-are dropped, and the reader receives a notice.
+return the delta at the right position among the durable events. If a reader has `BUFFER` unread deltas, its deltas are
+dropped, and the reader receives a notice.
 
 A session without readers costs nothing. Readers are referenced weakly, so an abandoned reader is garbage-collected.
 """
@@ -43,27 +43,27 @@ class Subscriber:
         self.rolled_back_to: int | None = None
         self.is_over: bool = False
 
-    def begin(self, last: int) -> None:
-        """Start to buffer deltas. `last` is the number of the log's last event."""
-        self.last = max(last, self.last or 0)
+    def start_buffering(self, last_seq: int) -> None:
+        """Start to buffer deltas. `last_seq` is the number of the log's last event."""
+        self.last = max(last_seq, self.last or 0)
 
-    def record_growth(self, last: int) -> None:
-        """Record that `last` is the new number of the log's last event, and wake the reader."""
-        self.last = last
+    def record_growth(self, last_seq: int) -> None:
+        """Record that `last_seq` is the new number of the log's last event, and wake the reader."""
+        self.last = last_seq
         self._changes.notify()
 
-    def roll_back(self, last: int) -> None:
-        """Record that the storage lost all events after number `last`, and wake the reader.
+    def roll_back(self, last_seq: int) -> None:
+        """Record that the storage lost all events after number `last_seq`, and wake the reader.
 
         Other events will receive the lost numbers, so the reader must discard the lost events and the deltas.
         """
-        self.rolled_back_to = last if self.rolled_back_to is None else min(last, self.rolled_back_to)
+        self.rolled_back_to = last_seq if self.rolled_back_to is None else min(last_seq, self.rolled_back_to)
         self._deltas.clear()
-        self.record_growth(last)
+        self.record_growth(last_seq)
 
     def put(self, event: SessionEvent) -> None:
         """Buffer a delta. If the buffer is full, drop all deltas in it first."""
-        if self.last is None:  # the reader still reads older events, which must come first
+        if self.last is None:  # drop the delta, because the reader still reads earlier events from the log
             return
         if len(self._deltas) == BUFFER:
             self.lost += BUFFER
@@ -85,8 +85,8 @@ class Subscriber:
         """Remove the oldest delta from the buffer and return it; None if the buffer is empty."""
         return self._deltas.popleft()[1] if self._deltas else None
 
-    async def wait_for_events(self, seen: int) -> None:
-        """Wait for a delta, for an event after number `seen`, for a loss of events or deltas, or for the end of the
+    async def wait_for_events(self, seen_seq: int) -> None:
+        """Wait for a delta, for an event after number `seen_seq`, for a loss of events or deltas, or for the end of the
         session.
         """
         await self._changes.wait_until(
@@ -95,7 +95,7 @@ class Subscriber:
                 or self.lost
                 or self.is_over
                 or self.rolled_back_to is not None
-                or (self.last or 0) > seen
+                or (self.last or 0) > seen_seq
             )
         )
 
@@ -137,15 +137,15 @@ class Readers:
         self.following.setdefault(session, []).append(ref(following, forget))
         return following
 
-    def notify_growth(self, session: str, last: int) -> None:
-        """Notify the readers of a session that `last` is the new number of its last event."""
+    def notify_growth(self, session: str, last_seq: int) -> None:
+        """Notify the readers of a session that `last_seq` is the new number of its last event."""
         for following in self.subscribers_of(session):
-            following.record_growth(last)
+            following.record_growth(last_seq)
 
-    def roll_back(self, session: str, last: int) -> None:
-        """Notify the readers of a session that the storage lost all events after number `last`."""
+    def roll_back(self, session: str, last_seq: int) -> None:
+        """Notify the readers of a session that the storage lost all events after number `last_seq`."""
         for following in self.subscribers_of(session):
-            following.roll_back(last)
+            following.roll_back(last_seq)
 
     def end(self, session: str) -> None:
         """Notify the readers of a session that it has ended."""
@@ -165,8 +165,8 @@ class SharedSink:
 
     __slots__ = ("_own", "_readers", "_session")
 
-    def __init__(self, own: Sink, readers: Readers, session: str) -> None:
-        self._own, self._readers, self._session = own, readers, session
+    def __init__(self, ask_sink: Sink, readers: Readers, session: str) -> None:
+        self._own, self._readers, self._session = ask_sink, readers, session
 
     @property
     def is_watched(self) -> bool:

@@ -36,9 +36,9 @@ class SessionEvents:
         follow: Whether to wait for new events at the end of the log. Otherwise the iterator ends there.
         journal: The address of the journal actor, which reads the log.
         readers: Reports new events and deltas.
-        check: Raises if the caller must not read the session.
+        check_caller: Raises if the caller must not read the session.
         is_over: Returns whether the session has ended.
-        gone: Creates the error for a session that has ended.
+        ended_error: Creates the error for a session that has ended.
     """
 
     def __init__(
@@ -49,19 +49,19 @@ class SessionEvents:
         follow: bool,
         journal: Ref[JournalCommand],
         readers: Readers,
-        check: Callable[[], None],
+        check_caller: Callable[[], None],
         is_over: Callable[[], bool],
-        gone: Callable[[], ActorsError],
+        ended_error: Callable[[], ActorsError],
     ) -> None:
         self._session, self._after, self._follow = session, after, follow
         self._journal, self._readers = journal, readers
-        self._check, self._is_over, self._ended_error = check, is_over, gone
+        self._check, self._is_over, self._ended_error = check_caller, is_over, ended_error
         self._following: Subscriber | None = None
         self._publisher = Publisher()
         self._log: deque[LogEvent] = deque()  # log events that are not converted yet
         self._ready: deque[SessionEvent] = deque()  # stream events of one log event that are not returned yet
         self._is_stopped = self._has_closed = False
-        self._is_catching_up = False  # True after a long page
+        self._is_catching_up = False  # whether the last page was long, so that more pages probably follow
 
     def __aiter__(self) -> "SessionEvents":
         return self
@@ -121,7 +121,7 @@ class SessionEvents:
                 break
         self._publisher = publisher
         self._queue_page(page)
-        following.begin(page.last)
+        following.start_buffering(page.last)
         if self._is_over():
             following.end()
         self._following = following
@@ -141,7 +141,7 @@ class SessionEvents:
     async def _create_publisher_at(self, seq: int) -> Publisher:
         """Return a publisher for the events after number `seq`.
 
-        A publisher needs the earlier events of the ask that is open at this point, so only these events are read.
+        If an ask is open at this point, the publisher needs the earlier events of that ask. Only these events are read.
         """
         start, first = AskStart(), seq
         while first and not start.is_found:
@@ -169,37 +169,37 @@ class SessionEvents:
             events += page.events
         return events
 
-    async def _roll_back(self, following: Subscriber) -> None:
+    async def _roll_back(self, subscriber: Subscriber) -> None:
         """Discard the events that the storage lost, and continue after the last event that remains.
 
         Nothing changes before the last await, so a cancelled caller repeats this step in its next call.
         """
-        last = following.rolled_back_to
+        last = subscriber.rolled_back_to
         assert last is not None
         if self._publisher.seq > last:
             try:
                 publisher = await self._create_publisher_at(last)
             except ActorsError:
-                if following.rolled_back_to == last:
+                if subscriber.rolled_back_to == last:
                     raise
                 return  # the storage lost more events in the meantime
-            if following.rolled_back_to != last:
+            if subscriber.rolled_back_to != last:
                 return
             self._publisher = publisher
             self._ready.clear()
         self._log.clear()
-        following.rolled_back_to = None
+        subscriber.rolled_back_to = None
 
-    async def _convert_events(self, following: Subscriber) -> None:
-        """Convert log events until one of them yields stream events, or until the next delta is due."""
-        place = following.delta_position
+    async def _convert_events(self, subscriber: Subscriber) -> None:
+        """Convert log events to stream events until a stream event is ready, or until the next delta is due."""
+        place = subscriber.delta_position
         if not self._log:
             page = await self._read_page(self._publisher.seq)
             if not page.last:
                 raise self._ended_error()
             if not page.events:  # the storage lost events, and the log's writer has not noticed the loss yet
-                await following.wait_for_rollback()
-                if following.rolled_back_to is None:
+                await subscriber.wait_for_rollback()
+                if subscriber.rolled_back_to is None:
                     raise self._ended_error()
                 return
             self._queue_page(page)
@@ -215,17 +215,17 @@ class SessionEvents:
         self._log.extend(page.events)
         self._is_catching_up = len(page.events) >= SLICE
 
-    async def _wait_for_events(self, following: Subscriber) -> None:
+    async def _wait_for_events(self, subscriber: Subscriber) -> None:
         """Wait for new events.
 
         If the reader does not follow, or the log ends with `Closed`, end the iterator instead.
         """
         if self._has_closed or not self._follow:
             await self.aclose()
-        elif following.is_over:
+        elif subscriber.is_over:
             raise self._ended_error()
         else:
-            await following.wait_for_events(self._publisher.seq)
+            await subscriber.wait_for_events(self._publisher.seq)
 
     async def _read_page(self, after: int, most: int = PAGE) -> LogPage:
         """Read at most `most` events after number `after`. If the journal actor has ended, raise the error for an ended

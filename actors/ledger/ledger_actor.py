@@ -111,7 +111,7 @@ class LedgerActor(Actor[LedgerCommand]):
     def on_start(self, context: Context[LedgerCommand]) -> None:
         """After a crash, restore the ledger from the log."""
         self._context = context
-        self._generation.begin(context, self._restore)
+        self._generation.start_actor(context, self._restore)
 
     def _restore(self, replay: Replay) -> None:
         self.known = LedgerSnapshot(replay.state.ledger)

@@ -89,7 +89,7 @@ class RendererActor(Actor[RendererCommand]):
     def on_start(self, context: Context[RendererCommand]) -> None:
         """After a crash, restore the lanes from the log."""
         self._context = context
-        self._generation.begin(context, self._restore)
+        self._generation.start_actor(context, self._restore)
 
     async def _render_slices(self, command: Render) -> None:
         """Render a long history in slices. The actor handles nothing else meanwhile, but other sessions continue."""

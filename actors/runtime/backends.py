@@ -1,6 +1,7 @@
 """Manage the backends of one runtime: resolvers of targets, provider actors, prices and budgets.
 
-Learned facts and counters of a backend belong to the runtime, so all sessions of the runtime share them.
+The counters of a backend and the facts learned about it belong to the runtime, so all sessions of the runtime share
+them.
 """
 
 from collections.abc import Mapping
@@ -46,7 +47,7 @@ class RuntimeBackends:
         config: Contains the backends and pools.
         transport: Sends the requests.
         random: Source of the jitter of retries, and of the first members of pools.
-        is_seeded: Whether `random` has a seed, so that pools start with their first member.
+        is_seeded: Whether `random` has a seed. If so, pools start with their first member.
         prices, compaction, budgets: The arguments of `Runtime`, which take precedence over the configuration file.
         on_refusal: Called with each transcript that was refused for its structure.
 
@@ -113,7 +114,7 @@ class RuntimeBackends:
         return known
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
-        """Return the provider actor of a pool member. The first call spawns it."""
+        """Return the provider actor of a pool member. The first call for a member spawns its actor."""
         return self.providers.provider(self._system, member, binding)
 
     @property

@@ -1,4 +1,4 @@
-"""Back up a journal. If the caller is cancelled, in whatever way, the backup stops and leaves no file.
+"""Back up a journal. However the caller is cancelled, the backup then stops and leaves no file.
 
 anyio notifies a worker thread of a cancelled scope, but not of a native cancellation, such as by `asyncio.timeout`,
 which ends only the caller's wait. So a task of the host waits for the thread, and the caller waits for this task. A
@@ -29,12 +29,12 @@ class _Backup:
     async def run(self) -> None:
         """Copy the journal in a thread, and wait for the thread."""
         try:
-            await anyio.to_thread.run_sync(self._copy, limiter=anyio.CapacityLimiter(1))
+            await anyio.to_thread.run_sync(self._copy_journal, limiter=anyio.CapacityLimiter(1))
         except BaseException:
             self.abandon()
             raise
 
-    def _copy(self) -> None:
+    def _copy_journal(self) -> None:
         back_up(self._host.storage, self._path, self._unwanted)
         with self._lock:
             self._is_complete = True

@@ -1,6 +1,6 @@
 """Track the owner of a claim, from the journal's answer until a session takes over the claim.
 
-The journal makes a claim even if the caller no longer waits for the answer, and a claim without an owner excludes every
+The journal makes a claim even if the caller no longer waits for the answer. A claim without an owner excludes every
 other host for as long as this host lives. A cancellation between the answer and the caller's next step loses the
 answer, so ownership cannot depend on the answer. Instead, the journal's own task passes each new claim to the caller's
 `_PendingClaim`, which releases the claim if the caller has been cancelled.
@@ -25,7 +25,7 @@ POLL = 0.1
 
 
 class _PendingClaim(Struct):
-    """A claim that a caller has requested. `is_abandoned` is set if the caller no longer waits for it."""
+    """A claim that a caller has requested. `is_abandoned` is set if the caller no longer waits for the claim."""
 
     host: SessionHost
     session: str
@@ -89,8 +89,8 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
 class Claims:
     """The ids that one caller has reserved and claimed, and the logs that the caller has written.
 
-    A session that starts takes over its claim (`hand_over`). If the caller's block fails, the other written logs are
-    deleted.
+    A session that starts takes over its claim (`hand_over`). If the caller's block fails, the logs of sessions that
+    have not started are deleted.
 
     Args:
         host: Claims the sessions and writes the logs.
@@ -176,7 +176,7 @@ class Claims:
             self._release(name)
 
     def _reserve(self, requested_id: str | None) -> str:
-        """Reserve an id, and add it to those that `release` frees."""
+        """Reserve an id, and add it to the ids that `release` frees. Without a `requested_id`, generate one."""
         name = self._registry.reserve(requested_id)
         self._reserved.append(name)
         return name
@@ -216,7 +216,7 @@ async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerat
     claims.release()
 
 
-async def _has_closed(host: SessionHost, name: str, last: int) -> bool:
-    """Return True if the last event of a log is `closed`. `last` is the number of this event."""
-    page = await host.journal.ask(ReadLog(name, last - 1, urgent=True))
+async def _has_closed(host: SessionHost, name: str, last_seq: int) -> bool:
+    """Return True if the last event of a log is `closed`. `last_seq` is the number of this event."""
+    page = await host.journal.ask(ReadLog(name, last_seq - 1, urgent=True))
     return bool(page.events) and isinstance(page.events[-1], Closed)

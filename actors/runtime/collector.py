@@ -1,9 +1,9 @@
 """Tune Python's cyclic garbage collector for a process with many sessions.
 
 Sessions and turns create no reference cycles, so reference counting frees them at once
-(`tests/runtime/test_garbage.py`), and the collector finds almost nothing. By default, it still runs whenever 700 more
-objects have been created than freed, which takes a third of the time if thousands of sessions ask at once. With larger
-thresholds it runs less often, and memory use stays the same.
+(`tests/runtime/test_garbage.py`), and the collector finds almost nothing. By default, the collector still runs whenever
+700 more objects have been created than freed. These runs take a third of the time if thousands of sessions ask at once.
+With larger thresholds, the collector runs less often, and memory use stays the same.
 
 The collector belongs to the process, so the library changes it only on request: `Runtime(gc="tuned")`. The earlier
 thresholds are restored when the last runtime with this setting is left.
@@ -48,8 +48,8 @@ class CollectorTuning:
         self._set: Thresholds = (0, 0, 0)
         self._has_advised = False
 
-    def enter(self, policy: GcPolicy | None) -> None:
-        """Raise the thresholds, if this is the first runtime with `tuned`.
+    def begin_tuning(self, policy: GcPolicy | None) -> None:
+        """Count a runtime that enters, if its `policy` is `tuned`. Raise the thresholds for the first such runtime.
 
         No threshold is lowered, and a disabled collector stays disabled.
         """
@@ -63,8 +63,10 @@ class CollectorTuning:
                 self._set = (first, second, third) if before[0] else before
                 gc.set_threshold(*self._set)
 
-    def leave(self, policy: GcPolicy | None) -> None:
-        """Restore the thresholds after the last runtime with `tuned`, unless other code has changed them since."""
+    def end_tuning(self, policy: GcPolicy | None) -> None:
+        """Count a runtime that is left, if its `policy` is `tuned`. After the last such runtime, restore the
+        thresholds, unless other code has changed them since.
+        """
         if policy is None:
             return
         with self._lock:
@@ -75,11 +77,11 @@ class CollectorTuning:
     @contextmanager
     def tuning(self) -> Generator[None]:
         """Tune the garbage collector inside the block."""
-        self.enter("tuned")
+        self.begin_tuning("tuned")
         try:
             yield
         finally:
-            self.leave("tuned")
+            self.end_tuning("tuned")
 
     def advise(self, sessions: int) -> None:
         """Log once how to tune the collector, if at least `CROWD` sessions have actors and the thresholds are low."""

@@ -1,7 +1,8 @@
 """Delete the log of a session together with the logs of all its direct and indirect subagents.
 
-A log contains its calls, and the ids of subagents are derived from the calls. The first event of a subagent's log
-contains the key of its parent. So a session is not deleted if only its id matches, because a program chose that id.
+The log of a session contains the session's tool calls, and the ids of subagents are derived from these calls. The first
+event of a subagent's log contains the key of its parent. A session whose id only looks like that of a subagent is not
+deleted, because a program may have chosen the id.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -130,7 +131,7 @@ async def _claim_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int
         try:
             with _logging_failure():
                 claims[session] = await journal.ask(ClaimSession(session, existing=True))
-        except ActorsError as error:  # collected, because a task group would wrap it in a group
+        except ActorsError as error:  # not raised here, because a task group would wrap it
             failures.append(error)
 
     async with anyio.create_task_group() as claiming:
@@ -153,7 +154,9 @@ async def _release_claims(journal: Ref[JournalCommand], claims: Mapping[str, Cla
 
 @contextmanager
 def _logging_failure() -> Generator[None]:
-    """Log a `JournalError` of the block instead of raising it, except `JournalUnavailable`. Ignore `SessionLeased`."""
+    """Log a `JournalError` that the block raises, and suppress it. A `SessionLeased` error is suppressed without a log
+    entry; a `JournalUnavailable` error is raised again.
+    """
     try:
         yield
     except JournalUnavailable:

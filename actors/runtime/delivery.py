@@ -1,7 +1,7 @@
 """Send the commands of callers to the actors of a session, which are created if needed.
 
-Callers are checked first, and internal errors are converted to public ones. `actors.runtime.handle` contains the public
-methods.
+This module first checks the caller, and it converts internal errors to public ones. `actors.runtime.handle` contains
+the public methods.
 """
 
 from collections.abc import Awaitable, Callable
@@ -98,7 +98,7 @@ class SessionCaller:
     async def _run_operation(
         self, operation: HostCall | HostCompaction | HostRewind, text: str = ""
     ) -> AskResult:
-        """Queue an operation like an ask, and return its result. With a `text`, readers of the session see it."""
+        """Queue an operation like an ask, and return its result. Readers of the session see a `text`."""
         self._check_caller()
         sink = AnswerSink(self._ended_error)
         heard = self._lifecycle.host.readers.shared_sink(self.id, sink) if text else sink
@@ -143,7 +143,7 @@ class SessionCaller:
     async def _submit(
         self,
         message: UserInput,
-        own: Sink,
+        ask_sink: Sink,
         output: Any,
         settings: AskSettings,
         variables: Context,
@@ -158,12 +158,16 @@ class SessionCaller:
             )
             packed = pack_user_input(message)
             named = None if key is None else ask_key(key, packed, said)
-            sink = self._lifecycle.sink_with_readers(own, variables)
-            await self._deliver(Submit(packed, sink, variables, asked=said, output=form, key=named, own=own))
+            sink = self._lifecycle.sink_with_readers(ask_sink, variables)
+            await self._deliver(
+                Submit(packed, sink, variables, asked=said, output=form, key=named, own=ask_sink)
+            )
 
-    async def _resolve(self, given: Resolutions, sink: Sink, variables: Context) -> None:
+    async def _resolve(self, new_resolutions: Resolutions, sink: Sink, variables: Context) -> None:
         """Send results and decisions to the turn that waits for them, and return once they are recorded."""
-        await self._deliver(Resolve(given, self._lifecycle.sink_with_readers(sink, variables), variables))
+        await self._deliver(
+            Resolve(new_resolutions, self._lifecycle.sink_with_readers(sink, variables), variables)
+        )
 
     async def _deliver(self, command: Submit | Resolve) -> None:
         """Send a command that has a sink. If the command is rejected, close the sink with the error."""
@@ -193,7 +197,8 @@ class SessionCaller:
 
         If the actors are ending because the journal failed, wait for their end and create new ones.
         """
-        command: object = query  # so that `isinstance` does not narrow the type of the answer
+        # `object`, so that `isinstance` does not narrow the type of the answer
+        command: object = query
         if isinstance(command, Submit | Resolve | Switch | Configure):
             self._lifecycle.host.check_capacity()
         if self._lifecycle.is_ending:

@@ -228,9 +228,9 @@ class Session(SessionCaller):
             follow=follow,
             journal=host.journal,
             readers=host.readers,
-            check=self._check_caller,
+            check_caller=self._check_caller,
             is_over=lambda: self._lifecycle.is_over,
-            gone=self._ended_error,
+            ended_error=self._ended_error,
         )
 
     async def call_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:

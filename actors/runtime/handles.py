@@ -20,7 +20,7 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: defined by the event
     """An awaitable that opens a session. Either `await` the opening or enter it with `async with`, and only once.
 
     A session from `await` stays open until `Session.close`. `async with` gives the session back on exit. When the last
-    caller has given it back, the session hibernates; if its log is in memory, it is closed. An ask in flight is not
+    caller has given the session back, it hibernates; if its log is in memory, it is closed. An ask in flight is not
     stopped: the session is closed when the ask has ended and no turn waits for its caller.
     """
 

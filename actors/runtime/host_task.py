@@ -25,17 +25,18 @@ class HostTask:
         self._work, self._name = work, name
         self._over, self._is_done = anyio.Event(), False
         self._error: Exception | None = None
-        system.launch(self._run, self._handle_end, name)
+        system.launch(self._run_work, self._handle_end, name)
 
-    async def _run(self) -> None:
+    async def _run_work(self) -> None:
         await self._work()
         self._is_done = True
 
     def _handle_end(self, error: BaseException | None) -> None:
         """Store the error of the work, and wake the callers that wait for it."""
-        del self._work  # may refer to an object that refers to this task, which would be a cycle
+        # The work may refer to an object that refers to this task, which would be a reference cycle.
+        del self._work
         if isinstance(error, Exception):
-            self._error = copy_error(error)  # without the traceback, which refers to this task
+            self._error = copy_error(error)  # a copy has no traceback, which would refer to this task
         if error is not None and not isinstance(error, ActorsError):
             logger.actor_crashed(self._name, error)
         self._over.set()
@@ -46,7 +47,7 @@ class HostTask:
         return self._over.is_set() and not self._is_done
 
     async def wait(self) -> None:
-        """Wait until the work has ended, in whatever way. Raises no error of the work."""
+        """Wait until the work has returned, raised or been cancelled. Raises no error of the work."""
         await self._over.wait()
 
     async def result(self) -> None:

@@ -44,8 +44,8 @@ class HostAccess(NamedTuple):
     """Two functions that return a runtime's host, or raise an error.
 
     Args:
-        running: Raises unless the runtime is running.
-        opening: Raises also while the runtime is being left, or accepts no new sessions.
+        running: Raises an error unless the runtime is running.
+        opening: Also raises an error while the runtime is being left, or when it accepts no new sessions.
     """
 
     running: Callable[[], SessionHost]
@@ -57,7 +57,7 @@ class JournalAdmin:
 
     def __init__(self, access: HostAccess, registry: SessionRegistry, refusals: deque[Refusal]) -> None:
         self._access, self._registry, self._refusals = access, registry, refusals
-        self._clock = time  # replaced by tests; returns seconds since 1970
+        self._clock = time  # the wall clock, in seconds since 1970; tests replace it
 
     def _host(self) -> SessionHost:
         """Return the host, after checking that the runtime is running and the caller is on its event loop."""

@@ -1,4 +1,4 @@
-"""Manage one open session: create, passivate and stop its actors, and decide which of its state is in memory.
+"""Manage one open session: create, passivate and stop its actors, and decide which parts of its state stay in memory.
 
 `actors.core.session.lifecycle` is the table of states, and this module carries out its actions. Most sessions are idle.
 An idle session first gives up its actors, and later the state and lanes that are rebuilt from its log. With a durable
@@ -136,7 +136,9 @@ class SessionLifecycle:
         self.host.residency.add_folded(self)
 
     def _enter_idle_stage(self) -> None:
-        """Set the ask tracker's stage for a session without an ask in flight: `awaiting` or `idle`."""
+        """Set the ask tracker's stage for a session that runs no ask: `awaiting` if a turn waits for its caller,
+        otherwise `idle`.
+        """
         self.record.record_phase("awaiting" if self.record.pending_calls else "idle")
 
     # Properties of the session
@@ -208,7 +210,7 @@ class SessionLifecycle:
                 self._make_actors()
                 self.host.residency.reuse.count_rebuild()
             case "restore":
-                # the resolver is set only before the first use, which is not a reuse
+                # the resolver is set only before the first use, which does not count as a hit
                 self.host.residency.reuse.hits += self._resolver is None
                 self._make_actors()
             case "restart":
@@ -221,12 +223,12 @@ class SessionLifecycle:
 
     @property
     def current(self) -> SessionActors:
-        """The session's actors, in a state in which the session has actors."""
+        """The session's actors. Read this property only in a state in which the session has actors."""
         assert self._actors is not None
         return self._actors
 
     def _make_actors(self) -> None:
-        """Create the actors, from the replay if it is in memory, else from the log."""
+        """Create the actors, from the replay if it is in memory, otherwise from the log."""
         self.host.residency.remove_folded(self)
         self.holding.record_size("objects", OBJECTS)
         pending = self._pending or PendingAsks(self.host.most_waiting)
@@ -262,16 +264,19 @@ class SessionLifecycle:
             self._count_evicted()
 
     def _count_evicted(self) -> None:
-        """Reduce the counted bytes of a session whose replay was removed. A log in memory still counts."""
+        """Reduce the counted bytes of a session whose replay was removed. If its log is in memory, the log still
+        counts.
+        """
         self.holding.record_size("lanes", 0)
         self.holding.record_size("objects", 0)
         if self.host.is_durable:
             self.holding.release()
 
     def _handle_actors_end(self, error: JournalError | None) -> None:
-        """Suspend the session if its journal failed; otherwise end the session.
+        """Suspend the session if the journal failed; otherwise end the session.
 
-        The session ends if another host has claimed it, or if its actors crashed too often.
+        The session ends if another host has claimed it, or if its actors crashed too often. `error`: the error of the
+        journal, if the actors ended because of one.
         """
         if error is None or isinstance(error, Fenced):
             self.end(error)
@@ -316,7 +321,8 @@ class SessionLifecycle:
         tools: Iterable[ToolItem] | EllipsisType,
         target: str | None = None,
     ) -> ConfigChange:
-        """Return the change for `Session.configure`, with open toolsets. The caller must apply or drop it.
+        """Return the change for `Session.configure`, with open toolsets. The caller must either apply the change or
+        drop it.
 
         `target`: the target that must accept these tools; by default, the session's target.
         """
@@ -345,7 +351,9 @@ class SessionLifecycle:
             self.host.start(self._hibernate_if_unused, f"{self.name}/unused")
 
     async def _hibernate_if_unused(self) -> None:
-        """Let a session that no caller holds hibernate, or close it if its log is in memory and it is idle."""
+        """Let a session that no caller holds hibernate. If its log is in memory, close the session instead, provided
+        that it is idle.
+        """
         if self.handles or self.is_over:
             return
         if self.host.is_durable:
@@ -384,7 +392,7 @@ class SessionLifecycle:
         return self._state == "active" and self.current.is_ending
 
     async def actors_ended(self) -> None:
-        """Wait until actors that are ending have ended. Return at once if none are ending."""
+        """If the actors are ending, wait until they have ended; otherwise return at once."""
         while self.is_ending:
             await self.current.wait_ended()
 
@@ -458,4 +466,4 @@ class SessionLifecycle:
         with anyio.CancelScope(shield=True):
             if self.actors is not None:
                 await self.actors.stop()
-            self.end()  # without effect if the end of the actors has already ended the session
+            self.end()  # has no effect if the session ended when its actors ended

@@ -26,9 +26,9 @@ class HostLimits(Struct, frozen=True):
     """The limits of a host.
 
     Args:
-        active: Most idle sessions that keep their actors.
-        sessions: Most open sessions.
-        memory: Most bytes of memory for all sessions together.
+        active: Maximum number of idle sessions that keep their actors.
+        sessions: Maximum number of open sessions.
+        memory: Maximum bytes of memory for all sessions together.
     """
 
     active: int

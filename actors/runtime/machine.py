@@ -1,8 +1,9 @@
 """Determine how much memory this process may use: the memory of the machine, or the lower limit of its container.
 
 Linux limits groups of processes (cgroups, versions 1 and 2). Groups are nested, and the lowest limit of a group and its
-ancestors applies, so the limits from the process's own group to the outermost are read. A container may see itself as
-the outermost group although its path names an inner one. Then only the files of the outermost group exist.
+ancestors applies, so the limits from the process's own group to the outermost group are read. In a container, the path
+of the process's group may name a nested group although only the files of the outermost group exist. Then only the
+limits of the outermost group are found.
 """
 
 import os
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-# where each cgroup version is mounted, and the files with the memory limits of a group
+# for each cgroup version: where it is mounted, and the names of the files with a group's memory limits
 V2 = "sys/fs/cgroup", ("memory.max", "memory.high")
 V1 = "sys/fs/cgroup/memory", ("memory.limit_in_bytes",)
 

@@ -74,7 +74,7 @@ class SessionConfig(Struct, frozen=True):
 
 
 class SessionFields(Struct, frozen=True):
-    """The fields that the caller of `open` sets in a session's first event. On resume, the fields come from the log."""
+    """The fields of a session's first event that the caller of `open` sets. On resume, the fields come from the log."""
 
     tenant: str
     budget: Budget | None
@@ -202,7 +202,7 @@ class SessionOpener:
         system = state.history.system if system is ... else system
         opened = replace(opened, system=system, target=target or state.target)
         pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
-        # An open turn continues in its own dialect, even if the target accepts fewer tools now.
+        # A paused session has an open turn, which continues in its own dialect. So do not check the number of tools.
         async with self._open_tools(opened, config, fits=state.pause is None) as (offer, resolver):
             session = self._start(claims, opened, replay, config, offer, resolver, pending)
         async with _end_on_failure(session._lifecycle):
@@ -220,15 +220,16 @@ class SessionOpener:
     ) -> AsyncGenerator[tuple[SessionTools, Resolver]]:
         """Open the toolsets of a session, and return its tools and its resolver.
 
-        If the block fails, the toolsets are closed. `fits`: check that the target accepts this number of tools.
+        If the block fails, the toolsets are closed. `fits`: whether to check that the target accepts this number of
+        tools.
         """
         host, resolvers = self._host, list[Resolver]()
 
-        def resolve(tools: Toolset) -> None:
+        def resolve_tools(tools: Toolset) -> None:
             resolvers.append(host.backends.resolver(tools, opened.system))
             check_prices(resolvers[0], opened.target, opened.tenant, opened.budget, fits=fits)
 
-        offer = await host.toolsets.open(config.tools, resolve)
+        offer = await host.toolsets.open(config.tools, resolve_tools)
         try:
             yield offer, resolvers[0]
         except BaseException:
@@ -277,7 +278,8 @@ async def _end_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None]:
 
 
 def _check_tenant(name: str, session_tenant: str, caller_tenant: str) -> None:
-    """Check that the session's tenant, `session_tenant`, is the caller's tenant.
+    """Check that the session `name` of the tenant `session_tenant` may be used by a caller of the tenant
+    `caller_tenant`.
 
     A caller without a tenant may use the sessions of all tenants.
     """

@@ -37,8 +37,8 @@ class Reservation(Struct):
 def session_key() -> str:
     """Return a key that no other session has, in any process.
 
-    The idempotency keys of a session's calls begin with it. The key comes from the system's randomness, because a seed,
-    or a generator that a fork has copied, would give two processes the same key.
+    The idempotency keys of a session's calls begin with it. The key comes from the system's randomness. With a seed, or
+    with a generator that a fork has copied, two processes would have the same key.
     """
     return os.urandom(8).hex()
 
@@ -70,7 +70,9 @@ class SessionRegistry:
         return name in self.open or name in self._reserved
 
     async def find_settled(self, name: str) -> Session | None:
-        """Wait until no caller opens, closes or deletes this session. Then return it if it is open, else None."""
+        """Wait until no caller opens, closes or deletes this session. Then return the session if it is open, otherwise
+        None.
+        """
         while True:
             if (reservation := self._reserved.get(name)) is not None:
                 reservation.over = reservation.over or anyio.Event()
@@ -118,7 +120,7 @@ class SessionRegistry:
         return requested_id
 
     def change_suffix(self) -> None:
-        """Generate ids with another suffix from now on, because a generated id has a log already."""
+        """Generate ids with another suffix from now on. Called when a generated id already has a log."""
         self._suffix = f"-{self.draw_key()}"
 
     def reserve_for_deletion(self, *names: str) -> None:

@@ -72,8 +72,8 @@ class SessionRemoval:
         registry.reserve_for_deletion(*names)
         held, deleted = {*names}, list[str]()
 
-        def reserve(found: Sequence[str]) -> bool:
-            below = {*found} - held
+        def reserve(ids: Sequence[str]) -> bool:
+            below = {*ids} - held
             if any(map(registry.is_taken, below)):
                 return False
             registry.reserve_for_deletion(*below)

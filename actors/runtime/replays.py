@@ -88,7 +88,7 @@ def unfinished_asks(
 ) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: the type of the answer is not known here
     """Return the pending asks of a resumed session, and the sink of its interrupted ask. Both values may be None.
 
-    The interrupted ask ends like the ask in flight of a session whose actors crashed.
+    The interrupted ask ends as if the session's actors had crashed while it was in flight.
     """
     if not needs_recovery(replay.state):
         return None if output is None else PendingAsks(most_waiting, form=output), None

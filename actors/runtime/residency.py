@@ -1,9 +1,9 @@
 """Decide which sessions keep their actors in memory, and which keep only the state that is rebuilt from their log.
 
 The most recently used sessions keep their actors (`HostLimits.active`); other idle sessions keep the state, as a
-replay. When all sessions use more bytes than `HostLimits.memory`, replays are evicted first and then idle actors are
-ended, least recently used first. Busy sessions are not affected. A runtime with the maximum number of sessions releases
-one that no caller holds when another is opened.
+replay. When all sessions together use more bytes than `HostLimits.memory`, replays are evicted first and then idle
+actors are ended, least recently used first. Busy sessions are not affected. If the maximum number of sessions is open,
+opening another session releases a session that no caller holds.
 """
 
 from itertools import islice
@@ -89,7 +89,8 @@ class Residency(Struct):
         active[session.name] = session
         if len(active) == CROWD:
             TUNING.advise(CROWD)
-        for _ in range(2):  # up to two sessions for each added session, so that an excess shrinks
+        # For each added session, end the actors of up to two sessions, so that an excess shrinks.
+        for _ in range(2):
             oldest = next(iter(active.values()))
             if len(active) <= self.limits.active or oldest is session:
                 return
@@ -112,7 +113,9 @@ class Residency(Struct):
             sessions.pop(session.name, None)
 
     def trim(self) -> None:
-        """End actors of idle sessions if too many have actors or memory is short. Called when an ask has ended."""
+        """End actors of idle sessions if too many sessions have actors or memory is short. Called when an ask has
+        ended.
+        """
         for oldest in tuple(islice(self.active.values(), 2)):
             if len(self.active) > self.limits.active:
                 self._passivate(oldest)

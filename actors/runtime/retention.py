@@ -2,8 +2,8 @@
 
 A sweep deletes many sessions in one transaction, and pauses between transactions so that other sessions can write.
 Deletion on request works session by session. The age of a session depends on the wall clock, which may be wrong. So a
-sweep deletes only sessions that have expired by the time that the journal trusts, and logs the number of those that
-have expired by the wall clock alone (`actors.journal.storage.clock`).
+sweep deletes only sessions that have expired by the time that the journal trusts, and logs the number of the sessions
+that have expired by the wall clock alone (`actors.journal.storage.clock`).
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -85,7 +85,7 @@ async def select_sessions(
 ) -> list[str]:
     """Return the sessions that `delete_all` would delete, including subagent sessions."""
     found = dict[str, None]()
-    async with aclosing(_matching(journal, names, tenant, before)) as sessions:
+    async with aclosing(_matching_ids(journal, names, tenant, before)) as sessions:
         async for name in sessions:
             if name not in found:
                 found |= dict.fromkeys(await ids_with_subagents(journal, name, throttle))
@@ -118,7 +118,7 @@ async def delete_all(
     gone, left = dict[str, None](), dict[str, Exception]()
     for _ in range(PASSES):
         is_done, left = True, {}
-        async with aclosing(_matching(journal, names, tenant, before)) as sessions:
+        async with aclosing(_matching_ids(journal, names, tenant, before)) as sessions:
             async for name in sessions:
                 try:
                     deleted = await delete(name, before)
@@ -152,10 +152,10 @@ async def vacuum(journal: Ref[JournalCommand], max_bytes: int | None = None) -> 
     return tuple(found)
 
 
-async def _matching(
+async def _matching_ids(
     journal: Ref[JournalCommand], names: Sequence[str], tenant: str | None, before: float | None
 ) -> AsyncGenerator[str]:
-    """Yield the ids of the sessions that meet every condition, which are those of `delete_all`."""
+    """Yield the ids of the sessions that meet every condition. `delete_all` describes the conditions."""
     if not names:
         async with aclosing(list_sessions(journal, tenant, before)) as sessions:
             async for each in sessions:
@@ -256,8 +256,8 @@ class Retention(Struct):
     async def _vacuum_daily(self) -> None:
         """Remove the data of deleted sessions from the files, at most once a day, and log the data that remains.
 
-        If a reader or an outage prevented the removal, it is tried again the next day, even if no more sessions have
-        expired.
+        If a reader or an outage prevented the removal, the next attempt is made a day later, even if no more sessions
+        have expired.
         """
         now = self.steady()
         if not self._is_vacuum_due or (

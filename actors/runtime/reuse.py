@@ -1,4 +1,4 @@
-"""Count how often a used session is still in memory, and detect a host that thrashes.
+"""Count how often a session is still in memory when it is used, and detect a host that thrashes.
 
 A host thrashes if at least one use in five must rebuild a session from its log, because the memory is too small for the
 sessions that are used alternately. The threshold is not higher, because a caller often uses a session several times in

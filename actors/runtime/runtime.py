@@ -183,7 +183,7 @@ class Runtime:
         self._system = System(
             seed=self._seed, on_crash=logger.actor_crashed, on_slow=self._backends.meters.record_slow_handler
         )
-        # steps of leaving the runtime, with their time limits: before and after the actors are stopped
+        # `first` and `last` are the steps before and after the actors are stopped, each step with its time limit
         self._system.first = (self._cancel_asks, SETTLING), (self._close_toolsets, TOOLSETS)
         self._system.last = (self._release_resources, CLOSING), (owner.close, CLOSING)
         try:
@@ -205,7 +205,7 @@ class Runtime:
         THREADS.register_runtime()
         self._watch = LoopWatch(self._system.containment)
         self._backends.set_system(self._system)
-        TUNING.enter(self._gc)
+        TUNING.begin_tuning(self._gc)
         self._may_use_threads = True
         self._host = make_host(
             self._system,
@@ -252,9 +252,11 @@ class Runtime:
         if self._may_use_threads:  # False if `__aenter__` was cancelled early
             self._may_use_threads = False
             THREADS.unregister_runtime()
-            TUNING.leave(self._gc)
+            TUNING.end_tuning(self._gc)
             self._watch.close()
-        await await_host(self._transport.close, partial(logger.host_code_failed, "transport", then="left"))
+        await await_host(
+            self._transport.close, partial(logger.host_code_failed, "transport", consequence="left")
+        )
 
     def _running_host(self) -> SessionHost:
         """Return the host of the sessions, for calls that also work while the runtime is being left.

@@ -154,7 +154,7 @@ class SessionActors:
         return self._group.ended is not None
 
     def start(self) -> None:
-        """Create the actors, from the replay the first time, and from the log later."""
+        """Create the actors: the first time from the replay if there is one, later from the log."""
         self.active_config.restore()
         self._group = Group(self._host.system, RESTART)
         self.session = self._spawn_all()
@@ -201,7 +201,7 @@ class SessionActors:
 
     @property
     def _live_session_actor(self) -> "SessionActor":
-        """The session actor's object, in a state in which it exists."""
+        """The session actor's object. Read this property only in a state in which the object exists."""
         assert self._made is not None
         return self._made
 

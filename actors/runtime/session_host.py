@@ -214,7 +214,8 @@ class SessionHost(Struct):
         with suppress(ActorStopped, ShuttingDown):
             while True:
                 await anyio.sleep(seconds)
-                with suppress(JournalError):  # try again, unless a host that takes over fences this one
+                # The next renewal tries again, unless another host has fenced this one.
+                with suppress(JournalError):
                     await self.journal.ask(RenewLease())
 
     async def cancel_asks(self) -> None:

@@ -1,4 +1,5 @@
-"""Open and close the storage of a runtime. An opened storage is closed, wherever its callers are cancelled.
+"""Open and close the storage of a runtime. An opened storage is always closed, no matter when its callers are
+cancelled.
 
 A blocking storage is opened and closed in threads, and a thread continues when its caller is cancelled. So both threads
 use a lock: the close waits for an opening in progress, and an opening that starts after the close does nothing.

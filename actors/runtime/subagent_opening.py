@@ -70,7 +70,9 @@ _PARENT_KEY: ContextVar[str] = ContextVar("parent_key", default="")
 
 
 async def _open_numbered(call: ParentCall, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
-    """Open a session under the first unused id of a call. An id is in use as long as a log with this id exists."""
+    """Open a session under the first id of a call that is not in use. An id is in use as long as a log with this id
+    exists.
+    """
     token = _PARENT_KEY.set(key)
     try:
         for number in count(call.number):
@@ -106,7 +108,8 @@ def _inherited_values(parent: SessionLifecycle) -> tuple[str, SharedBudget | Non
 def _shared_budget(parent: SessionLifecycle, acting: SessionActors) -> SharedBudget | None:
     """Return the budget that the subagents of a session share; None if there is no budget.
 
-    A subagent passes on the budget of its parent. Every other session shares its own budget with its subagents.
+    A subagent passes the budget of its parent on to its own subagents. Every other session shares its own budget with
+    its subagents.
     """
     state, configuration = acting.state, parent.configuration
     if configuration.shared is not None or state.budget is None or state.used is None:

@@ -88,7 +88,7 @@ _ARGUMENT_TYPES: Mapping[str, _ArgumentType] = {
 
 
 def check_types(**arguments: object) -> None:
-    """Check the types of the arguments of these names. None is always accepted.
+    """Check the type of each argument, which is passed under its own name. None is always accepted.
 
     Raises:
         ConfigError: An argument has a wrong type.

@@ -119,7 +119,7 @@ class SessionActor(Actor[SessionCommand]):
         unfinished.
         """
         self._context = context
-        self._generation.begin(context, self._go_on)
+        self._generation.start_actor(context, self._go_on)
 
     def _go_on(self, replay: Replay) -> None:
         """Continue after a crash: close the turn that was open, or resume a waiting turn, or start the next ask."""

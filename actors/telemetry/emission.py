@@ -55,7 +55,7 @@ def emit(level: Level, event: str, *, logger: str = RUNTIME, trace: str = "", **
 
 
 def is_level_enabled(level: Level, logger: str) -> bool:
-    """Return False if no logger accepts events of this level, so that callers can skip expensive fields."""
+    """Return True if the logger accepts events of this level. Otherwise callers can skip expensive fields."""
     import structlog
 
     if not structlog.is_configured():
@@ -73,7 +73,8 @@ def _emit_to_structlog(level: Level, event: str, logger: str, trace: str, fields
 def _structlog_logger(logger: str) -> Any:  # Any: the program configures the class of the logger
     """Return a structlog logger with the program's configuration.
 
-    An asynchronous logger would have to be awaited, so structlog's wrapper of `logging` replaces it.
+    An asynchronous logger would have to be awaited. If the program configured one, structlog's wrapper of `logging`
+    replaces it.
     """
     import structlog
 

@@ -41,10 +41,10 @@ def never_raising(log: Callable[P, None]) -> Callable[P, None]:
     """
 
     @wraps(log)
-    def safe(*args: P.args, **kwargs: P.kwargs) -> None:
+    def log_safely(*args: P.args, **kwargs: P.kwargs) -> None:
         call_host(partial(log, *args, **kwargs), _on_log_failure)
 
-    return safe
+    return log_safely
 
 
 def _on_log_failure(error: BaseException) -> None:
@@ -63,34 +63,33 @@ def _report_lost_event(error: str) -> None:
 
 @never_raising
 def actor_crashed(actor: str, error: BaseException) -> None:
-    """Log that an actor's handler or child raised. The actor's supervisor reacts afterwards.
+    """Log that an actor's handler or child raised an error. The actor's supervisor reacts afterwards.
 
-    The event has the place of the error but no traceback: some renderers print local variables with tracebacks, and
-    these may contain keys.
+    The event has the place of the error but no traceback. Some renderers print local variables with tracebacks, and
+    these variables may contain keys.
     """
     emit("error", "actor_crashed", actor=actor, error=_describe_error(error), place=_raise_location(error))
 
 
 @never_raising
-def host_code_failed(what: str, error: BaseException, then: str) -> None:
-    """Log that a function of the program raised when the runtime called it.
+def host_code_failed(function: str, error: BaseException, consequence: str) -> None:
+    """Log that a function of the program raised an error when the runtime called the function.
 
-    `what` names the function, and `then` the consequence. The error's message is not logged, because it may quote the
-    function's arguments.
+    `function` names the function. The error's message is not logged, because it may quote the function's arguments.
     """
     emit(
         "error",
         "host_code_failed",
-        what=what,
+        what=function,
         error=_describe_error(error),
         place=_raise_location(error),
-        then=then,
+        then=consequence,
     )
 
 
 def create_listener(name: str) -> Listener:
     """Return an object that calls the program's callbacks and stops calling them after the first exception."""
-    return Listener(partial(host_code_failed, name, then="switched off"))
+    return Listener(partial(host_code_failed, name, consequence="switched off"))
 
 
 def guard_callback(name: str, callback: Callable[[T], object]) -> Callable[[T], object]:
@@ -170,7 +169,7 @@ def memory_short(reuse: ReuseStats) -> None:
 
 @never_raising
 def collector_untuned(sessions: int) -> None:
-    """Log that Python's garbage collector takes time that its settings could save. Logged at most once."""
+    """Log that Python's garbage collector takes time that the setting `gc="tuned"` could save. Logged at most once."""
     advice = (
         "pass gc='tuned' to Runtime if this process mainly runs sessions, or call gc.set_threshold yourself"
     )
@@ -185,10 +184,10 @@ def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> N
 
 
 @never_raising
-def journal_unavailable(why: str) -> None:
-    """Log that the journal cannot write. This is logged once per outage, and `journal_available` follows."""
+def journal_unavailable(reason: str) -> None:
+    """Log that the journal cannot write. Logged once per outage; `journal_available` logs the end of the outage."""
     advice = "fix the cause; sessions then continue from their logs, without a restart"
-    emit("error", "journal_unavailable", why=why, advice=advice)
+    emit("error", "journal_unavailable", why=reason, advice=advice)
 
 
 @never_raising
@@ -198,7 +197,7 @@ def journal_available(seconds: float) -> None:
 
 
 @never_raising
-def journal_damaged(why: str, copy: str | None = None) -> None:
+def journal_damaged(reason: str, copy: str | None = None) -> None:
     """Log that a journal is damaged.
 
     `copy`: the path of the copy that was saved before the damaged file was opened without its last events; None
@@ -208,12 +207,12 @@ def journal_damaged(why: str, copy: str | None = None) -> None:
         emit(
             "error",
             "journal_damaged",
-            why=why,
+            why=reason,
             advice="restore a copy, or save what can be read: `actors sessions fsck`",
         )
     else:
         advice = "the journal continues without the events after the damage; check the copy with `actors sessions fsck`"
-        emit("error", "journal_damaged", why=why, copy=copy, advice=advice)
+        emit("error", "journal_damaged", why=reason, copy=copy, advice=advice)
 
 
 @never_raising
@@ -283,9 +282,9 @@ def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
 
 
 @never_raising
-def tools_held(session: str, why: str) -> None:
-    """Log that a changed tool list is declared with the next ask instead of within the current turn, and why."""
-    emit("info", "tools_held", session=session, why=why)
+def tools_held(session: str, reason: str) -> None:
+    """Log that a changed tool list is declared only with the next ask instead of within the current turn, and why."""
+    emit("info", "tools_held", session=session, why=reason)
 
 
 @never_raising
@@ -314,7 +313,7 @@ def tool_barred(tool: str, calls: int) -> None:
 
 
 @never_raising
-def loop_stalled(session: str, call_id: str, tool: str, seconds: float, place: str) -> None:
+def loop_stalled(session: str, call_id: str, tool: str, seconds: float, location: str) -> None:
     """Log that a tool blocks the event loop, and at which line. A separate thread calls this function."""
     advice = "an async tool must not block; await instead, or use a plain function, which runs in a thread"
     emit(
@@ -325,7 +324,7 @@ def loop_stalled(session: str, call_id: str, tool: str, seconds: float, place: s
         call=call_id,
         tool=tool,
         seconds=round(seconds, 1),
-        place=place,
+        place=location,
         advice=advice,
     )
 

@@ -170,7 +170,7 @@ class AskSpans:
                 self._apply_request_event(event)
 
     def close(self, error: Exception | None = None) -> None:
-        """End all open spans, because the ask was rejected or its session ended before the ask."""
+        """End all open spans, because the ask was rejected or its session ended before the ask ended."""
         if self._ask.is_recording():  # the sink of a rejected ask may be closed twice
             why = "session_closed" if error is None else type(error).__name__
             self._end_open_spans(why)
@@ -216,7 +216,7 @@ class AskSpans:
                 pass
 
     def _note_cause(self, cause: Cause | None) -> None:
-        """Store the `error.type` of a turn: the error of its last request, or the limit that ended the turn."""
+        """Store the `error.type` of a turn: the error of the turn's last request, or the limit that ended the turn."""
         last = "" if self._chat is None else self._chat.error
         if cause is None:
             self._cause = last
@@ -237,7 +237,7 @@ class AskSpans:
 
     def _record_message(self, event: MessageEvent) -> None:
         message = event.message
-        if not event.round:  # a summary, which is requested outside of rounds
+        if not event.round:  # this message is a summary, which is requested outside of rounds
             if message.origin is not None:
                 self._record_usage(_request_attributes(message.origin), event.usage)
             return
@@ -278,13 +278,13 @@ class AskSpans:
         error_attributes = {"error.type": error} if error else {}
         self._tracing._duration.record(perf_counter() - request.began, request.about | error_attributes)
 
-    def _record_usage(self, about: dict[str, str], usage: Usage | None) -> None:
+    def _record_usage(self, attributes: dict[str, str], usage: Usage | None) -> None:
         counts = _token_counts(usage or Usage())
         for kind, counter in self._tracing._counters.items():
             if counts[kind] or kind in self._tracing._histograms:
-                counter.add(counts[kind], {**about, "gen_ai.token.modality": "unknown"})
+                counter.add(counts[kind], {**attributes, "gen_ai.token.modality": "unknown"})
         for kind, histogram in self._tracing._histograms.items():
-            histogram.record(counts[kind], about)
+            histogram.record(counts[kind], attributes)
 
     def _end_call(self, call_id: str, error: str) -> None:
         """End the span of a tool call. `error`: why the call has no result; empty if it returned."""
@@ -293,9 +293,9 @@ class AskSpans:
             _set_error(span, raised if error == "failed" and raised else error)
             span.end()
 
-    def _end_open_spans(self, why: str) -> None:
+    def _end_open_spans(self, error: str) -> None:
         """End the open spans of the turn's request and tool calls."""
-        self._end_request(why)
+        self._end_request(error)
         for call_id in tuple(self._calls):
             self._end_call(call_id, "never_started")
 
@@ -366,7 +366,7 @@ def _encode_part(block: Block) -> JsonValue:
             call: dict[str, JsonValue] = {"type": "tool_call", "id": block.id, "name": block.name}
             call["arguments"] = block.arguments
             return call
-        case _:  # only the type: attachments are large, and provider state is opaque
+        case _:  # encode only the type, because attachments are large and provider state is opaque
             return {"type": type(block).__name__.lower()}
 
 

@@ -73,7 +73,8 @@ class PrometheusCollector:
 
     def __init__(self, stats: Callable[[], RuntimeStats]) -> None:
         try:
-            import_module("prometheus_client")  # fail now instead of at the first scrape
+            # If the package is missing, fail now instead of at the first scrape.
+            import_module("prometheus_client")
         except ImportError:
             raise ConfigError(
                 'Prometheus metrics need prometheus-client: pip install "llm-actors[prometheus]"'
@@ -100,28 +101,28 @@ Labelled: TypeAlias = Iterable[tuple[tuple[str, ...], T]]
 """Pairs of the label values of a sample and its value."""
 
 
-def _counter(name: str, text: str, values: Labelled[float], *labels: str) -> "Metric":
+def _counter(name: str, description: str, values: Labelled[float], *labels: str) -> "Metric":
     from prometheus_client.core import CounterMetricFamily
 
-    family = CounterMetricFamily(f"actors_{name}", text, labels=labels)
+    family = CounterMetricFamily(f"actors_{name}", description, labels=labels)
     for of_labels, value in values:
         family.add_metric(of_labels, float(value))
     return family
 
 
-def _gauge(name: str, text: str, values: Labelled[float], *labels: str) -> "Metric":
+def _gauge(name: str, description: str, values: Labelled[float], *labels: str) -> "Metric":
     from prometheus_client.core import GaugeMetricFamily
 
-    family = GaugeMetricFamily(f"actors_{name}", text, labels=labels)
+    family = GaugeMetricFamily(f"actors_{name}", description, labels=labels)
     for of_labels, value in values:
         family.add_metric(of_labels, float(value))
     return family
 
 
-def _histogram(name: str, text: str, values: Labelled[Durations], *labels: str) -> "Metric":
+def _histogram(name: str, description: str, values: Labelled[Durations], *labels: str) -> "Metric":
     from prometheus_client.core import HistogramMetricFamily
 
-    family = HistogramMetricFamily(f"actors_{name}_seconds", text, labels=labels)
+    family = HistogramMetricFamily(f"actors_{name}_seconds", description, labels=labels)
     for of_labels, took in values:
         bounds = ("+Inf" if bound == inf else str(bound) for bound in took.counts)
         family.add_metric(

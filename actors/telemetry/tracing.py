@@ -47,8 +47,8 @@ class _TracedSink:
 
     __slots__ = ("_listener", "_own", "_trace")
 
-    def __init__(self, own: Sink, trace: "AskSpans", listener: Listener) -> None:
-        self._own, self._trace, self._listener = own, trace, listener
+    def __init__(self, ask_sink: Sink, trace: "AskSpans", listener: Listener) -> None:
+        self._own, self._trace, self._listener = ask_sink, trace, listener
 
     @property
     def is_watched(self) -> bool:

@@ -24,27 +24,29 @@ _RESULTS = ("toolResult", "functionResponse")
 
 
 def model(dialect: str) -> Callable[[Request], Turn]:
-    """Return a function that answers requests of one dialect. In some dialects, thinking is on by default."""
+    """Return a function that answers requests of one dialect. If hosts of the dialect think by default, the function
+    does too.
+    """
     host = HOSTS.get(dialect)
-    return partial(answer, thinks=host is not None and host.profile.thinking != "off")
+    return partial(answer, thinks_by_default=host is not None and host.profile.thinking != "off")
 
 
-def answer(request: Request, *, thinks: bool = False, number: int = 0) -> Turn:
+def answer(request: Request, *, thinks_by_default: bool = False, tool_index: int = 0) -> Turn:
     """Return the model's answer to a request: a call of a declared tool, or a short text after the tool's result.
 
     Args:
         request: The body of the request.
-        thinks: Whether to send reasoning if the request neither enables nor disables thinking.
-        number: Index of the tool to call, from 0, modulo the number of tools.
+        thinks_by_default: Whether the answer has reasoning if the request neither enables nor disables thinking.
+        tool_index: Index of the tool to call, from 0. Indexes beyond the last tool start again at the first tool.
     """
-    thoughts = (Think("Let me see."),) if _is_thinking_requested(request, thinks) else ()
-    return Turn(*thoughts, *_choose_turn(request, number).parts)
+    thoughts = (Think("Let me see."),) if _is_thinking_requested(request, thinks_by_default) else ()
+    return Turn(*thoughts, *_choose_turn(request, tool_index).parts)
 
 
-def _choose_turn(request: Request, number: int) -> Turn:
+def _choose_turn(request: Request, tool_index: int) -> Turn:
     """Return the answer without reasoning: a tool call after a user message, otherwise a short text."""
     tools = [tool for tool in read_declarations(request).tools if not tool.namespace]
-    tool = tools[number % len(tools)] if tools else None
+    tool = tools[tool_index % len(tools)] if tools else None
     last = _last_input_kind(request)
     if last == "result":
         return Turn(Say("I have the result."))
@@ -119,31 +121,31 @@ def sample_arguments(schema: Schema) -> dict[str, Any]:  # Any: JSON values
 
 
 def _sample_value(
-    given: Any, root: Schema, depth: int
+    candidate: Any, root_schema: Schema, depth: int
 ) -> object:  # Any: a JSON value, which should be a schema
     """Return a value that satisfies a schema with types, enumerations, bounds or alternatives.
 
-    `root`: the complete schema, in which references are resolved.
+    `root_schema`: the complete schema, in which references are resolved.
     """
-    schema: Schema = given
-    if not isinstance(given, Mapping) or depth > _DEEPEST:
+    schema: Schema = candidate
+    if not isinstance(candidate, Mapping) or depth > _DEEPEST:
         return "text"
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
     if schema.get("enum"):
         return schema["enum"][0]
-    if (meant := _resolve_schema(schema, root)) is not None:
-        return _sample_value(meant, root, depth + 1)
+    if (meant := _resolve_schema(schema, root_schema)) is not None:
+        return _sample_value(meant, root_schema, depth + 1)
     match _schema_type(schema):
         case "object":
             listed: Schema = schema.get("properties") or {}
             return {
-                name: _sample_value(listed.get(name), root, depth + 1)
+                name: _sample_value(listed.get(name), root_schema, depth + 1)
                 for name in schema.get("required") or ()
             }
         case "array":
-            return [_sample_value(schema.get("items"), root, depth + 1)] * min(
+            return [_sample_value(schema.get("items"), root_schema, depth + 1)] * min(
                 _schema_bound(schema, "minItems", 0), 100
             )
         case "integer" | "number":
@@ -156,16 +158,16 @@ def _sample_value(
             return "text".ljust(min(_schema_bound(schema, "minLength", 0), 10_000), "x")
 
 
-def _resolve_schema(schema: Schema, root: Schema) -> object:
+def _resolve_schema(schema: Schema, root_schema: Schema) -> object:
     """Return the schema that `schema` refers to, or its first alternative; None if it has neither."""
     if isinstance(reference := schema.get("$ref"), str):
-        return _resolve_reference(reference, root)
+        return _resolve_reference(reference, root_schema)
     return next((schema[key][0] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
 
 
-def _resolve_reference(reference: str, root: Schema) -> object:
+def _resolve_reference(reference: str, root_schema: Schema) -> object:
     """Return the part of the root schema that a JSON pointer such as `#/$defs/City` names; None if it is missing."""
-    found: object = root
+    found: object = root_schema
     for key in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
         found = found.get(key) if is_object(found) else None
     return found

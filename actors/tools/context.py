@@ -21,7 +21,7 @@ Deps = TypeVar("Deps")
 
 
 class Subagent(Protocol):
-    """A child session that a tool has opened. A subagent has some of the methods of `Session`."""
+    """A child session that a tool has opened, with some of the methods of `Session`."""
 
     @property
     def id(self) -> str:
@@ -67,7 +67,7 @@ class Subagent(Protocol):
 
 
 class SubagentOptions(Struct, frozen=True):
-    """Options of a child session, as in `Runtime.open`. Without a target, the child uses the target of its parent."""
+    """Options of a child session, as in `Runtime.open`. Without a `target`, the child uses the target of its parent."""
 
     target: str | None = None
     tools: Iterable[Any] = ()  # Any: as in `Runtime.open`

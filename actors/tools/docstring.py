@@ -14,7 +14,7 @@ _REST = re.compile(r":param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
 
 
 def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:  # Any: functions of any type
-    """Return the description in a function's docstring, and the notes on its parameters by name.
+    """Return two parts of a function's docstring: the description, and the notes on parameters by parameter name.
 
     The description ends at the first section, such as `Args:`.
     """

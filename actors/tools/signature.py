@@ -29,8 +29,8 @@ class Parameters(Struct, frozen=True):
     """A function's parameters as a pydantic model.
 
     The fields of the model are numbered (`p0`, `p1`, ...), because pydantic does not accept every parameter name as a
-    field name. `fields` contains pairs of a field's name and its parameter's name; `schema` is the JSON Schema for the
-    model.
+    field name. `fields` contains pairs of a field name and the name of its parameter; `schema` is the JSON Schema for
+    the model.
     """
 
     model: type["BaseModel"]
@@ -61,7 +61,7 @@ class Parameters(Struct, frozen=True):
         def build_model() -> "tuple[type[BaseModel], Json]":
             config = ConfigDict(extra="forbid", protected_namespaces=())
             model: type[BaseModel] = create_model("Arguments", __config__=config, **fields)
-            return model, dump(_strip_titles(model.model_json_schema()))
+            return model, dump(_clean_generated_schema(model.model_json_schema()))
 
         # Pydantic and the types' own hooks may raise any exception.
         def raise_definition_error(error: BaseException) -> Never:
@@ -78,7 +78,7 @@ class Parameters(Struct, frozen=True):
         try:
             value = self.model.model_validate(arguments)
         except ValueError as error:
-            from pydantic import ValidationError  # imported only here: an import in each call would be slow
+            from pydantic import ValidationError  # slow, so imported only after an error
 
             if not isinstance(error, ValidationError):
                 raise
@@ -124,13 +124,13 @@ def context_parameter(function: Callable[..., Any], name: str) -> str | None:  #
     return found[0] if found else None
 
 
-def _is_context(hint: Any) -> bool:  # Any: an annotation may be any object
+def _is_context(annotation: Any) -> bool:  # Any: an annotation may be any object
     """Return True if an annotation is `ToolContext`, with or without type arguments, or a union that contains it."""
-    if get_origin(hint) in (Union, UnionType):
-        return any(map(_is_context, get_args(hint)))
-    if get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
-    kind = get_origin(hint) or hint
+    if get_origin(annotation) in (Union, UnionType):
+        return any(map(_is_context, get_args(annotation)))
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and issubclass(kind, ToolContext)
 
 
@@ -150,7 +150,7 @@ def schema_and_converter(
 
     def build_adapter() -> tuple[TypeAdapter[Any], dict[str, Any]]:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-        return adapter, _strip_titles(adapter.json_schema())
+        return adapter, _clean_generated_schema(adapter.json_schema())
 
     # Pydantic and the type's own hooks may raise any exception.
     def raise_definition_error(error: BaseException) -> Never:
@@ -185,7 +185,7 @@ def _named_parameters(
         raise ToolDefinitionError(
             f"Tool {name!r}: Python cannot read the signature of this function; use Tool.from_schema"
         ) from None
-    if isinstance(function, partial):  # arguments that are already bound are not parameters for the model
+    if isinstance(function, partial):  # the model does not pass arguments that a partial has already bound
         parameters = {key: each for key, each in parameters.items() if key not in function.keywords}
     for key, parameter in parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -243,17 +243,18 @@ def _default_arguments(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: 
 _DATA = frozenset({"default", "const", "enum", "examples"})
 
 
-def _strip_titles(schema: Any) -> Any:  # Any: parsed JSON
+def _clean_generated_schema(schema: Any) -> Any:  # Any: parsed JSON
     """Return a generated schema without titles, and without patterns that our regular-expression engine rejects.
 
-    pydantic generates such patterns (for Decimal, for example), and enforces them itself when it converts the value.
+    pydantic generates such patterns (for Decimal, for example). When pydantic converts a value, it enforces them
+    itself.
     """
     if is_array(schema):
-        return [_strip_titles(item) for item in schema]
+        return [_clean_generated_schema(item) for item in schema]
     if not is_object(schema):
         return schema
     return {
-        key: value if key in _DATA else _strip_titles(value)
+        key: value if key in _DATA else _clean_generated_schema(value)
         for key, value in schema.items()
         if not (isinstance(value, str) and (key == "title" or (key == "pattern" and "(?!" in value)))
     }
@@ -262,13 +263,15 @@ def _strip_titles(schema: Any) -> Any:  # Any: parsed JSON
 def _schema_error(
     name: str, parameters: Iterable[str], hints: Mapping[str, Any], error: BaseException
 ) -> str:  # Any: an annotation may be any object
-    """Return the error message for a schema that cannot be generated. The message names the parameter at fault."""
+    """Return the message of the error for a schema that cannot be generated. The message names the parameter that
+    causes the error.
+    """
     from pydantic import TypeAdapter
 
     for key in parameters:
         try:
             TypeAdapter(hints.get(key, Any)).json_schema()
-        except BaseException as failure:  # this parameter raises the error of the complete model
+        except BaseException as failure:  # this parameter causes the error of the complete model
             if is_from_signal(failure):
                 raise
             hint = inspect.formatannotation(hints[key])

@@ -160,7 +160,8 @@ class Tool(Generic[P, R]):
         return said if said in ("allow", "ask", "deny") else "deny"
 
     def keys_of(self, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
-        """Return the names of the resources that a call with these arguments writes to.
+        """Return the names of the resources that a call with these arguments writes to: the keys under which calls are
+        serialised.
 
         If `resources` is a function, its exceptions propagate.
         """
@@ -201,7 +202,7 @@ class Tool(Generic[P, R]):
         return BoundArguments(given) if self._model is None else self._model.convert(given)
 
     def _only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
-        """Return the arguments with the correction that makes them fit the schema.
+        """Return the arguments with the one correction that makes them fit the schema.
 
         If no correction or more than one is possible, return None.
         """
@@ -283,7 +284,7 @@ def tool(
     """
 
     def build_tool(function: Callable[P, R]) -> Tool[P, R]:
-        from actors.tools.docstring import parse_docstring  # only tools from functions need it
+        from actors.tools.docstring import parse_docstring  # needed only for tools from functions
 
         tool_name = name or str(getattr(unwrap_partial(function), "__name__", ""))
         about, notes = parse_docstring(unwrap_partial(function))

@@ -137,11 +137,11 @@ def test_the_runs_exercise_every_feature() -> None:
 
 def test_a_summary_without_user_messages_names_no_ask() -> None:
     model = Model(SimulationPlan(0, "safety", PlanInputs(0, 0, Odds()), ()), {})
-    model.read(b'{"messages": ["[The program ran the tool work.]", "Write that summary now"]}')
-    (said,) = model.turn({}).parts
+    model.read_request(b'{"messages": ["[The program ran the tool work.]", "Write that summary now"]}')
+    (said,) = model.current_answer().parts
     assert (model.now, model.summarises) == (None, True)
     assert isinstance(said, Say)
-    model.read(f'{{"messages": ["{said.text}", "Write that summary now"]}}'.encode())
+    model.read_request(f'{{"messages": ["{said.text}", "Write that summary now"]}}'.encode())
     assert model.now is None
 
 

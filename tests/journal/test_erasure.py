@@ -188,13 +188,13 @@ def test_remnants_of_a_killed_process_in_free_page_space_are_removed(path: Path)
 
 
 def test_a_deletion_rewrites_the_file_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rewrites, rewrite = [], Connections._rewrite
+    rewrites, rewrite = [], Connections._rewrite_file
 
     def count(connections: Connections, connection: sqlite3.Connection) -> None:
         rewrites.append(path.stat().st_size)
         rewrite(connections, connection)
 
-    monkeypatch.setattr(Connections, "_rewrite", count)
+    monkeypatch.setattr(Connections, "_rewrite_file", count)
     storage = SqliteStorage(path)
     write(storage, "gone")
     assert (storage.vacuum(), len(rewrites)) == ([], 0)

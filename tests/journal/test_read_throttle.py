@@ -42,9 +42,9 @@ def events_of(runtime: Runtime, *, follow: bool = False) -> SessionEvents:
         follow=follow,
         journal=host.journal,
         readers=host.readers,
-        check=lambda: None,
+        check_caller=lambda: None,
         is_over=lambda: False,
-        gone=lambda: SessionClosed("gone"),
+        ended_error=lambda: SessionClosed("gone"),
     )
 
 

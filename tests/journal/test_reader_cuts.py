@@ -51,9 +51,9 @@ class Reading:
             follow=follow,
             journal=self.journal,
             readers=self.readers,
-            check=lambda: None,
+            check_caller=lambda: None,
             is_over=lambda: False,
-            gone=lambda: SessionClosed("It has ended."),
+            ended_error=lambda: SessionClosed("It has ended."),
         )
 
     async def events_after(self, after: int) -> list[SessionEvent]:

@@ -41,7 +41,7 @@ import gc, os
 from actors.runtime.collector import TUNED, TUNING
 
 before = gc.get_threshold()
-TUNING.enter("tuned")
+TUNING.begin_tuning("tuned")
 if (child := os.fork()) == 0:
     found = [gc.get_threshold()]
     with TUNING.tuning():

@@ -9,7 +9,7 @@ from mcp_types import CallToolResult, ListToolsResult, methods
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from actors.core.values.content import Media
-from actors.tools.mcp.answers import OnDroppedTool, accept_result
+from actors.tools.mcp.answers import OnDroppedTool, clean_result
 from actors.tools.mcp.child import LineParser
 from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.results import ServerToolError, tool_output
@@ -84,7 +84,7 @@ def test_a_distorted_result_is_accepted_and_its_texts_are_kept() -> None:
         draw, result = Random(seed), RESULT
         for _ in range(draw.randint(0, 3)):
             result = distort(result, draw)
-        made = accept_result("tools/call", dict(result), fail)
+        made = clean_result("tools/call", dict(result), fail)
         for version in VERSIONS:
             methods.validate_server_result("tools/call", version, made)
         try:
@@ -119,7 +119,7 @@ def test_a_distorted_list_offers_every_valid_tool_and_names_the_others() -> None
         for _ in range(draw.randint(1, 3)):
             tools[bad] = distort(tools[bad], draw) if isinstance(tools[bad], dict | list) else tools[bad]
         left_out: list[tuple[str, str]] = []
-        made = accept_result("tools/list", {**listing, "tools": tools}, _append_to(left_out))
+        made = clean_result("tools/list", {**listing, "tools": tools}, _append_to(left_out))
         for version in VERSIONS:
             methods.validate_server_result("tools/list", version, made)
         listed = ListToolsResult.model_validate(made, by_name=False)

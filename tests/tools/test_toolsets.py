@@ -437,7 +437,7 @@ async def test_reopening_backs_off_and_a_call_hastens_the_next_try() -> None:
             owner._cancel_timer()
         assert delays[:4] == [0.4, 0.8, 1.6, 3.2]
         assert delays[-1] == 30.0
-        owner._timer = runtime._system.deadlines.call_at(runtime._system.now() + 1000, owner._start)
+        owner._timer = runtime._system.deadlines.call_at(runtime._system.now() + 1000, owner._start_opening)
         bench.refuses = None
         owner.state = "down"
         assert (await owner.current_tool("work")).name == "work"

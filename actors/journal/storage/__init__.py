@@ -111,8 +111,8 @@ class Entry(Struct, frozen=True):
         )
 
     def behind_error(self, last: int, known: int) -> JournalBehind:
-        """Return the error for a log that ends at event `last`, although its writer knows of acknowledged events up to
-        `known`.
+        """Return the error for a log that lacks acknowledged events: its last event is `last`, but its writer knows of
+        events up to `known`.
         """
         return JournalBehind(
             f"The journal has lost acknowledged events {last + 1} to {known} of session {self.session!r}; its log now "
@@ -172,7 +172,7 @@ class LogPage(Struct, frozen=True):
         return self.after + len(self.events)
 
     def up_to(self, last: int) -> "LogPage":
-        """Return the page that a log ending at event `last` would have."""
+        """Return this page without the events after number `last`, as if `last` were the log's last event."""
         if last >= self.last:
             return self
         return LogPage(self.after, self.events[: max(0, last - self.after)], last)
@@ -249,7 +249,7 @@ class Storage(Protocol):
         """Renew this host's lease. The runtime calls this method three times per lease period."""
 
     def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
-        """Combine claims and an append into few commits: those made within the returned context manager.
+        """Return a context manager within which claims and an append are combined into few commits.
 
         Results are reported only after the context manager has exited. A rejected claim does not affect the other
         claims.
@@ -276,7 +276,7 @@ class Storage(Protocol):
     def release(self, session: str, fence: int) -> None:
         """Release the session for other hosts, and remove the session if it has no log.
 
-        If the session was claimed again since, and `fence` is outdated, nothing changes.
+        If `fence` is outdated, because the session was claimed again since, nothing changes.
         """
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
@@ -362,8 +362,8 @@ class Storage(Protocol):
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first.
 
-        An index finds tenants and states. Titles and metadata have no index: the sessions that remain are examined one
-        by one until the page is full. Like `page`, this method may run concurrently with a writing method.
+        An index finds the sessions of a tenant or a state. Titles and metadata have no index: the sessions found are
+        examined one by one until the page is full. Like `page`, this method may run concurrently with a writing method.
 
         Args:
             which: The conditions; by default, all sessions.

@@ -1,8 +1,8 @@
-"""Store the large values of records separately and only once: a SHA-256 hash replaces each string or byte string of at
+"""Store large values of records separately and only once. A SHA-256 hash replaces each string or byte string of at
 least `LARGE` bytes.
 
-The functions work on the msgpack structure of a record, whatever it means. Before writing, the restored record is
-compared with the original. If they differ, the record is stored unchanged.
+The functions work on the msgpack structure of any record. Before writing, the restored record is compared with the
+original. If they differ, the record is stored unchanged.
 """
 
 from collections.abc import Callable
@@ -55,12 +55,12 @@ def referenced_blobs(stored: bytes) -> list[bytes]:
     """Return the hashes of all blobs that a stored record refers to."""
     found: list[bytes] = []
 
-    def note(digest: bytes) -> bytes:
+    def collect_digest(digest: bytes) -> bytes:
         found.append(digest)
         return b""
 
     if EXT in stored:
-        restore_blobs(stored, note)
+        restore_blobs(stored, collect_digest)
     return found
 
 

@@ -35,16 +35,16 @@ def back_up(storage: Storage, path: "Path", unwanted: Event) -> None:
     # Imported here, because it is slow to import and rarely needed.
     from anyio.from_thread import check_cancelled
 
-    def check() -> None:
+    def check_unwanted() -> None:
         check_cancelled()
         if unwanted.is_set():
             raise JournalUnavailable(f"The backup to {path} was stopped because its caller was cancelled")
 
-    def fail(error: BaseException) -> Never:
-        check()  # if the caller was cancelled, raise the cancellation instead
+    def raise_error(error: BaseException) -> Never:
+        check_unwanted()  # if the caller was cancelled, raise the cancellation instead
         _reraise(error)
 
-    call_host(partial(storage.backup, path, check), fail)
+    call_host(partial(storage.backup, path, check_unwanted), raise_error)
 
 
 def _reraise(error: BaseException) -> Never:
@@ -57,7 +57,7 @@ def _reraise(error: BaseException) -> Never:
 
 
 def call_and_renew_lease(function: Callable[[], R], storage: Storage, on_beat: Callable[[], None]) -> R:
-    """Call `function`, then renew the lease, because the heartbeat that waits in the queue may come too late."""
+    """Call `function`, then renew the lease at once, because the renewal that waits in the queue may come too late."""
     result = function()
     with suppress(JournalError):  # the call itself succeeded, and its result must not be lost
         storage.renew_lease()

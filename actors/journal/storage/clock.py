@@ -2,11 +2,12 @@
 
 Storages use this module. Only the wall clock survives a restart, and it may be wrong. While a process runs, its wall
 clock is compared with a monotonic clock. Time by which both clocks advance is *observed*. Any further advance of the
-wall clock is a *gap*: either no process was running, or the clock was set. After 24 hours of observed time, summed over
-restarts, a gap counts as elapsed time. Until then, the trusted time is behind the wall clock by the length of the gap.
+wall clock is a *gap*: either no process was running, or the clock was set. A gap is at first left out of all ages. It
+counts as elapsed time once 24 more hours were observed, summed over restarts. Until then, the trusted time is behind
+the wall clock by the length of the gap.
 
 So a clock that jumps ahead makes no session older for a day, in which an operator can correct the clock. On a host that
-restarts every day, ages are too low by at most the gaps of the last 24 observed hours.
+restarts every day, a session may seem younger than it is, by at most the gaps that do not count yet.
 """
 
 from typing import NamedTuple
@@ -52,7 +53,7 @@ class ObservedClock(NamedTuple):
 
     @property
     def seconds_of_doubt(self) -> int:
-        """Seconds of observed time until all gaps count as elapsed time; 0 without gaps."""
+        """Seconds of observed time that are still needed until all gaps count as elapsed time; 0 without gaps."""
         return self.gaps[-1].found + STEADY - self.observed if self.gaps else 0
 
 

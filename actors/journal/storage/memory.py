@@ -85,11 +85,11 @@ class MemoryStorage:
         self._removed_fence = max(self._removed_fence, self._fences.pop(session, 0))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries except those that must be rejected."""
+        """Append the entries, except entries that must be rejected."""
         now = self._now()
-        return [self._append(entry, now) for entry in entries]
+        return [self._append_entry(entry, now) for entry in entries]
 
-    def _append(self, entry: Entry, now: float) -> Appended:
+    def _append_entry(self, entry: Entry, now: float) -> Appended:
         session, log = entry.session, self._logs.get(entry.session)
         last = 0 if log is None else item_count(log)
         if (fence := self._fences.get(session)) is None:

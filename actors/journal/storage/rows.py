@@ -124,7 +124,7 @@ class SessionRow(Struct):
             raise self.record_damage(where, expected, f"record {expected} is missing")
 
     def is_intact_record(self, number: int, checksum: int, stored: bytes | None) -> bool:
-        """Return True if `checksum` proves that `stored` is the unaltered record `number` of this session."""
+        """Return True if `stored` is record `number` of this session, unaltered, according to its `checksum`."""
         return stored is not None and record_checksum(self.key, number, stored) == checksum
 
     def _restore_blobs(

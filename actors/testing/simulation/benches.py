@@ -1,4 +1,4 @@
-"""Provide the toolsets of a simulation: one that several sessions share, and two that fail to open.
+"""Provide the toolsets of a simulation: one toolset that several sessions share, and two that fail to open.
 
 The shared toolset sometimes loses its connection, and adds or removes a tool. The toolsets check how the runtime uses
 them. A toolset must be open when calls of its tools begin. It must be opened once for all sessions, closed in the task
@@ -52,7 +52,7 @@ class SimulatedToolsets:
         problems: Receives broken invariants.
 
     Attributes:
-        tools: The tools of the shared toolset. It always offers the first tool, and the others only at times.
+        tools: The tools of the shared toolset. It always offers the first tool, and the other tools only at times.
         counts: Numbers of events, for the report.
     """
 
@@ -70,7 +70,7 @@ class SimulatedToolsets:
         }
 
     def source(self, kind: str) -> ToolSource:
-        """Return a toolset: `toolset`, `broken toolset` or `slow toolset`."""
+        """Return the toolset of this kind: `toolset`, `broken toolset` or `slow toolset`."""
         return self._sources[kind]
 
     def record_call(self, key: str) -> None:
@@ -101,7 +101,7 @@ class SimulatedToolsets:
 
     def _failing_toolset(self, *, fails: bool) -> Callable[[], AbstractAsyncContextManager[Offering]]:
         @asynccontextmanager
-        async def opening() -> AsyncGenerator[Offering]:
+        async def fail_or_hang() -> AsyncGenerator[Offering]:
             self.counts["toolsets_refused"] += 1
             await anyio.sleep(self._random.expovariate(2.0))
             if fails:
@@ -109,4 +109,4 @@ class SimulatedToolsets:
             await anyio.sleep_forever()
             yield ()
 
-        return opening
+        return fail_or_hang

@@ -27,7 +27,7 @@ MISTAKE = "mistaken"
 
 
 class CallResolver:
-    """A program that resolves the pending calls of one session until it is cancelled.
+    """A simulated program that resolves the pending calls of one session until the program is cancelled.
 
     Args:
         session: The session.
@@ -54,7 +54,7 @@ class CallResolver:
         self.scope: anyio.CancelScope = anyio.CancelScope()
 
     def start_checks(self) -> None:
-        """Start to check the session, because a turn waits."""
+        """Start to check the session at intervals. Called when a turn of the session begins to wait."""
         self._asked.set()
 
     async def run(self) -> None:
@@ -68,14 +68,14 @@ class CallResolver:
                 await self._resolve_pending()
 
     async def _resolve_pending(self) -> None:
-        await self._pause()
+        await self._pause_randomly()
         while pending := self._session.pending:
             self._before_input(f"{pending[0].call.id} of {len(self._resolved_calls)}")
             with suppress(ActorsError):  # the ask was cancelled, crashed or closed in the meantime
                 await self._send_input(pending)
-            await self._pause()
+            await self._pause_randomly()
 
-    async def _pause(self) -> None:
+    async def _pause_randomly(self) -> None:
         await anyio.sleep(self._random.expovariate(1 / LOOKING))
 
     async def _send_input(self, pending: Sequence[PendingCall]) -> None:
@@ -84,11 +84,11 @@ class CallResolver:
         if chance < 0.1:
             await self._send_unknown_result()
         elif chance < 0.2 and self._resolved_calls:
-            await self._pass_results([self._random.choice(self._resolved_calls)])
+            await self._send_results([self._random.choice(self._resolved_calls)])
         else:
             some = [each for each in pending if self._random.random() < 0.7] or list(pending)
             await self._send_decisions([each for each in some if each.kind == "approval"])
-            await self._pass_results([each for each in some if each.kind == "external"])
+            await self._send_results([each for each in some if each.kind == "external"])
 
     async def _send_unknown_result(self) -> None:
         """Send a result for a call that does not exist, which the session must reject."""
@@ -98,7 +98,7 @@ class CallResolver:
             return
         self._problems.add("a result for an unknown call is rejected", self._session.id)
 
-    async def _pass_results(self, calls: Sequence[PendingCall]) -> None:
+    async def _send_results(self, calls: Sequence[PendingCall]) -> None:
         if calls:
             self._resolved_calls.extend(calls)
             result = await self._session.ask(

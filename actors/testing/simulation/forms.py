@@ -60,9 +60,9 @@ WRONG = ("I would rather not.", '{"note": "all', '{"note": 3}', "[1, 2]")
 """Answers that are invalid in every format."""
 
 
-def answer(form: str, ask: str) -> str:
-    """Return a valid answer to an ask in the format `form`."""
-    return json.dumps(FORMS[form].answer(ask))
+def valid_answer(output_format: str, ask: str) -> str:
+    """Return a valid answer to an ask in the format `output_format`."""
+    return json.dumps(FORMS[output_format].answer(ask))
 
 
 def explains_rejection(feedback: bytes) -> bool:

@@ -2,8 +2,8 @@
 
 Real threads do not use virtual time, and a seed cannot schedule them. The runtime passes some work to threads: tools
 and approvals that are not async, and the reading of large results. A simulation calls this work in the event loop after
-a delay, in one step that takes no virtual time. Other effects of threads remain: the work may begin after its call was
-cancelled or closed, its result is then late, and pending work occupies a thread slot.
+a delay, in one step that takes no virtual time. Other effects of threads remain. The work may begin after its call was
+cancelled or closed, so its result is late. Pending work occupies a thread slot.
 """
 
 from collections import Counter
@@ -30,22 +30,22 @@ async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerato
         running: Counts pending work under the key `threads`.
     """
 
-    async def later(place: ThreadSlot, work: Callable[[], object], seconds: float) -> None:
+    async def run_later(slot: ThreadSlot, work: Callable[[], object], seconds: float) -> None:
         try:
             await anyio.sleep(seconds)
             work()
         finally:
             running["threads"] -= 1
-            place.give_back()
+            slot.give_back()
 
-    def begin(place: ThreadSlot, work: Callable[[], object]) -> None:
+    def start_work(slot: ThreadSlot, work: Callable[[], object]) -> None:
         running["threads"] += 1
         seconds = random.expovariate(2.0) + (LONG if random.random() < LATE else 0.0)
-        tasks.start_soon(later, place, work, seconds)
+        tasks.start_soon(run_later, slot, work, seconds)
 
     before = THREADS.begin, READERS.begin
     async with anyio.create_task_group() as tasks:
-        THREADS.begin = READERS.begin = begin
+        THREADS.begin = READERS.begin = start_work
         try:
             yield
         finally:

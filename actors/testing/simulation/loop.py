@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
+def run(seed: int, main: Callable[[], Awaitable[T]], max_seconds: float) -> T:
     """Run `main` in virtual time and return its result.
 
     Args:
         seed: Decides the order of steps.
         main: The async function to run.
-        seconds: Limit of the virtual time.
+        max_seconds: Limit of the virtual time.
 
     Raises:
         ConfigError: trio is not installed.
@@ -46,10 +46,10 @@ def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
         raise ConfigError("A simulation needs trio: pip install 'llm-actors[trio]'") from error
 
     async def run_with_timeout() -> T:
-        with trio.move_on_after(seconds):
+        with trio.move_on_after(max_seconds):
             return await main()
         raise TimeoutError(
-            f"The simulation has not ended after {seconds:g} virtual seconds, so a task waits forever"
+            f"The simulation has not ended after {max_seconds:g} virtual seconds, so a task waits forever"
         )
 
     clock = _VirtualClock(core, trio.sleep)
@@ -79,13 +79,13 @@ class _VirtualClock:
         self._numbers = count()
 
     def start_clock(self) -> None:
-        """Do nothing: the clock starts at zero when it is created."""
+        """Do nothing, because the clock starts at zero when it is created."""
 
     def current_time(self) -> float:
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Jump to a deadline or an earlier timer, unless work waits for the next loop turn.
+        """Jump to the deadline, or to a timer before it, unless work waits for the next loop turn.
 
         trio calls this method when no task can run.
         """
@@ -185,7 +185,7 @@ def _pause_collection() -> Generator[None]:
 
 @contextmanager
 def _suppress_logs() -> Generator[None]:
-    """Suppress log messages, because the simulation causes their faults intentionally."""
+    """Suppress log messages during the block, because the simulation causes the logged faults intentionally."""
     logger = logging.getLogger("actors")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

@@ -10,7 +10,7 @@ from random import Random
 from actors.strict.rules.base import Json
 from actors.strict.script import Call, Say, Think, Turn, TurnPart
 from actors.strict.windows import BYTES
-from actors.testing.simulation.forms import WRONG, answer, explains_rejection
+from actors.testing.simulation.forms import WRONG, explains_rejection, valid_answer
 from actors.testing.simulation.plan import (
     DELEGATE,
     HANDOFFS,
@@ -53,9 +53,9 @@ class Progress:
     Args:
         requests: Number of requests for the ask.
         round: Index of the next round.
-        answers: Number of answers that have begun. Call names contain this number, so that they are unique.
+        answers: Number of answers that have begun. The names of calls contain this number, so that they are unique.
         tries: Number of answers with wrong calls in the current round.
-        last: Number of final answers in a wrong output format.
+        last: Number of final answers so far. The first ones may be in a wrong output format.
         blanks: Number of answers without content at each position in the ask.
     """
 
@@ -68,7 +68,7 @@ class Progress:
 
     @property
     def place(self) -> tuple[int, int]:
-        """The position in the ask: its round and the number of wrong answers."""
+        """The position in the ask: the index of the round, and the number of wrong answers at this point."""
         return self.round, self.tries + self.last
 
 
@@ -114,8 +114,8 @@ class Model:
         """
         return None if name is None else self._asks.get(name) or self._asks.get(name.rpartition("a")[0])
 
-    def read(self, body: bytes) -> None:
-        """Read a request body: find its ask, and the feedback for the model."""
+    def read_request(self, body: bytes) -> None:
+        """Read a request body, and store the name of its ask and the feedback for the model."""
         self.size = len(body)
         self.feedback = body[max(0, body.rfind(ASK), 0 if ASK in body else body.rfind(TASK)) :]
         self.now, self.summarises = last_ask(body), SUMMARY in self.feedback
@@ -123,15 +123,17 @@ class Model:
             self.now = about[-1].decode()  # an earlier summary may have replaced the user message
         self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
 
-    def fault(self, number: int, request: object) -> object:
-        """Return the planned fault of the current request, or None."""
+    def planned_fault(self) -> object:
+        """Return the planned fault of the request that was read last, or None."""
         if self.summarises or (known := self._find_plan(self.now)) is None:
             return None
         at = self.progress[self.now or ""].requests - 1
         return next((each.fault for each in known[1].faults if each.request == at), None)
 
-    def turn(self, request: object) -> Turn:
-        """Return the answer to the current request. Repeated calls return the same answer until `advance` is called."""
+    def current_answer(self) -> Turn:
+        """Return the answer to the request that was read last. Repeated calls return the same answer until `advance` is
+        called.
+        """
         known, progress = self._find_plan(self.now), self.progress.get(self.now or "", Progress())
         if self.summarises or known is None:
             about = f"That is all about {self.now}." if self.now else "The program did something."
@@ -172,7 +174,9 @@ class Model:
             progress.round, progress.tries = progress.round + 1, 0
 
     def _is_blank(self, ask: Ask, progress: Progress) -> bool:
-        """Return True if the model's answer must have no content now, which happens at most twice at each position."""
+        """Return True if the model's next answer has no content by the plan. This happens at most twice at each
+        position.
+        """
         place = progress.place
         chance = Random(f"{self.plan.seed}/{ask.name}/{place}/blank").random()  # noqa: S311  must be reproducible
         return progress.blanks[place] < (chance < BLANK) + (chance < BLANK / 4)
@@ -191,7 +195,7 @@ class Model:
             progress.last and talk.heeds and explains_rejection(self.feedback) and wish.wrong <= CORRECTIONS
         )
         if progress.last >= wish.wrong or knows:
-            return answer(wish.what, self.now or ask.name)
+            return valid_answer(wish.what, self.now or ask.name)
         return WRONG[(len(ask.name) + progress.last) % len(WRONG)]
 
     def wish_of(self, ask: str, kind: WishKind) -> Wish | None:
@@ -202,12 +206,12 @@ class Model:
         return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  must be reproducible
 
     def _makes_mistakes(self, talk: Talk, round_: PlannedRound, progress: Progress) -> bool:
-        """Return True if the model makes mistakes in the calls of a round now."""
+        """Return True if the model makes mistakes in its next calls of a round."""
         if not any(call.blunder for call in round_.calls) or progress.tries >= CORRECTIONS:
             return False
         if progress.tries == 0:
             return True
-        if talk.heeds and all(_explains(self.feedback, call) for call in round_.calls):
+        if talk.heeds and all(_explains_mistake(self.feedback, call) for call in round_.calls):
             return False
         return self._round_random(round_, progress).random() > GUESS
 
@@ -218,10 +222,10 @@ class Model:
         progress.answers += 1
         return [self._write_planned_call(call, progress.answers, is_wrong=is_wrong) for call in calls]
 
-    def _write_planned_call(self, call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
+    def _write_planned_call(self, call: PlannedCall, answer_number: int, *, is_wrong: bool) -> Call:
         if (arguments := self.arguments.get(call.tool)) is not None:
             return Call(call.tool, arguments)
-        key = f"{call.key}a{answer}"
+        key = f"{call.key}a{answer_number}"
         if call.tool == DELEGATE:
             return Call(call.tool, {"task": task_text(key)})
         if call.tool in HANDOFFS:
@@ -246,7 +250,7 @@ def _write_call(call: PlannedCall, key: str, *, is_wrong: bool) -> Call:
             return Call(call.tool, arguments)
 
 
-def _explains(feedback: bytes, call: PlannedCall) -> bool:
+def _explains_mistake(feedback: bytes, call: PlannedCall) -> bool:
     """Return True if the feedback explains the model's mistake in a call."""
     if f"There is no tool {call.tool}.".encode() in feedback:
         return True  # the tool was removed, so a corrected call would fail as well

@@ -82,7 +82,7 @@ class _SimulatedResponse:
         self._timeouts = timeouts
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body in chunks of random size, then stall or fail if the answer demands this."""
+        """Yield the body in chunks of random size, then stall or fail if the simulated fault requires it."""
         for chunk in _split_body(self._answer, self._random):
             if self._random.random() < LATER:
                 await _wait_or_time_out(self._random.expovariate(10.0), self._timeouts)

@@ -24,11 +24,11 @@ class Problems:
         self.lines: list[str] = []
         self.count: int = 0
 
-    def add(self, invariant: str, about: str) -> None:
-        """Record a broken invariant. `about`: the session and the values that broke it."""
+    def add(self, invariant: str, details: str) -> None:
+        """Record a broken invariant. `details`: the session and the values that broke it."""
         self.count += 1
         if len(self.lines) < MAX_LINES:
-            self.lines.append(f"{invariant}: {about}")
+            self.lines.append(f"{invariant}: {details}")
 
 
 class Observer:
@@ -67,8 +67,8 @@ class Observer:
     def on_ask_result(self, session: str, ask: str, result: AskResult, *, is_caller: bool) -> None:
         """Observe a result of an ask.
 
-        `is_caller`: whether the caller of the ask received the result, instead of the program that resolved its pending
-        calls.
+        `is_caller`: True if the caller of the ask received the result, False if the program that resolved its pending
+        calls received it.
         """
 
     def on_over_budget(self, session: str) -> None:

@@ -174,8 +174,8 @@ class FaultAt:
 class Move:
     """An action during an ask, `after` seconds from the start of the ask.
 
-    `target`: the target of a switch, the actor to crash, the configuration change, the tool to run, or the number of
-    turns to rewind.
+    `target` depends on the kind: the target of a switch, the actor to crash, the configuration change, the tool to run,
+    or the number of turns to rewind.
     """
 
     name: str
@@ -234,7 +234,9 @@ WishLookup: TypeAlias = Callable[[str, WishKind], Wish | None]
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """The plan of one session. `heeds`: whether its model uses the error of an invalid call to correct the call."""
+    """The plan of one session. `heeds`: whether the session's model reads the error of an invalid call to correct the
+    call.
+    """
 
     number: int
     target: str
@@ -452,9 +454,9 @@ class _PlanAuthor:
         if apart.random() < self._odds.settings:
             yield Wish(f"{name}.w2", "settings", apart.choice(ASK_SETTINGS))
 
-    def _independent_random(self, name: str, what: str) -> Random:
+    def _independent_random(self, name: str, feature: str) -> Random:
         """Return a separate random generator for one feature, so that new features do not change existing plans."""
-        return Random(f"{self._seed}/{name}/{what}")  # noqa: S311  must be reproducible
+        return Random(f"{self._seed}/{name}/{feature}")  # noqa: S311  must be reproducible
 
     def _plan_moves(self, name: str) -> Iterator[Move]:
         odds, random, number = self._odds, self._random, 0

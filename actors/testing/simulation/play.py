@@ -89,22 +89,22 @@ class Player:
 
     async def play(self) -> None:
         """Execute the plan. Return when every session is idle."""
-        async with anyio.create_task_group() as outside:
-            await self._play_talks(outside)
+        async with anyio.create_task_group() as background_tasks:
+            await self._play_talks(background_tasks)
 
-    async def _play_talks(self, outside: TaskGroup) -> None:
+    async def _play_talks(self, background_tasks: TaskGroup) -> None:
         async with anyio.create_task_group() as tasks:
             for talk in self._world.plan.talks:
-                tasks.start_soon(self._play_session, talk, outside)
+                tasks.start_soon(self._play_session, talk, background_tasks)
         if self._world.plan.mode == "liveness":
             self._world.faultless = True
         async with anyio.create_task_group() as tasks:
             for talk in self._world.plan.talks:
                 tasks.start_soon(self._wait_until_idle, talk)
 
-    async def _play_session(self, talk: Talk, outside: TaskGroup) -> None:
-        """Execute the plan of one session. Every third session has a function for approvals; in the others, an
-        `CallResolver` decides.
+    async def _play_session(self, talk: Talk, background_tasks: TaskGroup) -> None:
+        """Execute the plan of one session. Every third session has a function that decides on approvals; in the other
+        sessions, a `CallResolver` decides.
         """
         approve = self._world.toolbox.approve if talk.number % 3 == 0 else None
         tools, names = self._world.tools_for(talk.id, "toolset" if talk.number % 7 == 3 else "all tools")
@@ -127,7 +127,7 @@ class Player:
             partial(self._record_result, session),
             partial(self._maybe_hibernate, session),
         )
-        outside.start_soon(outsider.run)
+        background_tasks.start_soon(outsider.run)
         for ask in talk.asks:
             await anyio.sleep(ask.pause)
             self._maybe_hibernate(session, ask.name)
@@ -191,18 +191,20 @@ class Player:
         self.counts[result.status] += 1
         self._world.observer.on_ask_result(session.id, name, result, is_caller=True)
 
-    async def _cancel(self, session: Session) -> None:
+    async def _cancel_session(self, session: Session) -> None:
         """Cancel the session, and check that every call is closed within the grace period."""
         began = anyio.current_time()
         await session.cancel()
         if session.id not in self._world.crashed and (took := anyio.current_time() - began) > PROMPT:
             self._world.problems.add("a cancel is prompt", f"{session.id}: {took:.1f} s")
 
-    async def _compact(self, session: Session) -> None:
+    async def _compact_session(self, session: Session) -> None:
         self.counts["compacted"] += (await session.compact()).messages > 0
 
-    async def _rewind(self, session: Session, move: Move) -> None:
-        """Rewind turns that have ended. By then, another rewind or a summary may have removed them."""
+    async def _rewind_session(self, session: Session, move: Move) -> None:
+        """Rewind turns that have ended. Before the rewind runs, another rewind or a summary may have removed these
+        turns.
+        """
         ended = self._world.journal.ended_turns(session.id)
         back = len(ended) if move.target == "all" else int(move.target)
         with suppress(ConfigError):
@@ -217,16 +219,16 @@ class Player:
             case "switch":
                 await self._count_error(partial(session.switch, move.target), session)
             case "cancel":
-                await self._count_error(partial(self._cancel, session), session)
+                await self._count_error(partial(self._cancel_session, session), session)
             case "abandon":
                 caller.cancel()
             case "crash":
                 with suppress(ActorsError):  # the session has no actors while it hibernates
-                    await self._crash(session, move.target)
+                    await self._crash_actor(session, move.target)
             case "compact":
-                await self._count_error(partial(self._compact, session), session)
+                await self._count_error(partial(self._compact_session, session), session)
             case "rewind":
-                await self._count_error(partial(self._rewind, session, move), session)
+                await self._count_error(partial(self._rewind_session, session, move), session)
             case "configure":
                 await self._count_error(partial(self._configure, session, move), session)
             case "call_tool":
@@ -256,7 +258,7 @@ class Player:
         outcome = await session.configure(**change)
         self._world.observer.on_configured(session.id, outcome, wants)
 
-    async def _crash(self, session: Session, which: str) -> None:
+    async def _crash_actor(self, session: Session, actor: str) -> None:
         """Crash an actor of the session: `session`, `scheduler`, `ledger` or `renderer`."""
         self._world.crashed.add(session.id)
         refs = session._refs
@@ -266,13 +268,13 @@ class Player:
             "ledger": refs.ledger,
             "renderer": refs.renderer,
         }
-        await actors[which].send(UnknownCommand())
+        await actors[actor].send(UnknownCommand())
 
     async def _ask_concurrently(self, session: Session, name: str) -> None:
         """Send several asks at once, so that one of them is rejected because the queue is full."""
         async with anyio.create_task_group() as tasks:
             for number in range(CROWD):
-                # Unique even if its parts are compared as numbers.
+                # The name is unique, even if the parts of names are compared as numbers.
                 ask = f"{name.partition('.m')[0]}9{number}"
                 tasks.start_soon(
                     self._count_error,
@@ -299,7 +301,7 @@ class Player:
             session = self._runtime.session(talk.id)
             with anyio.move_on_after(SETTLING) as patience:
                 while session.busy:
-                    self._start_checks(talk.id)  # a notification during a crash may have had no effect
+                    self._start_checks(talk.id)  # an earlier notification may have been lost in a crash
                     await anyio.sleep(1)
                 self._resolvers[talk.id].scope.cancel()
                 if self._world.faultless and talk.budget is None and not talk.tenant:

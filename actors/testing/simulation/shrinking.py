@@ -17,21 +17,21 @@ Unit: TypeAlias = tuple[str, ...]
 
 def shrink(plan: SimulationPlan, fails: Fails, tries: int) -> SimulationPlan:
     """Return a smaller plan that still fails. `tries`: the maximum number of calls of `fails`."""
-    left = Tries(plan, fails, tries)
+    left = Shrinker(plan, fails, tries)
     for units in (_session_units, _ask_units, _part_units):
-        left.reduce(units)
+        left.remove_units(units)
     return left.plan
 
 
-class Tries:
-    """A failing plan, and the number of attempts that remain to shrink the plan."""
+class Shrinker:
+    """A failing plan that is being shrunk, with the number of remaining attempts."""
 
     def __init__(self, plan: SimulationPlan, fails: Fails, tries: int) -> None:
         self.plan: SimulationPlan = plan
         self._fails = fails
         self._tries = tries
 
-    def reduce(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
+    def remove_units(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
         """Remove units until the plan needs each remaining unit, or no attempts remain.
 
         `units`: returns the removable units of a plan.
@@ -49,19 +49,19 @@ class Tries:
                 pieces *= 2
 
     def _without_one_group(self, kept: list[Unit], pieces: int, fixed: Collection[str]) -> list[Unit] | None:
-        """Split the units into `pieces` groups, and return the units without one group.
+        """Split the units into `pieces` groups, and return the units without a group that the failure does not need.
 
-        None if every group is needed.
+        None if every group is needed. `fixed`: names of parts that always stay in the plan.
         """
         size = -(-len(kept) // pieces)
         for at in range(0, len(kept), size):
             rest = kept[:at] + kept[at + size :]
-            if self._fails_with({*fixed, *(name for unit in rest for name in unit)}):
+            if self._still_fails_with({*fixed, *(name for unit in rest for name in unit)}):
                 return rest
         return None
 
-    def _fails_with(self, names: Collection[str]) -> bool:
-        """Return True if a plan with only these parts still fails. If so, continue with that plan."""
+    def _still_fails_with(self, names: Collection[str]) -> bool:
+        """Return True if the plan, reduced to the parts with these names, still fails. If so, keep the reduced plan."""
         self._tries -= 1
         if self._tries < 0 or not self._fails(smaller := self.plan.only(names)):
             return False

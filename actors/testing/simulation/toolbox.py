@@ -65,20 +65,20 @@ class Toolbox:
 
         async def work(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work. [tool work]"""
-            return await self._run(key, manner, seconds)
+            return await self._run_call(key, manner, seconds)
 
         async def approved(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work that somebody has to approve of. [tool approved]"""
-            return await self._run(key, manner, seconds)
+            return await self._run_call(key, manner, seconds)
 
         async def write(key: str, manner: str, seconds: float) -> object:
             """Write to a shelf. [tool write]"""
             with self.watch_write(key, shelf(seconds)):
-                return await self._run(key, manner, seconds)
+                return await self._run_call(key, manner, seconds)
 
         def block(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work in a thread. [tool block]"""
-            return self._run_blocking(key, manner, seconds)
+            return self._run_blocking_call(key, manner, seconds)
 
         made = tool(timeout=LIMIT)(work)
         outside = Tool.external(OUTSIDE, f"Done elsewhere. {tool_mark(OUTSIDE)}", made.schema, read_only=True)
@@ -94,7 +94,7 @@ class Toolbox:
 
         async def elsewhere(key: str, manner: str, seconds: float) -> object:
             on_call(key)
-            return await self._run(key, manner, seconds)
+            return await self._run_call(key, manner, seconds)
 
         def make_tool(name: str) -> AnyTool:
             return tool(name=name, description=f"Look up elsewhere. {tool_mark(name)}", timeout=2 * LIMIT)(
@@ -108,7 +108,7 @@ class Toolbox:
         await anyio.sleep(self.random.expovariate(1.0))
         return self.random.random() < 0.8
 
-    async def _run(self, key: str, manner: str, seconds: float) -> object:
+    async def _run_call(self, key: str, manner: str, seconds: float) -> object:
         self.runs[key] += 1
         self.on_begin(key, {"key": key, "manner": manner, "seconds": seconds})
         self.running[key] += 1
@@ -118,8 +118,8 @@ class Toolbox:
             self.running[key] -= 1
         return self._make_result(key, manner)
 
-    def _run_blocking(self, key: str, manner: str, seconds: float) -> object:
-        """Run a call in one step, as in a thread. This may happen so late that the call is closed already."""
+    def _run_blocking_call(self, key: str, manner: str, seconds: float) -> object:
+        """Run a call in one step, as in a thread. The call may already be closed when this happens."""
         self.runs[key] += 1
         self.on_begin(key, {"key": key, "manner": manner, "seconds": seconds})
         if manner == "raises":
@@ -139,18 +139,20 @@ def shelf(seconds: object) -> str:
     return f"shelf {round(seconds * 1000) % SHELVES}" if isinstance(seconds, int | float) else "shelf 0"
 
 
-def _delegating_tool(name: str, form: str, work: AnyTool, asks: AnyTool) -> AnyTool:
+def _delegating_tool(name: str, form: str, work_tool: AnyTool, approved_tool: AnyTool) -> AnyTool:
     """Return a handoff tool, or a tool that starts a subagent, depending on the name."""
     says = f"Have somebody else do it. {tool_mark(name)}"
     match name:
         case "hand_over":
             return handoff(name, says, target=HANDOFFS[name])
         case "hand_all_over":
-            return handoff(name, says, target=HANDOFFS[name], system=prompt("handed over"), tools=[work])
+            return handoff(name, says, target=HANDOFFS[name], system=prompt("handed over"), tools=[work_tool])
         case _:
             output = FORMS[form].output if form else None
             below = prompt("below")
-            return subagent(name, says, system=below, tools=[work, asks], output=output, timeout=4 * LIMIT)
+            return subagent(
+                name, says, system=below, tools=[work_tool, approved_tool], output=output, timeout=4 * LIMIT
+            )
 
 
 async def _sleep_then_raise(seconds: float) -> None:

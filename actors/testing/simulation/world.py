@@ -63,7 +63,7 @@ class _ModelScript(Script):
         self._model = model
 
     def turn(self, request: Json) -> Turn:
-        return self._model.turn(request)
+        return self._model.current_answer()
 
     def advance(self) -> None:
         self._model.advance()
@@ -136,8 +136,9 @@ class World:
         return (*tools, self.toolsets.source(name)), (*names, OF_A_TOOLSET)
 
     def session_of(self, call: str) -> str:
-        """Return the id of the session that made a call. Keys of subagents' calls begin with the name of their task and
-        `/`.
+        """Return the id of the session that made a call.
+
+        The key of a subagent's call begins with the name of the subagent's task and `/`.
         """
         task = call.partition("/")[0] if "/" in call else ""
         return self.journal.session_of(task) if task else f"s{call.partition('.')[0]}"
@@ -177,7 +178,7 @@ class World:
 
     def disable_prompt_cache(self, server: LoopbackServer) -> None:
         """Disable the prompt cache of a server, which would take a tenth of the time of a simulation."""
-        server._cache_prompt = _no_prompt  # type: ignore[method-assign]  # only for this server object
+        server._cache_prompt = _without_prompt_cache  # type: ignore[method-assign]  # only for this server object
 
     def _backend_settings(self, server: LoopbackServer) -> BackendSettings:
         speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
@@ -198,17 +199,18 @@ class World:
             about = f"{backend}, ask {self.model.now}: {verdict.rule}: {verdict.message[:200]}"
             self.problems.add("no request is rejected for its structure", about)
 
-    def _choose_fault(self, name: str, number: int, request: Json) -> Any:  # Any: a fault or None
-        """Return the fault with which a server must answer a request, or None. Without a planned fault, check the
-        context window.
+    def _choose_fault(self, name: str, request_number: int, request: Json) -> Any:  # Any: a fault or None
+        """Return the fault with which a server must answer a request, or None.
+
+        Before faults stop, a request that exceeds the context window is rejected, whatever the plan says.
         """
         most = WINDOWS.get(name, self.model.size)
         is_large = not self.faultless and self.model.size > most * BYTES
-        if is_large and (refusal := window_faults(name, most)(number, request)) is not None:
+        if is_large and (refusal := window_faults(name, most)(request_number, request)) is not None:
             self.too_long += 1
             self.observer.on_request_too_long(self._asking)
             return refusal
-        if self.faultless or (fault := self.model.fault(number, request)) is None:
+        if self.faultless or (fault := self.model.planned_fault()) is None:
             return None
         self.faults += 1
         return fault
@@ -217,9 +219,9 @@ class World:
         """Record a request body before its server receives it."""
         self.digest.update(b"%s %d\n" % (backend.encode(), len(body)))
         self.digest.update(body)
-        self.model.read(body)
+        self.model.read_request(body)
         if (ask := self.model.now) is None:
-            if not self.model.summarises:  # a summary may cover only calls that the program made itself
+            if not self.model.summarises:  # a summary may cover only calls of the program
                 self.problems.add("a request contains the user's message", backend)
         else:
             session = self._asking = self.session_of(f"{ask}/" if is_task(ask) else ask)
@@ -235,7 +237,7 @@ class World:
             self.problems.add("a call runs once", f"{session}: {key}")
 
 
-def _no_prompt(request: HttpRequest, parsed: Json) -> None:
+def _without_prompt_cache(request: HttpRequest, parsed: Json) -> None:
     """Return None, as for a host without a prompt cache."""
 
 

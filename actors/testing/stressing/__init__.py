@@ -1,7 +1,10 @@
 """Run stress tests: many concurrent sessions with your own tools and backends.
 
-report = await stress(tools=[weather], sessions=200, turns=10)      # built-in servers on this machine report = await
-stress("vllm", config="actors.toml", tools=[weather]) assert report.is_sound, report
+    report = await stress(tools=[weather], sessions=200, turns=10)      # built-in servers on this machine
+    report = await stress("vllm", config="actors.toml", tools=[weather])
+    assert report.is_sound, report
+
+The report counts failed asks, requests that were rejected for their structure, and leaked resources.
 """
 
 import os
@@ -37,8 +40,8 @@ class StressReport(Struct, frozen=True):
         switches: Number of switches.
         seconds: Duration of the run.
         latency: Seconds per completed ask, as percentiles `p50`, `p90` and `p99`.
-        refusals: Number of requests that a provider or the judge rejected for their structure. Each is a bug of this
-            library.
+        refusals: Number of requests whose structure was rejected, by a provider or by this library's own check. Each is
+            a bug of this library.
         counters: Sums of the counters of all backends.
         leaks: Number of tasks, threads and descriptors that remain after the run.
     """
@@ -103,12 +106,12 @@ async def stress(
 
 
 async def _run_load(
-    config: Config, work: Load, tools: Iterable[ToolLike], approve: Approve | None, gc: GcPolicy | None
+    config: Config, workload: Load, tools: Iterable[ToolLike], approve: Approve | None, gc: GcPolicy | None
 ) -> tuple[LoadTally, float, Counter[str], int]:
     """Run a load. Return its tally, its seconds, the counters of the backends and the number of structural refusals."""
     began = anyio.current_time()
     async with Runtime(config, gc=gc) as runtime:
-        running = LoadRunner(runtime, work, tools, approve)
+        running = LoadRunner(runtime, workload, tools, approve)
         await running.run()
         seconds = anyio.current_time() - began
         return running.tally, seconds, await _counters(runtime), runtime._refusal_count

@@ -77,7 +77,7 @@ def _create_server(name: str, faults: InjectedFaults | None) -> LoopbackServer:
 
     def answer_request(request: Json) -> Turn:
         nonlocal calls
-        turn = answer(request, number=calls)
+        turn = answer(request, tool_index=calls)
         calls += len(turn.calls)
         return turn
 

@@ -70,11 +70,11 @@ _FIGURES: dict[str, tuple[str, Callable[[object], bool]]] = {
         "a number of seconds, at least 0",
         lambda value: isinstance(value, int | float) and 0 <= value < inf,
     ),
-    "seconds": ("a number of seconds above 0, or None", lambda value: value is None or _is_above_0(value)),
+    "seconds": ("a number of seconds above 0, or None", lambda value: value is None or _is_positive(value)),
 }
 
 
-def _is_above_0(value: object) -> bool:
+def _is_positive(value: object) -> bool:
     return isinstance(value, int | float) and value > 0
 
 
@@ -168,6 +168,6 @@ class LoadRunner:
             result = await session.ask(self._load.prompt, check=False)
             self.tally.count_result(result, anyio.current_time() - began)
 
-    async def _cancel_after(self, session: Session, after: float) -> None:
-        await anyio.sleep(after)
+    async def _cancel_after(self, session: Session, seconds: float) -> None:
+        await anyio.sleep(seconds)
         await session.cancel()

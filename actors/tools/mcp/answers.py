@@ -3,8 +3,9 @@
 In:  the result of a request, as parsed JSON.
 Out: a result that the SDK's models accept. Invalid tools are dropped, and invalid blocks become text.
 
-The SDK rejects a complete list because of one invalid tool, and a result that does not fit the tool's output schema,
-although the tool has run. So this module drops output schemas, and builds results from the fields that it knows.
+The SDK rejects a complete list of tools because of one invalid tool. It also rejects a result that does not fit the
+tool's output schema, although the tool has already run. So this module drops output schemas, and builds results from
+the fields that it knows.
 """
 
 import json
@@ -19,11 +20,11 @@ OnDroppedTool: TypeAlias = Callable[[str, str], None]
 
 TOOLS = 1000  # maximum number of tools of one server; no provider accepts more
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-# Fields that the protocol of 2026 requires, and that older servers do not send.
+# Defaults of fields that the protocol of 2026 requires and that older servers do not send.
 _LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
-def accept_result(method: str, result: Fields, on_dropped: OnDroppedTool) -> Fields:
+def clean_result(method: str, result: Fields, on_dropped: OnDroppedTool) -> Fields:
     """Return the result of a request in the form that the SDK accepts. `method` is the method of the request."""
     match method:
         case "initialize":
@@ -37,7 +38,7 @@ def accept_result(method: str, result: Fields, on_dropped: OnDroppedTool) -> Fie
 
 
 def _clean_listing(result: Fields, on_dropped: OnDroppedTool) -> Fields:
-    """Return a page of a tool list without invalid tools. `on_dropped` is called for each of them."""
+    """Return a page of a tool list without invalid tools. `on_dropped` is called for each invalid tool."""
     listed = result.get("tools")
     if not is_array(listed):
         return result
@@ -59,9 +60,11 @@ def _clean_tool(entry: object) -> Fields:
         ValueError: The entry is not a valid tool.
     """
     if not is_object(entry):
-        raise ValueError("the entry in the list of tools is not an object")
+        raise ValueError(
+            f"an entry in the server's list of tools is of type {type(entry).__name__}, not an object"
+        )
     if not isinstance(entry.get("name"), str):
-        raise ValueError("the entry in the list of tools has no name")
+        raise ValueError("an entry in the server's list of tools has no name")
     tool: Fields = {"name": entry["name"], "inputSchema": _clean_schema(entry.get("inputSchema"))}
     for key in ("title", "description"):
         if isinstance(entry.get(key), str):
@@ -106,7 +109,7 @@ def _clean_call_result(result: Fields) -> Fields:
     structured = result.get("structuredContent")
     if isinstance(structured, dict):
         cleaned["structuredContent"] = structured
-    elif structured is not None:  # protocols before 2026 allow only objects, so send text
+    elif structured is not None:  # before 2026, structured content must be an object, so send text
         cleaned["content"].append(_text_block(structured))
     return cleaned
 
@@ -137,7 +140,7 @@ def _clean_block(block: object) -> Fields:
 
 
 def _clean_resource(block: Fields) -> Fields:
-    """Return an embedded resource with only the fields that this module knows. An invalid one becomes text."""
+    """Return an embedded resource with only the fields that this module knows. An invalid resource becomes text."""
     resource = block.get("resource")
     if not is_object(resource) or not isinstance(resource.get("uri"), str):
         return _text_block(block)

@@ -35,10 +35,10 @@ from actors.tools.toolsets.owner import failure_reason
 CHUNK = 64 * 1024  # bytes per read
 TAIL = 4096  # bytes of standard error to keep
 TAIL_LINES, TAIL_CHARS = 10, 800  # maximum lines and characters of standard error in an error message
-# Seconds to wait until the input is flushed, until the process exits, and after each signal.
+# Seconds to wait: until the input is flushed, until the process exits, and after each signal.
 FLUSH, GRACE, KILL = 0.5, 2.0, 2.0
 POLL = 0.01  # seconds between two checks for the exit
-# the id of a JSON-RPC message, in the start and at the end of a line
+# the id of a JSON-RPC message, which is searched in the start and in the end of a line
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
 _LAST_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?\}\s*$')
 
@@ -46,7 +46,7 @@ Item = SessionMessage | Exception
 
 
 class ChildServer:
-    """A server in a child process. `open` starts the process, and stops it when its block is left.
+    """A server in a child process. The context manager `open` starts the process and stops it on exit.
 
     Args:
         command, args, env, cwd: As in `actors.mcp.stdio`.
@@ -171,7 +171,7 @@ async def _send_messages(
 ) -> None:
     """Send the messages of the SDK's session to a server.
 
-    If the server no longer reads them, close the incoming stream, so that pending requests fail.
+    If the server no longer reads its input, close the incoming stream, so that pending requests fail.
     """
     assert process.stdin is not None
     try:
@@ -226,18 +226,18 @@ class LineParser:
     def __init__(self, limits: McpLimits, requests: OpenRequests, name: str) -> None:
         self._limits, self._requests, self._name = limits, requests, name
         self._line = bytearray()
-        self._dropped = 0  # number of bytes dropped from the middle of a line that is too long
+        self._dropped = 0  # bytes dropped from the middle of the current line
         self._start = b""
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """Add received bytes, and yield the messages that are complete."""
         *ends, rest = data.split(b"\n")
         for end in ends:
-            self._add(end)
+            self._add_to_line(end)
             yield from self._end_line()
-        self._add(rest)
+        self._add_to_line(rest)
 
-    def _add(self, data: bytes) -> None:
+    def _add_to_line(self, data: bytes) -> None:
         """Add bytes to the current line. Of a line that is too long, only the start and the end are kept."""
         self._line += data
         size = len(self._line)
@@ -248,7 +248,7 @@ class LineParser:
             del self._line[:-1024]
 
     def _end_line(self) -> Iterator[Item]:
-        """End the current line, and yield its message, or errors in its place if it exceeds a limit."""
+        """End the current line, and yield its message. If the line exceeds a limit, yield error answers instead."""
         line, size = bytes(self._line), self._dropped + len(self._line)
         start, is_dropped = self._start or line[:1024], self._dropped > 0
         self._line.clear()
@@ -272,7 +272,7 @@ class LineParser:
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error_))
 
     def _error_answers(self, start: bytes, end: bytes, problem: AnswerTooLarge) -> Iterator[Item]:
-        """Yield the error answer that replaces a rejected answer.
+        """Yield the error answer that replaces an answer that exceeds a limit.
 
         If the request of the answer cannot be determined, yield an error answer for each pending request.
         """

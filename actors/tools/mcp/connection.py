@@ -107,20 +107,20 @@ class ServerTools:
             self._is_listing = False
 
     async def on_notification(self, message: IncomingMessage) -> None:
-        """Flag the tool list as changed if a notification of the server announces that."""
+        """Mark the tool list as changed if a notification of the server announces a change."""
         if isinstance(message, ToolListChangedNotification):
             self._changed.set()
 
     async def listen(self, events: Subscription) -> None:
-        """Flag the tool list as changed on each event of a subscription.
+        """Mark the tool list as changed on each event of a subscription.
 
-        Newer servers announce changes only to subscribers.
+        Servers with a protocol from 2026 on announce changes only to subscribers.
         """
         async for _ in events:
             self._changed.set()
 
     def on_end(self) -> None:
-        """Record that the connection is lost, and wake `changed`."""
+        """Record that the connection is lost, and wake the task that waits in `changed`."""
         self._is_lost = True
         self._changed.set()
 
@@ -160,7 +160,7 @@ class ServerTools:
         return tuple(tools)
 
     def _build_tool(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: functions of any type
-        """Convert one tool of the server. Raises `ToolDefinitionError` if it cannot be declared to a model."""
+        """Convert one tool of the server. Raises `ToolDefinitionError` if the tool cannot be declared to a model."""
         effects = effects_of(listed)
         return Tool[..., Any].from_schema(
             name,
@@ -237,15 +237,17 @@ def effects_of(listed: Listed) -> Effects:
 
 
 def _input_schema(listed: Listed) -> dict[str, JsonValue]:
-    """Return the input schema of a server's tool, with the type `object` if it names none."""
+    """Return the input schema of a server's tool. A schema without a type gets the type `object`."""
     return {"type": "object", **listed.input_schema}
 
 
 def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
-    """Yield tools with names that a model accepts. The names do not depend on the order of the list.
+    """Yield the tools of a server, each with a name that a model accepts. The names do not depend on the order of the
+    list.
 
     A valid name is kept. An invalid name is changed; if two names become equal, each ends with a digest of the server's
-    name. If two tools have the same name, the server can call only one of them, so the other is dropped.
+    name for the tool. If two tools have the same name on the server, the server can call only one of them, so the other
+    is dropped.
     """
     tools: dict[str, Listed] = {}
     for each in listed:
@@ -257,8 +259,10 @@ def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
         yield usable if usable == name or alike[usable] == 1 else _unique_name(usable, name, tools), each
 
 
-def _unique_name(usable: str, name: str, taken: Collection[str]) -> str:
-    """Return a name that no other tool has, with a digest of the server's name."""
-    digest = content_name(name)
-    tries = (valid_name(f"{usable[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
+def _unique_name(valid: str, server_name: str, taken: Collection[str]) -> str:
+    """Return a name that no other tool has: the start of `valid`, followed by a digest of the server's name for the
+    tool.
+    """
+    digest = content_name(server_name)
+    tries = (valid_name(f"{valid[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
     return next(each for each in tries if each not in taken)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 _NAMES_A_SECRET = re.compile(r"(?i)(token|key|secret|passw|auth|credential|bearer|cookie)")
-_LEAST = 4  # minimum characters of a secret; hiding shorter values would make the text unreadable
+_LEAST = 4  # minimum length of a secret in characters; hiding shorter values would make the text unreadable
 HIDDEN = "***"
 
 
@@ -18,12 +18,16 @@ def public_url(url: str) -> str:
 
 
 def may_be_secret(text: str) -> bool:
-    """Return True if a text has at least 8 characters, with letters and digits, as tokens, keys and UUIDs have."""
+    """Return True if a string may be a token, a key or a UUID: it has at least 8 characters, among them letters and
+    digits.
+    """
     return len(text) >= 8 and any(map(str.isdigit, text)) and any(map(str.isalpha, text))
 
 
 def find_secrets(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values to hide, longest first: the values of all variables, and arguments that may be secrets."""
+    """Return the values to hide in errors, longest first: the values of all variables, and the arguments that may be
+    secrets.
+    """
     found = set(env.values())
     is_named = False
     for arg in args:
@@ -37,7 +41,7 @@ def find_secrets(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return a text in which each of these values is replaced with `***`."""
+    """Return a string in which `***` replaces each of these secrets."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text

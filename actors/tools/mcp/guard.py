@@ -1,6 +1,6 @@
 """Limit the answers that the SDK's HTTP client reads: reject compressed answers, and answers above a size limit.
 
-`RemoteServer` puts this transport below the SDK, whose own client expanded 292 KB of gzip to 1.5 GB. Requests accept no
+`RemoteServer` gives this transport to the SDK, whose own client expanded 292 KB of gzip to 1.5 GB. Requests accept no
 encoding, and encoded answers are rejected. A JSON body or an event of a stream is buffered up to the limit and checked
 before the SDK reads it. The SDK receives a JSON-RPC error in place of a rejected answer, so the connection stays
 usable.
@@ -23,7 +23,8 @@ from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.refusals import encode_error, error_answer
 
 _BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")  # matches the blank line at the end of an event
-_FRAMING = ("content-length", "transfer-encoding", "content-encoding")  # describe the body as it was sent
+# Headers that describe the body as it was sent, and not as it is passed on.
+_FRAMING = ("content-length", "transfer-encoding", "content-encoding")
 
 
 class GuardedTransport(AsyncBaseTransport):
@@ -119,12 +120,12 @@ class BoundedEvents(AsyncByteStream):
             if self._is_over:
                 raise StopAsyncIteration
             try:
-                self._add(await anext(self._chunks))
+                self._add_chunk(await anext(self._chunks))
             except StopAsyncIteration:
                 self._is_over = True
         return self._ready.popleft()
 
-    def _add(self, chunk: bytes) -> None:
+    def _add_chunk(self, chunk: bytes) -> None:
         """Add received bytes to the buffer, and queue the events that are complete."""
         self._buffer += chunk
         # a blank line has up to 4 bytes, so up to 3 of them may have arrived before
@@ -136,11 +137,11 @@ class BoundedEvents(AsyncByteStream):
             elif (problem := self._event_error(event)) is None:
                 self._ready.append(event)
             else:
-                self._reject(problem)
+                self._reject_event(problem)
         self._searched = len(self._buffer)
         if self._searched > self._limits.max_bytes and not self._is_dropping:
             self._is_dropping = True
-            self._reject(self._limits.too_long_error(self._searched))
+            self._reject_event(self._limits.too_long_error(self._searched))
         if self._is_dropping:
             del self._buffer[:-3]
             self._searched = len(self._buffer)
@@ -150,7 +151,7 @@ class BoundedEvents(AsyncByteStream):
         lines = [line.removeprefix(b"data:") for line in event.splitlines() if line.startswith(b"data:")]
         return self._limits.excess_error(b"\n".join(lines).strip())
 
-    def _reject(self, problem: AnswerTooLarge) -> None:
+    def _reject_event(self, problem: AnswerTooLarge) -> None:
         """Log a rejected event. If the stream answers a request, queue an error answer and end the stream."""
         logger.answer_refused(self._name, problem)
         if self._request is not None:
@@ -188,7 +189,7 @@ def _request_id(request: Request) -> RequestId | None:
 
 
 def _unframed_headers(response: Response) -> Headers:
-    """Return the headers of an answer without those that describe the length or encoding of its body."""
+    """Return the headers of an answer without the headers that describe the length or encoding of its body."""
     return Headers([(key, value) for key, value in response.headers.multi_items() if key not in _FRAMING])
 
 

@@ -1,7 +1,7 @@
-"""Encode the JSON-RPC error that replaces an answer above a limit, and decode it again.
+"""Encode the JSON-RPC error that replaces an answer above a limit, and decode this error again.
 
-The transports create the error, so that the SDK ends the request normally. `results` and `connection` convert it back
-to the error of the call or of the opening.
+The transports create the error, so that the SDK ends the request normally. `results` and `connection` convert the error
+back to the exception of the call or of the opening.
 """
 
 import json

@@ -33,7 +33,7 @@ class ServerToolError(Exception):
 
 
 def tool_output(result: CallToolResult) -> object:
-    """Return the output of a tool: one text or `Media`, a list of several, or "" if there is none.
+    """Return the output of a tool: one string or `Media`, a list of several, or "" if there is no output.
 
     Raises:
         ServerToolError: The tool reports a failure.
@@ -42,7 +42,7 @@ def tool_output(result: CallToolResult) -> object:
     texts = [part for part in parts if isinstance(part, str)]
     if (structured := result.structured_content) is not None:
         if _is_repeated(structured, texts):
-            parts = _without_repeats(parts, structured)
+            parts = _without_repeated_texts(parts, structured)
         else:
             parts.append(_compact_json(structured))
     if result.is_error:
@@ -99,8 +99,8 @@ def _is_repeated(structured: object, texts: list[str]) -> bool:
     return is_array(wrapped) and len(wrapped) == len(texts) > 0 and all(map(_is_text_of, texts, wrapped))
 
 
-def _without_repeats(parts: list[str | Media], structured: object) -> list[str | Media]:
-    """Remove all but the first text that repeats the structured content."""
+def _without_repeated_texts(parts: list[str | Media], structured: object) -> list[str | Media]:
+    """Remove each text that repeats the structured content, except the first."""
     repeats = [at for at, part in enumerate(parts) if isinstance(part, str) and _is_text_of(part, structured)]
     return [part for at, part in enumerate(parts) if at not in repeats[1:]]
 

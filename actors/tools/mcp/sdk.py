@@ -58,7 +58,9 @@ class SdkImport:
             raise error
 
     def _add_waiter(self, notify: Callable[[BaseException | None], None]) -> None:
-        """Start the import unless it is running. `notify` is called in its thread when the import has ended."""
+        """Start the import unless it is running. When the import has ended, `notify` is called in the thread of the
+        import.
+        """
         with self._lock:
             self._waiting.append(notify)
             is_first = len(self._waiting) == 1
@@ -70,7 +72,7 @@ class SdkImport:
         error: BaseException | None = None
         try:
             self._load()
-        except BaseException as raised:  # every waiting task raises a copy
+        except BaseException as raised:  # every waiting task raises a copy of this exception
             error = raised
         with self._lock:
             self._is_done = error is None

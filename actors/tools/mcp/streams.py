@@ -1,7 +1,7 @@
 """Wrap the two streams of messages between a server's transport and the SDK's session.
 
-The SDK reports the end of a connection only to pending requests, but a toolset must know it before the next call, so
-`IncomingStream` watches for the end. `IncomingStream` also cleans each answer (see `answers`), for which
+The SDK reports the end of a connection only to pending requests, but a toolset must know of the end before the next
+call, so `IncomingStream` watches for the end. `IncomingStream` also cleans each answer (see `answers`). For this,
 `OutgoingStream` records the method of each request.
 """
 
@@ -16,7 +16,7 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from actors.errors import ToolDefinitionError
 from actors.telemetry import logger
-from actors.tools.mcp.answers import accept_result
+from actors.tools.mcp.answers import clean_result
 
 
 class OpenRequests:
@@ -103,7 +103,7 @@ class IncomingStream(ReadStream[SessionMessage | Exception]):
         message = item.message
         if isinstance(message, JSONRPCResponse):
             method = self._requests.remove(message.id)
-            result = accept_result(method, message.result, self._log_dropped_tool)
+            result = clean_result(method, message.result, self._log_dropped_tool)
             answer = JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
             return SessionMessage(answer, metadata=item.metadata)
         if isinstance(message, JSONRPCError):

@@ -56,7 +56,7 @@ class RemoteServer:
                 AsyncClient(
                     headers=dict(self._headers), timeout=timeout, auth=auth, transport=guarded
                 ) as client,
-                # no limit of the SDK, because the guard limits events
+                # None switches off the SDK's limit, because the guard limits the events
                 streamable_http_client(plain, http_client=client, max_sse_event_size=None) as streams,
             ):
                 yield wrap_streams(streams, requests, on_end, self._name)
@@ -66,7 +66,7 @@ class RemoteServer:
 
 
 def _http_transport(url: str) -> AsyncHTTPTransport:
-    """Return a transport to an address, through the proxy that the environment names for it, if any."""
+    """Return a transport to an address, through a proxy if the environment names a proxy for this address."""
     found = proxy_for(parse_target(url).origin, os.environ)
     if found is None:
         return AsyncHTTPTransport()

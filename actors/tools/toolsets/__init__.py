@@ -41,11 +41,11 @@ class Toolsets:
     def __init__(self, system: System, configured: Callable[[str], ToolSource]) -> None:
         self._system, self._configured = system, configured
         self._owners: list[ToolsetOwner] = []  # in order of opening
-        # by the `id()` of the object in `tools=`; the entry keeps the object alive
+        # by the `id()` of the object in `tools=`; the entry keeps the object alive, so that the id stays unique
         self._shared: dict[int, tuple[object, ToolsetOwner]] = {}
         self._changes = Changes(system.loop)
         self._is_over = False
-        # by the identities of the tools; weak, because a tool may refer to the session that uses it
+        # by the identities of the tools; weak references, because a tool may refer to the session that uses it
         self._known_tools: WeakValueDictionary[tuple[int, ...], SessionTools] = WeakValueDictionary()
         self._toolsets: WeakValueDictionary[tuple[int, ...], Toolset] = WeakValueDictionary()
 
@@ -84,7 +84,7 @@ class Toolsets:
         return known
 
     def _shared_toolset(self, tools: Toolset) -> Toolset:
-        """Return a set with the same tools that another session already uses, or `tools` if there is none."""
+        """Return the set of another session that contains the same tools; `tools` itself if there is no such set."""
         return self._toolsets.setdefault(tuple(map(id, tools)), tools)
 
     async def _resolve_item(self, item: ToolItem) -> AnyTool | ToolsetOwner:
@@ -93,7 +93,7 @@ class Toolsets:
             item = self._configured(item)
         if (source := toolset_source(item)) is None:
             return item if is_tool(item) else tool(cast("Callable[..., object]", item))
-        # a toolset that is being closed must have closed before it can be opened again
+        # if the toolset is being closed, it can be opened again only after it has closed
         await self._changes.wait_until(
             lambda: (known := self._shared.get(id(item))) is None or known[1].users
         )
@@ -111,7 +111,7 @@ class Toolsets:
         return owner
 
     def release(self, owners: Iterable[ToolsetOwner]) -> "anyio.Event":
-        """End a session's use of these toolsets, and start to close those that no session uses.
+        """End a session's use of these toolsets, and start to close the toolsets that no session uses any more.
 
         Returns:
             An event that is set when they are closed, or when the time for closing is over. Waiting is optional.
@@ -124,7 +124,9 @@ class Toolsets:
         return self._start_closing(unused)
 
     async def close(self) -> None:
-        """Close all toolsets, the last opened first, and wait for that. No toolset can be opened afterwards."""
+        """Close all toolsets, the last opened first, and wait until they are closed. No toolset can be opened
+        afterwards.
+        """
         self._is_over = True
         await self._start_closing(self._owners).wait()
 
@@ -157,8 +159,8 @@ class Toolsets:
         self._changes.notify()
 
 
-def _report_end(over: "anyio.Event", error: BaseException | None) -> None:
+def _report_end(closed: "anyio.Event", error: BaseException | None) -> None:
     """Report the end of a task that closed toolsets, and log its error."""
-    over.set()
+    closed.set()
     if error is not None:
         logger.actor_crashed("toolsets", error)

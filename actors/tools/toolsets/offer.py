@@ -52,7 +52,7 @@ class SessionTools:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Update `tools` to the current tools of the toolsets. Return True if it has changed."""
+        """Update `tools` to the current tools of the toolsets. Return True if `tools` has changed."""
         if not self.owners and self._versions is not None:
             return False
         versions = tuple([owner.version for owner in self.owners])
@@ -73,7 +73,7 @@ class SessionTools:
         order = self._names if self._versions is not None else {key: self._names[key] for key in entries}
         self._names, self._versions = dict(order), versions
         self.tools = self._share(
-            Toolset([self._bind(key, name, entries[key]) for key, name in order.items()])
+            Toolset([self._bind_tool(key, name, entries[key]) for key, name in order.items()])
         )
         return True
 
@@ -116,7 +116,7 @@ class SessionTools:
         return is_of_a_toolset, key[0], key[1] if is_of_a_toolset else ""
 
     def _unused_name(self, key: ToolKey) -> str:
-        """Return a name for a tool that no other tool has."""
+        """Return a name for a tool under which no other tool is declared."""
         part, name = self._parts[key[0]], key[1]
         taken = set(self._names.values())
         if name not in taken:
@@ -127,22 +127,22 @@ class SessionTools:
         tries = (name, *(valid_name(f"{name}_{number}") for number in range(2, 2 + len(taken))))
         return next(each for each in tries if each not in taken)
 
-    def _bind(self, key: ToolKey, name: str, tool: AnyTool) -> AnyTool:
-        """Return the session's version of a tool. Only tools of toolsets need a version of their own."""
+    def _bind_tool(self, key: ToolKey, name: str, tool: AnyTool) -> AnyTool:
+        """Return the session's version of a tool. Only tools of toolsets need a version for the session."""
         part = self._parts[key[0]]
         return bind_tool(part, key[1], name, tool) if isinstance(part, ToolsetOwner) else tool
 
 
-def bind_tool(owner: ToolsetOwner, tool_name: str, name: str, tool: AnyTool) -> AnyTool:
+def bind_tool(owner: ToolsetOwner, tool_name: str, declared_name: str, tool: AnyTool) -> AnyTool:
     """Return a copy of a toolset's tool for sessions. Each call runs the current version of the toolset's tool.
 
     Sessions share the copy as long as the toolset's tool stays the same.
     """
-    known = owner.bound_tools.get((tool_name, name))
+    known = owner.bound_tools.get((tool_name, declared_name))
     if known is None or known[0] is not tool:
-        known = owner.bound_tools[tool_name, name] = (
+        known = owner.bound_tools[tool_name, declared_name] = (
             tool,
-            with_function(tool, name=name, function=_session_function(owner, tool_name, tool)),
+            with_function(tool, name=declared_name, function=_session_function(owner, tool_name, tool)),
         )
     return known[1]
 
@@ -161,7 +161,8 @@ def _async_caller(
 ) -> Callable[..., Any]:  # Any: functions of any type
     """Return an async function that calls the current version of a tool.
 
-    If the toolset is lost during the call, the call is repeated once, if its effects allow that.
+    If the toolset is lost during the call, the call is repeated once, provided that the tool's effects allow a
+    repetition.
     """
 
     @wraps(tool.function)
@@ -182,7 +183,7 @@ def _async_caller(
 def _thread_caller(
     owner: ToolsetOwner, name: str, tool: AnyTool
 ) -> Callable[..., Any]:  # Any: functions of any type
-    """Return a function for a thread that calls the current version of a tool."""
+    """Return a function that calls the current version of a tool. The function runs in a thread."""
 
     @wraps(tool.function)
     def call(**arguments: Any) -> object:  # Any: the function's own types
@@ -192,10 +193,10 @@ def _thread_caller(
 
 
 def _current_function(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:  # Any: functions of any type
-    """Return the function of the tool `current`, if its definition still equals that of `checked`.
+    """Return the function of the tool `current`, if its definition still equals the definition of the tool `checked`.
 
     Raises:
-        ToolChanged: The definition differs from the one that validated and approved the call.
+        ToolChanged: The definition differs from the definition that validated and approved the call.
     """
     if current is checked or _definition(current) == _definition(checked):
         return current.function

@@ -1,9 +1,9 @@
 """Own one toolset: open it, keep it open, open it again after a loss, and close it.
 
-Each opening is one task, which enters the toolset's context manager, stays in it, and leaves it. Cancel scopes and task
-groups of the toolset are therefore left in the task that entered them. A toolset is foreign code and runs contained: if
-it damages its task, the damage ends with the task. The owner itself has no task: its state changes when a task ends, or
-when a timer expires.
+Each opening is one task, which enters the toolset's context manager, stays in it, and leaves it. So the task that
+entered the cancel scopes and task groups of the toolset also leaves them. A toolset is foreign code and runs contained:
+if it damages its task, the damage ends with the task. The owner itself has no task: its state changes when a task ends,
+or when a timer expires.
 
     opening --> up --> down --> up ...      after a loss: retries at growing intervals, sooner if a call waits
        |           |     |
@@ -38,7 +38,8 @@ State: TypeAlias = Literal["opening", "up", "down", "failed", "closed"]
 
 
 class ToolsetOwner:
-    """The owner of one toolset. Creating an owner starts to open the toolset; `wait_open` waits until it is open.
+    """The owner of one toolset. Creating an owner starts to open its toolset; `wait_open` waits until the toolset is
+    open.
 
     Args:
         source: Describes the toolset.
@@ -72,7 +73,7 @@ class ToolsetOwner:
         self._timer: Timer | None = None
         self._began = 0.0
         self._delay = FIRST_RETRY
-        self._start()
+        self._start_opening()
 
     async def wait_open(self) -> None:
         """Wait until the first opening has succeeded or failed.
@@ -82,16 +83,18 @@ class ToolsetOwner:
         """
         await self._changes.wait_until(lambda: self.state != "opening")
         if self.state == "failed" or (self.state == "closed" and not self.version):
-            raise ToolsetFailed(f"Toolset {self.source.name!r} cannot be opened: {self._reason}")
+            raise ToolsetFailed(f"Toolset {self.source.name!r} cannot be opened: {self._down_reason}")
 
     async def refresh_tools(self) -> None:
-        """Set `tools` to the toolset's current tools. Wait up to `waiting` seconds while it reads its list."""
+        """Set `tools` to the toolset's current tools. While the toolset reads its list of tools, wait up to `waiting`
+        seconds first.
+        """
         with anyio.move_on_after(self.source.waiting):
             await self._changes.wait_until(lambda: not self._is_reading)
         if self._is_up() and isinstance(self._opened, LiveTools):
             # `_publish_changes` will raise the same error, and the toolset is opened again.
             with suppress(Exception):
-                self._publish(self._opened.tools)
+                self._publish_tools(self._opened.tools)
 
     @property
     def _is_reading(self) -> bool:
@@ -103,9 +106,12 @@ class ToolsetOwner:
     async def current_tool(
         self, name: str, *, after_opening: int = 0
     ) -> Tool[..., Any]:  # Any: functions of any type
-        """Return the current version of a tool. While the toolset is down, wait up to `waiting` seconds first.
+        """Return the current version of a tool. While the toolset is down, wait up to `source.waiting` seconds first.
 
-        With `after_opening`, wait for an opening with a higher number.
+        Args:
+            name: Name of the tool.
+            after_opening: Number of an opening of the toolset. The tool of this opening or of an earlier opening is not
+                returned: wait until the toolset has been opened again.
 
         Raises:
             ToolsetDown: The toolset did not open in time, or no longer has the tool.
@@ -131,7 +137,7 @@ class ToolsetOwner:
         """Return a tool by its name, or raise `ToolsetDown` if the toolset or the tool is not available."""
         if not self._is_up(after_opening):
             raise ToolsetDown(
-                f"Toolset {self.source.name!r} is not available now ({self._reason}), so the call did not run"
+                f"Toolset {self.source.name!r} is not available now ({self._down_reason}), so the call did not run"
             )
         if (found := self.tools.get(name)) is None:
             raise ToolsetDown(
@@ -157,7 +163,7 @@ class ToolsetOwner:
         """Wait until the toolset has closed, or has failed to open."""
         await self._changes.wait_until(lambda: self.state in ("closed", "failed"))
 
-    def _start(self) -> None:
+    def _start_opening(self) -> None:
         """Start a task that opens the toolset and stays in it."""
         self._timer = None
         self._began = self._system.now()
@@ -176,16 +182,16 @@ class ToolsetOwner:
                 scope.deadline = float("inf")
                 try:
                     with anyio.CancelScope() as self._watching:
-                        await self._watch(opened)
-                finally:  # leaving the block has a time limit, after a loss too
+                        await self._publish_until_closed(opened)
+                finally:  # leaving the block has a time limit, also after a loss
                     scope.deadline = self._system.now() + self.source.closing
-        # a close cancels an opening in progress on purpose; every other cancellation is a timeout
+        # every cancellation is a timeout, except that `close` cancels an opening that is in progress
         if scope.cancelled_caught and (self._was_up or not self._closing):
             raise TimeoutError(self._timeout_message)
 
-    async def _watch(self, opened: OpenedTools) -> None:
+    async def _publish_until_closed(self, opened: OpenedTools) -> None:
         """Publish the tools of an opened toolset until the toolset is closed or lost."""
-        self._publish(opened.tools if isinstance(opened, LiveTools) else opened)
+        self._publish_tools(opened.tools if isinstance(opened, LiveTools) else opened)
         self._opened = opened
         self._was_up = True
         self._enter_state("up")
@@ -194,7 +200,7 @@ class ToolsetOwner:
         except BaseException as error:
             # A cancellation counts as a loss too, because an error inside the toolset's block may have caused it.
             if isinstance(error, Exception) or not self._closing:
-                self._mark_down()  # calls wait from now on, even while the block is still being left
+                self._mark_down()  # calls wait from now on, even before the task has left the block
             raise
 
     async def _publish_changes(self, opened: OpenedTools) -> None:
@@ -204,10 +210,10 @@ class ToolsetOwner:
             return
         while True:
             await opened.changed()
-            self._publish(opened.tools)
+            self._publish_tools(opened.tools)
             self._changes.notify()
 
-    def _publish(self, opened: Any) -> None:  # Any: foreign code may yield any value
+    def _publish_tools(self, opened: Any) -> None:  # Any: foreign code may yield any value
         """Set `tools` to the tools that a toolset yielded.
 
         If the difference is visible to a model, increment `version`.
@@ -255,7 +261,7 @@ class ToolsetOwner:
     def _schedule_opening(self, seconds: float) -> None:
         """Open the toolset again after this many seconds."""
         self._is_wanted = False
-        self._timer = self._system.deadlines.call_at(self._system.now() + seconds, self._start)
+        self._timer = self._system.deadlines.call_at(self._system.now() + seconds, self._start_opening)
 
     def _cancel_timer(self) -> None:
         """Cancel the timer of the next opening."""
@@ -276,7 +282,7 @@ class ToolsetOwner:
         return f"it did not open within {self.source.opening} s"
 
     @property
-    def _reason(self) -> str:
+    def _down_reason(self) -> str:
         return "it ended by itself" if self._why is None else failure_reason(self._why)
 
 
@@ -290,12 +296,14 @@ def _is_same_for_model(
 
 
 def _declaration(tool: Tool[..., Any]) -> tuple[object, ...]:  # Any: functions of any type
-    """Return the fields that two versions of a tool have in common if a model sees no difference."""
+    """Return the fields of a tool that a model sees. Versions of a tool with equal fields look the same to a model."""
     return tool.description, tool.parameters, tool.approval, tool.timeout, tool.effects, tool.resources
 
 
 def root_error(error: BaseException | None) -> BaseException | None:
-    """Return the first exception that is not a group in nested exception groups; other exceptions unchanged."""
+    """Return the first exception in nested exception groups that is not a group. An exception that is not a group is
+    returned unchanged.
+    """
     while is_group(error) and error.exceptions:
         error = error.exceptions[0]
     return error

@@ -1,7 +1,8 @@
 """Describe a toolset: tools that must be opened before use, such as those of a server or a browser.
 
-A session accepts a toolset in its `tools=`: an async context manager that yields tools, or a `ToolSource` that creates
-one and sets its timeouts. `actors.tools.toolsets.owner` opens the toolset, keeps it open and closes it.
+A session accepts a toolset in its `tools=`. A toolset is an async context manager that yields tools, or a `ToolSource`,
+which creates such a context manager and sets its timeouts. `actors.tools.toolsets.owner` opens the toolset, keeps it
+open and closes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -53,8 +54,8 @@ class ToolSource:
     after the last. Several runtimes may use the same object; each opens its own toolset.
 
     Args:
-        open: Returns the async context manager that yields the tools. Called for each opening, including those after a
-            loss, so it must return a new context manager if one can be entered only once.
+        open: Returns the async context manager that yields the tools. Called for each opening, also after a loss, so
+            the function must return a new context manager if a context manager can be entered only once.
         name: The name in errors, and the prefix of a tool whose name is already in use.
         shared: Whether sessions share the toolset. Otherwise each session opens its own toolset.
         opening: Seconds that opening may take.

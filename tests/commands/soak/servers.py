@@ -74,7 +74,7 @@ class _Model:
         self._random, self._calls = random, 0
 
     def __call__(self, request: Json) -> Turn:
-        turn = answer(request, number=self._calls)
+        turn = answer(request, tool_index=self._calls)
         self._calls += len(turn.calls)
         if not turn.calls:
             return turn

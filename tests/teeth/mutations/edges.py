@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "backup: a copy completed after a double cancellation stays",
-        "actors/runtime/backups.py:_Backup._copy",
+        "actors/runtime/backups.py:_Backup._copy_journal",
         "self._unwanted.is_set()",
         "not self._is_complete",
         (f"{TASKS}::test_a_backup_cancelled_natively_twice_leaves_no_file",),

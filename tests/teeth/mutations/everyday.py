@@ -34,8 +34,8 @@ MUTATIONS = (
     Mutation(
         "everyday: a text is requested in its reader's context",
         "actors/runtime/delivery.py:SessionCaller._submit",
-        "Submit(packed, sink, variables, asked=said, output=form, key=named, own=own)",
-        "Submit(packed, sink, copy_context(), asked=said, output=form, key=named, own=own)",
+        "Submit(packed, sink, variables, asked=said, output=form, key=named, own=ask_sink)",
+        "Submit(packed, sink, copy_context(), asked=said, output=form, key=named, own=ask_sink)",
         (f"{TEXTS}::test_tools_see_the_context_variables_of_the_caller",),
     ),
     Mutation(

@@ -120,7 +120,7 @@ MUTATIONS = (
     Mutation(
         "salvage: pages of the write-ahead log are not read",
         f"{PAGES}:_Pages._read_page",
-        "self._newer.get(number)",
+        "self._newer.get(page_number)",
         "None",
         (f"{FSCK}::test_logs_are_salvaged_from_the_wal_when_the_first_page_is_damaged",),
     ),

@@ -186,10 +186,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: an unwritten switch is reported",
         "actors/journal/log.py:LogWriter.send",
-        "self._apply(event)",
+        "self._apply_to_state(event)",
         """
 self._report_change(event, None, 0)
-self._apply(event)
+self._apply_to_state(event)
         """,
         (_IDLE,),
     ),
@@ -258,8 +258,8 @@ self._apply(event)
     Mutation(
         "journal: each event of a batch counts as a wait",
         "actors/journal/health.py:JournalHealth.lag",
-        "ceil((waiting + self.queued) / batch)",
-        "waiting + self.queued",
+        "ceil((mailbox_size + self.queued) / max_batch)",
+        "mailbox_size + self.queued",
         (f"{_SLOW}::test_the_expected_wait_covers_the_running_and_queued_batches",),
     ),
     Mutation(

@@ -20,14 +20,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: a named session is deleted whatever its tenant",
-        f"{RETENTION}:_matching",
+        f"{RETENTION}:_matching_ids",
         "tenant in (None, entry.tenant)",
         "tenant != entry.id",
         (f"{TESTS}::test_only_sessions_that_meet_every_condition_are_deleted",),
     ),
     Mutation(
         "journal: a named session is deleted whatever its age",
-        f"{RETENTION}:_matching",
+        f"{RETENTION}:_matching_ids",
         "before is None or entry.used < before",
         "before is None or entry.used > 0",
         (f"{TESTS}::test_only_sessions_that_meet_every_condition_are_deleted",),
@@ -150,8 +150,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "backup: a cancelled caller waits for the end",
         "actors/journal/storage/calls.py:back_up",
-        "partial(storage.backup, path, check)",
-        "partial(storage.backup, path, check.__hash__)",
+        "partial(storage.backup, path, check_unwanted)",
+        "partial(storage.backup, path, check_unwanted.__hash__)",
         (f"{BACKUP}::test_cancelling_the_caller_stops_the_backup",),
     ),
     Mutation(

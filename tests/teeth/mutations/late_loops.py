@@ -16,7 +16,7 @@ MUTATIONS = (
     ),
     Mutation(
         "backup: a copy completed after cancellation stays",
-        "actors/runtime/backups.py:_Backup._copy",
+        "actors/runtime/backups.py:_Backup._copy_journal",
         "self._path.unlink(missing_ok=True)",
         "pass",
         (f"{BACKUP}::test_a_backup_completed_after_cancellation_leaves_no_file",),

@@ -10,7 +10,7 @@ MUTATIONS = (
         "late readers: a reader past the end of a cut log reads forever after its session ended",
         f"{EVENTS}._convert_events",
         """
-        if following.rolled_back_to is None:
+        if subscriber.rolled_back_to is None:
             raise self._ended_error()
         """,
         "",
@@ -19,14 +19,14 @@ MUTATIONS = (
     Mutation(
         "late readers: a reader cancelled while it rewinds forgets the rewind",
         f"{EVENTS}._roll_back",
-        "last = following.rolled_back_to",
-        "last, following.rolled_back_to = following.rolled_back_to, None",
+        "last = subscriber.rolled_back_to",
+        "last, subscriber.rolled_back_to = subscriber.rolled_back_to, None",
         (f"{CUTS}::test_a_reader_cancelled_while_it_rewinds_misses_nothing",),
     ),
     Mutation(
         "late readers: a log that is cut again during a rewind has ended",
         f"{EVENTS}._roll_back",
-        "following.rolled_back_to == last",
+        "subscriber.rolled_back_to == last",
         "True",
         (f"{CUTS}::test_a_reader_of_a_log_cut_twice_rewinds_to_the_earlier_cut",),
     ),

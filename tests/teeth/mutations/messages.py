@@ -17,7 +17,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "outbox: the callback of a held event gets another event's number",
         "actors/journal/commands.py:Append.finish",
         "call(first + index)",
-        "call(last)",
+        "call(last_seq)",
         HELD,
     ),
     Mutation(

@@ -9,7 +9,7 @@ _ASKED = f"{MISUSE}::test_invalid_arguments_of_journal_methods_are_rejected"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: the results of a toolset are not checked",
-        "actors/tools/toolsets/owner.py:ToolsetOwner._publish",
+        "actors/tools/toolsets/owner.py:ToolsetOwner._publish_tools",
         "not is_tool_list(opened)",
         "given is ...",
         ("tests/tools/test_toolsets.py::test_a_toolset_that_yields_no_list_of_tools_is_rejected",),

@@ -88,14 +88,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: one invalid tool invalidates the list",
-        "actors/tools/mcp/answers.py:accept_result",
+        "actors/tools/mcp/answers.py:clean_result",
         "_clean_listing(result, on_dropped)",
         "result",
         (RAW, "tests/tools/test_mcp_answers.py"),
     ),
     Mutation(
         "mcp answers: a result without content is an error",
-        "actors/tools/mcp/answers.py:accept_result",
+        "actors/tools/mcp/answers.py:clean_result",
         "_clean_call_result(result)",
         "result",
         (RAW, "tests/tools/test_mcp_answers.py"),
@@ -182,7 +182,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a slow open is waited for without a limit",
-        f"{OWNER}:ToolsetOwner._start",
+        f"{OWNER}:ToolsetOwner._start_opening",
         "anyio.CancelScope(deadline=self._began + self.source.opening)",
         "anyio.CancelScope()",
         (TOOLSETS,),

@@ -238,7 +238,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "simulated: a toolset's changes are ignored",
         "actors/tools/toolsets/owner.py:ToolsetOwner._publish_changes",
         """
-        self._publish(opened.tools)
+        self._publish_tools(opened.tools)
         self._changes.notify()
         """,
         "pass",

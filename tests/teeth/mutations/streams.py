@@ -27,7 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: live events do not have the log's numbers",
         "actors/journal/live_events.py:LiveEvents.publish",
-        "self._publisher.seq = last - len(events)",
+        "self._publisher.seq = last_seq - len(events)",
         "",
         (LOG,),
     ),
@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tracing: the tokens of a request are not recorded",
         "actors/telemetry/otel.py:AskSpans._record_usage",
-        "histogram.record(counts[kind], about)",
+        "histogram.record(counts[kind], attributes)",
         "pass",
         (TOKENS,),
     ),

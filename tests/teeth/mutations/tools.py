@@ -27,7 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a toolset being left after an error counts as open",
-        "actors/tools/toolsets/owner.py:ToolsetOwner._watch",
+        "actors/tools/toolsets/owner.py:ToolsetOwner._publish_until_closed",
         "isinstance(error, Exception) or not self._closing",
         "isinstance(error, Exception)",
         ("tests/tools/test_toolsets.py",),

@@ -292,8 +292,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: readers see no text of the asks behind it",
         "actors/runtime/delivery.py:SessionCaller._resolve",
-        "Resolve(given, self._lifecycle.sink_with_readers(sink, variables), variables)",
-        "Resolve(given, sink, variables)",
+        "Resolve(new_resolutions, self._lifecycle.sink_with_readers(sink, variables), variables)",
+        "Resolve(new_resolutions, sink, variables)",
         (f"{AFTER}::test_a_subscriber_receives_the_text_that_follows_a_wait",),
     ),
     Mutation(

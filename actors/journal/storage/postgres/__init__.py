@@ -1,7 +1,7 @@
 """Store logs in a Postgres database, which hosts on several machines may share. This needs the extra `postgres`.
 
-The only durability is `power`: a commit is on the server's disk before it is acknowledged. With less, a crashed server
-could lose events and fencing numbers that other machines already know.
+The only durability is `power`: a commit is on the server's disk before it is acknowledged. With a lower durability, a
+crashed server could lose events and fencing numbers that other machines already know.
 
 - `storage.py`: the storage: claims, appends, reads
 - `batch.py`: the parameters of the statement that writes an append

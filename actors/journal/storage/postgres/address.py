@@ -42,7 +42,9 @@ _UNREADABLE = (
 )
 
 
-def database_label(parts: dict[str, str]) -> str:
+def database_label(parameters: dict[str, str]) -> str:
     """Return the label of the database for messages: its name, host and port, without user and password."""
-    host, port = parts.get("host", "local"), parts.get("port", "5432")
-    return f"Postgres database {parts.get('dbname', parts.get('user', 'default'))!r} at {host}:{port}"
+    host, port = parameters.get("host", "local"), parameters.get("port", "5432")
+    return (
+        f"Postgres database {parameters.get('dbname', parameters.get('user', 'default'))!r} at {host}:{port}"
+    )

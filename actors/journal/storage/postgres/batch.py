@@ -121,9 +121,8 @@ def _log_summary(row: SessionRow) -> tuple[object, ...]:
 
 
 def _changed_labels(row: SessionRow, before: SessionRow) -> tuple[str | None, ...]:
-    """Return the labels of a row if they differ from `before`, else None for each.
-
-    Unchanged labels need not be sent.
+    """Return the labels of a row if they differ from the labels of `before`. Otherwise return None for each label, so
+    that the statement need not send them.
     """
     return row.labels if row.labels != before.labels else (None,) * len(row.labels)
 

@@ -50,7 +50,7 @@ class _BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
         return super().wait(self._watch(gen), interval, timeout)
 
     def _watch(self, gen: PQGen[R]) -> PQGen[R]:
-        """Run psycopg's generator `gen`.
+        """Run `gen`, a generator of psycopg that waits for the server.
 
         Close the connection if nothing can be sent or received for `silence` seconds.
         """
@@ -196,7 +196,8 @@ class Link:
         try:
             connection = _BoundedConnection.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]  # all are strings
         except psycopg.Error as error:
-            if (now := monotonic()) - began > AT_ONCE:  # a slow failure: let waiting callers fail at once
+            # After a slow attempt, callers that wait for the connection fail at once.
+            if (now := monotonic()) - began > AT_ONCE:
                 self._not_before = now + AT_ONCE
             failure = translate_connect_error(error, self._where)
             if isinstance(failure, ConfigError) and self._was_made:
@@ -205,7 +206,7 @@ class Link:
             raise failure from None
         connection.silence = self._silence
         connection.adapters.register_dumper(int, Int8Dumper)
-        # One type for all integers: psycopg chooses a type by size, and would prepare a statement for each.
+        # By default, psycopg chooses a type by the size of the integer, and would prepare one statement for each type.
         connection.adapters.register_dumper(int, Int8BinaryDumper)
         return connection
 
@@ -224,8 +225,8 @@ class Link:
         return False
 
     def _wait_before_retry(self) -> bool:
-        """After a failed connection, pause and return True. Return False if `patience` seconds have passed since the
-        outage began.
+        """Pause before the next attempt to connect, and return True. If `patience` seconds have passed since the outage
+        began, return False at once.
         """
         now = monotonic()
         if self._out_since is None:

@@ -73,11 +73,11 @@ def check_tables(connection: Connection[Any], where: str) -> None:
     Raises:
         JournalError: Another program or a newer version of this program created the tables.
     """
-    version = _version(connection)
+    version = _stored_version(connection)
     if version is None:
         raise JournalError(f"{where}: actors_meta is another program's table; use another schema")
     if version > VERSION:
-        raise JournalError(_newer_format(version, where))
+        raise JournalError(_newer_format_message(version, where))
 
 
 def check_version(connection: Connection[Any], where: str) -> None:
@@ -88,9 +88,9 @@ def check_version(connection: Connection[Any], where: str) -> None:
         JournalUnavailable: A newer version has migrated the tables. The newer program can open the sessions that are
             open here.
     """
-    version = _version(connection)
+    version = _stored_version(connection)
     if version is not None and version > VERSION:
-        raise JournalUnavailable(_newer_format(version, where))
+        raise JournalUnavailable(_newer_format_message(version, where))
     _check_removed_fence(connection, where)
 
 
@@ -104,7 +104,7 @@ def has_removed_fence(connection: Connection[Any]) -> bool:
     return bool(connection.execute("SELECT FROM actors_meta WHERE key = 'floor'").fetchall())
 
 
-def _newer_format(version: int, where: str) -> str:
+def _newer_format_message(version: int, where: str) -> str:
     return (
         f"{where}: its format {version} is newer than format {VERSION} of this program; use the newer program"
     )
@@ -154,8 +154,8 @@ FROM (
 """
 
 
-def _only_row(found: Any) -> Any:  # Any: a cursor, and the only row of its result
-    (row,) = found.fetchall()
+def _only_row(cursor: Any) -> Any:  # Any: takes a cursor, and returns the only row of its result
+    (row,) = cursor.fetchall()
     return row
 
 
@@ -177,7 +177,7 @@ def has_tables(connection: Connection[Any]) -> bool:
     return found is not None and bool(found[0])
 
 
-def _version(connection: Connection[Any]) -> int | None:
+def _stored_version(connection: Connection[Any]) -> int | None:
     try:
         row = connection.execute("SELECT value FROM actors_meta WHERE key = 'version'").fetchone()
     except UndefinedColumn:

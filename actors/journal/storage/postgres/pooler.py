@@ -2,8 +2,8 @@
 
 With PgBouncer in transaction mode, statements that one program prepares run in another program, and the settings of one
 program affect others. A connection of the storage must correspond to one server connection for its entire life. The
-check uses two connections alternately. A pooler is present if both use the same server connection, or if one of them
-uses several.
+check uses two connections alternately. A pooler is present if both connections use the same server connection, or if
+one connection uses several server connections.
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ from actors.errors import ConfigError
 LOOKS = 8
 
 
-def check_direct(one: Connection[Any], other: Connection[Any], where: str) -> None:
+def check_direct(first: Connection[Any], second: Connection[Any], where: str) -> None:
     """Check that two connections use separate server connections. The check sets and prepares nothing on them.
 
     Raises:
         ConfigError: A pooler shares the server connections.
     """
-    looks = [(_server_process(one), _server_process(other)) for _ in range(LOOKS)]
+    looks = [(_server_process(first), _server_process(second)) for _ in range(LOOKS)]
     ones, others = map(set, zip(*looks, strict=True))
     if len(ones) > 1 or len(others) > 1 or ones & others:
         raise ConfigError(

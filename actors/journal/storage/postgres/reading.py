@@ -34,23 +34,23 @@ def stored_records(
     return row, row.verified_records(found, after, blobs.get, place, until)
 
 
-def _referenced_values(connection: Connection, found: Iterable[Sequence[Any]]) -> dict[bytes, bytes]:
+def _referenced_values(connection: Connection, stored_rows: Iterable[Sequence[Any]]) -> dict[bytes, bytes]:
     """Return the large values that these records refer to, by hash."""
-    hashes = {digest for _, _, stored in found for digest in referenced_blobs(stored)}
+    hashes = {digest for _, _, stored in stored_rows for digest in referenced_blobs(stored)}
     if not hashes:
         return {}
     return dict[bytes, bytes](connection.execute(sql.BLOBS, (list(hashes),), binary=True).fetchall())
 
 
-def _first_page(connection: Connection, found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return as many of these records as fit into a page, large values included."""
-    referred = [referenced_blobs(stored) for _, _, stored in found]
+def _first_page(connection: Connection, stored_rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the first of these records: as many as fit into a page with their large values, at least one."""
+    referred = [referenced_blobs(stored) for _, _, stored in stored_rows]
     sizes = dict[bytes, int]()
     if hashes := {digest for digests in referred for digest in digests}:
         sizes.update(connection.execute(sql.BLOB_SIZES, (list(hashes),), binary=True).fetchall())
     size = 0
-    for number, (record, digests) in enumerate(zip(found, referred, strict=True), 1):
+    for number, (record, digests) in enumerate(zip(stored_rows, referred, strict=True), 1):
         size += len(record[2]) + sum(sizes.get(digest, 0) for digest in digests)
         if size >= PAGE_BYTES:
-            return found[:number]
-    return found
+            return stored_rows[:number]
+    return stored_rows

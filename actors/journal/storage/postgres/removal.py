@@ -1,8 +1,8 @@
 """Delete logs, and then remove the rows of sessions without a log, in two transactions.
 
-A row is removed while the floor is locked, which blocks claims of new sessions. The deletion of logs may take long, so
-it is a separate transaction before. Between both transactions, a session has no log. If the second transaction fails,
-another deletion of the session, or the next host that starts, completes the removal.
+A row is removed while the floor of fencing numbers is locked, which blocks claims of new sessions. The deletion of logs
+may take long, so a separate transaction deletes them first. Between both transactions, a session has no log. If the
+second transaction fails, another deletion of the session, or the next host that starts, completes the removal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,5 +50,5 @@ def remove_rows(connection: Connection, fences: Mapping[int, int]) -> None:
 
 
 def remove_unused_rows(connection: Connection) -> None:
-    """Remove the rows of all sessions without an owner and a log."""
+    """Remove the rows of all sessions that have neither an owner nor a log."""
     remove_rows(connection, dict[int, int](connection.execute(sql.UNUSED).fetchall()))

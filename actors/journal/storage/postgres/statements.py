@@ -142,8 +142,8 @@ BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
 
 def sessions(which: SessionFilter, after: object) -> LiteralString:
-    """Return the statement that lists sessions. It contains only conditions that the filter sets, so that an index
-    applies.
+    """Return the statement that lists sessions. It contains only the conditions that the filter sets, so that Postgres
+    can use an index.
 
     Titles and metadata are not indexed.
     """

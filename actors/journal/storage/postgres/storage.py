@@ -1,10 +1,10 @@
 """Implement `Storage` with a Postgres database. Most methods are a single statement.
 
 **Uncertain appends.** If a connection is lost during an append, the outcome of the append is unknown. So the next
-writer first ends the connection on the server, and reverts the append unless another host has claimed the session
-since. Then the append is repeated if its time limit has not passed. Between the loss and that repetition, nothing is
-read. While an append is running, reads do not wait, and they do not see its events. So an append rejected as
-`JournalUnavailable` is not in the log, and an acknowledged append is in the log exactly once.
+operation that writes first ends the lost connection on the server, and reverts the append unless another host has
+claimed the session since. Then the append is repeated if its time limit has not passed. Between the loss and that
+repetition, nothing is read. While an append is running, reads do not wait, and they do not see its events. So an append
+rejected as `JournalUnavailable` is not in the log, and an acknowledged append is in the log exactly once.
 
 **Losses.** A promoted replica may lag. So the cached rows are kept when a connection is lost. The next append then
 either continues from the acknowledged end of the log, or is rejected.
@@ -149,7 +149,7 @@ class PostgresStorage:
         try:
             if self._renewed_at is not None:
                 with suppress(JournalUnavailable):
-                    self._writer.run(self._release_all)
+                    self._writer.run(self._release_all_claims)
         finally:
             self._rows.clear()
             self._renewed_at, self._is_prepared = None, False
@@ -291,7 +291,7 @@ class PostgresStorage:
         """Check that no pooler shares the connections. This runs once per storage, on a new connection."""
         if self._is_direct:
             return
-        # The server may have no free connection for the check; a pooler always provides one.
+        # If the server has no free connection for the check, there is no pooler, which would always provide one.
         with suppress(JournalUnavailable), closing(self._reader.new_connection()) as other:
             check_direct(connection, other, self.where)
         self._is_direct = True
@@ -309,7 +309,7 @@ class PostgresStorage:
         self._renewed_at = monotonic()
 
     def _ensure_host(self, connection: Connection) -> None:
-        """Make this storage a host if it is none yet. Renew its lease if a third of the lease has passed."""
+        """Make this storage a host, unless it is one already. Renew its lease if a third of the lease has passed."""
         if self._renewed_at is None:
             connection.execute(sql.FORGET_OLD_HOSTS)
             remove_unused_rows(connection)
@@ -350,8 +350,8 @@ class PostgresStorage:
             yield row
 
     def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
-        """Claim the free sessions among these, and return the claims by session. Skip sessions that other hosts own or
-        claim.
+        """Claim those of the sessions that are free, and return the claims by session. Sessions that other hosts own or
+        claim are skipped.
         """
         self._ensure_host(connection)
         unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
@@ -371,7 +371,7 @@ class PostgresStorage:
         return {row.name: row.claim(before.get(row.name)) for row in claimed}
 
     def _claim_row(self, connection: Connection, session: str, row: SessionRow | None) -> SessionRow | None:
-        """Claim a session that had this row, or no row, when it was looked up.
+        """Claim a session whose row was `row` when it was looked up, or which had no row then.
 
         Return the new row, or None if another host has changed the row since.
         """
@@ -385,15 +385,16 @@ class PostgresStorage:
         return claimed
 
     def _claim_new(self, connection: Connection, sessions: Iterable[str]) -> list[SessionRow]:
-        """Claim sessions that have no row. Return the rows of the claimed sessions, without sessions that another host
-        created.
+        """Create the rows of sessions that have no row, claimed by this host, and return the rows. Sessions that
+        another host created in the meantime are skipped.
         """
         new = {name: SessionRow(name, secrets.randbits(62), owner=self._host) for name in sessions}
         given = [list(new), [row.key for row in new.values()], [row_checksum(row) for row in new.values()]]
         found = connection.execute(sql.CLAIM_NEW, (self._host, *given)).fetchall() if new else []
         return [replace(new[name], fence=fence) for name, fence in found]
 
-    def _release_all(self, connection: Connection) -> None:
+    def _release_all_claims(self, connection: Connection) -> None:
+        """Release every session that this host has claimed, and remove the host's row."""
         with connection.transaction():
             connection.execute(sql.RELEASE_ALL, (self._host,))
             connection.execute(sql.FORGET_HOST, (self._host,))
@@ -455,8 +456,8 @@ class PostgresStorage:
         ]
 
     def _write_batch(self, connection: Connection, batch: Batch) -> dict[str, SessionEnd | None]:
-        """Write a batch. Return the sessions that were not written, each with its stored state, or None if it is
-        missing.
+        """Write a batch. For each session that was not written, return its state in the database, or None if the
+        session is missing there.
         """
         try:
             statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
@@ -479,8 +480,8 @@ class PostgresStorage:
     def _current_rows(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
         """Return the rows of the sessions of these entries, from the cache or the database.
 
-        A cached row is valid as long as its fencing number is current. The exception is an entry that begins before the
-        end in the cached row: its writer has noticed a loss of events, so the row is read again.
+        A cached row is used if its fencing number is that of the entry. But if the entry begins before the end of the
+        log in the cached row, its writer has noticed a loss of events, and the row is read again.
         """
         rows = dict[str, SessionRow]()
         unknown = list[str]()
@@ -520,7 +521,7 @@ def _rejection(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal
         return entry.fenced_error(fence)
     if owner == row.owner and last < row.last:
         return entry.behind_error(last, row.last)
-    # A failover lost this host's claim, and another host has the same number now.
+    # A failover lost this host's claim, and another host's claim has the same fencing number now.
     return entry.unclaimed_error()
 
 

@@ -57,21 +57,21 @@ def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], ob
         part.unlink(missing_ok=True)
 
 
-def _publish_copy(part: Path, path: Path) -> None:
-    """Give a complete copy its final name without replacing an existing file.
+def _publish_copy(temporary: Path, path: Path) -> None:
+    """Give a complete copy, the file `temporary`, its final name without replacing an existing file.
 
-    `rename` would replace a file. `link` does not, but some file systems lack links (FAT, many network shares). On
-    these, an empty file reserves the name, and the copy then replaces that file. A process that is killed in between
+    `rename` would replace a file. `link` does not, but some file systems lack links (FAT, many network shares). There,
+    an empty file reserves the name, and the copy then replaces the empty file. A process that is killed in between
     leaves the empty file.
     """
     try:
-        os.link(part, path)
+        os.link(temporary, path)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
-            part.rename(path)
+            temporary.rename(path)
         except BaseException:
             path.unlink()
             raise
@@ -84,14 +84,14 @@ def _interruptible(connection: sqlite3.Connection, check: Callable[[], object]) 
     """
     failed = list[BaseException]()
 
-    def is_over() -> bool:
+    def should_interrupt() -> bool:
         try:
             check()
         except BaseException as error:  # for example, a cancellation
             failed.append(error)
         return bool(failed)
 
-    connection.set_progress_handler(is_over, _STEPS)
+    connection.set_progress_handler(should_interrupt, _STEPS)
     try:
         yield
     except sqlite3.Error:

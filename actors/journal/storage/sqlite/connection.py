@@ -115,24 +115,25 @@ class Connections:
             self._outer = None
 
     def remove_deleted(self, most: int | None) -> list[RemainingData]:
-        """Rewrite the file if a deletion requires it, while all other processes are excluded. Return data that remains.
+        """Rewrite the file if a deletion requires it, while all other processes are excluded. Return the data that
+        remains.
 
-        `most`: a larger file, in bytes, is not rewritten; None for no limit.
+        `most`: the size in bytes of the largest file to rewrite; None for no limit.
         """
         self._database.check_own()
         with self._writing, translate_errors(str(self.path)), self._lock:
             connection = self._writer = self._writer or self._open_writer()
             self._check_files_in_place()
             if not is_rewritten(connection) and (most is None or self.path.stat().st_size <= most):
-                self._rewrite(connection)
-            self.deleted = True  # makes the checkpoint empty the log
+                self._rewrite_file(connection)
+            self.deleted = True  # so that the checkpoint empties the log
             self._checkpoint(connection)
             self._record_sizes()
             is_emptied = not (self.deleted or self._wal.stat().st_size)
             readers = [] if is_emptied else find_readers(self.path)
             return list(find_remaining_data(self.path, connection, is_emptied=is_emptied, readers=readers))
 
-    def _rewrite(self, connection: sqlite3.Connection) -> None:
+    def _rewrite_file(self, connection: sqlite3.Connection) -> None:
         self.deleted = True
         connection.execute("VACUUM")
         connection.execute("BEGIN IMMEDIATE")
@@ -140,15 +141,17 @@ class Connections:
         connection.execute("COMMIT")
 
     def _check_files_in_place(self) -> None:
-        """Raise if the open files were moved or deleted: a write would seem to succeed, and its data would be lost."""
+        """Raise an error if the open files were moved or deleted. A write would seem to succeed, and its data would be
+        lost.
+        """
         files = tuple([_file_id(path) for path in (self.path, self._wal, self._index)])
         self._files = self._files or files
         if files != self._files or None in files[:2]:
             raise self._replacement_error()
 
     def _check_index(self) -> None:
-        """Raise if the index of the write-ahead log was replaced: other processes no longer update the index that is
-        open here.
+        """Raise an error if the index of the write-ahead log was replaced. Other processes then no longer update the
+        index that is open here.
         """
         if self._files and _file_id(self._index) not in (None, self._files[-1]):
             raise self._replacement_error()
@@ -205,9 +208,9 @@ class Connections:
         """Move the write-ahead log into the file if the log is long. After a deletion, always do so and empty the log.
 
         Commits are durable in any case, so a failed checkpoint is not reported; it is retried after the next
-        transaction. It fails if the disk is full, or if the log must be emptied while another process reads. The
-        checkpoint waits for the reader of this process only if the log must be emptied or has become too long. That
-        reader needs at most one page.
+        transaction. A checkpoint fails if the disk is full, or if the log must be emptied while another process reads.
+        The checkpoint waits for the reader of this process only if the log must be emptied or has become too long. That
+        reader needs the time of one page at most.
         """
         if not self.deleted and self.pages < CHECKPOINT:
             return
@@ -261,7 +264,7 @@ class Connections:
         necessary.
         """
         self._check_wal()
-        if self._wal.exists() and self._wal.stat().st_size:  # a dead process may have left deleted data in it
+        if self._wal.exists() and self._wal.stat().st_size:  # may contain data that a dead process deleted
             self.deleted = True
         if not self.path.exists():  # SQLite would create a file that other users can read
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

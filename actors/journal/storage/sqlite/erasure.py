@@ -46,15 +46,15 @@ def find_remaining_data(
     log = path.with_name(f"{path.name}-wal")
     if not is_emptied:
         for place in (path, log):
-            yield RemainingData(str(place), _explain_delay(readers), _size(place), is_temporary=True)
-    elif not is_rewritten(connection) or _size(path) != _expected_size(connection):
+            yield RemainingData(str(place), _explain_delay(readers), _file_size(place), is_temporary=True)
+    elif not is_rewritten(connection) or _file_size(path) != _expected_size(connection):
         reason = "unused parts of its pages may contain deleted data; rewrite the file with runtime.journal.vacuum()"
-        yield RemainingData(str(path), reason, _size(path))
+        yield RemainingData(str(path), reason, _file_size(path))
     for copy in sorted(path.parent.glob(f"{glob.escape(path.name)}-damaged-*")):
         yield RemainingData(
             str(copy),
             "this is a copy of the damaged file; delete it when it is no longer needed",
-            _size(copy),
+            _file_size(copy),
         )
 
 
@@ -64,7 +64,7 @@ def _explain_delay(readers: Sequence[int]) -> str:
     return f"{who} still reads the earlier state of the file; end that process, and delete again"
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 

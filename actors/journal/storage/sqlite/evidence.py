@@ -23,15 +23,15 @@ def copy_damaged_log(path: Path, damage: JournalDamaged) -> None:
     Raises:
         OSError: The files could not be copied completely.
     """
-    log = _sibling(path, "-wal")
-    copy = _sibling(path, f"-damaged-{_file_digest(log)[:12]}")
-    for source, target in ((path, copy), (log, _sibling(copy, "-wal"))):
+    log = _sibling_path(path, "-wal")
+    copy = _sibling_path(path, f"-damaged-{_file_digest(log)[:12]}")
+    for source, target in ((path, copy), (log, _sibling_path(copy, "-wal"))):
         if not target.exists():
             _copy_file(source, target)
     logger.journal_damaged(str(damage), str(copy))
 
 
-def _sibling(path: Path, suffix: str) -> Path:
+def _sibling_path(path: Path, suffix: str) -> Path:
     return path.with_name(f"{path.name}{suffix}")
 
 
@@ -45,13 +45,13 @@ def _file_digest(path: Path) -> str:
 
 def _copy_file(source: Path, target: Path) -> None:
     """Copy a file so that only this user can read the copy. The copy gets its name when it is complete."""
-    part = _sibling(target, "-part")
-    with source.open("rb") as before, open(part, "wb", opener=_open_private) as after:
+    part = _sibling_path(target, "-part")
+    with source.open("rb") as before, open(part, "wb", opener=_open_private_file) as after:
         copyfileobj(before, after, _PIECE)
         after.flush()
         os.fsync(after.fileno())
     part.rename(target)
 
 
-def _open_private(path: str, flags: int) -> int:
+def _open_private_file(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -1,8 +1,8 @@
 """Define the file format: its tables, their version, and the numbers in `meta`.
 
-Only the directory has additional indexes. In all tables, a row is found by its key. A missing row is noticed, because
-`meta` has the numbers of created sessions and of removed rows, and a session's row has the number of its records and
-the place of the last record.
+Only the directory has additional indexes. In all other tables, a row is found by its key. A missing row is noticed,
+because `meta` has the numbers of created sessions and of removed rows, and a session's row has the number of its
+records and the place of the last record.
 """
 
 from pathlib import Path
@@ -151,7 +151,7 @@ def record_removal(connection: Connection, path: str, fence: int) -> None:
     write_meta(connection, _REMOVED, removed + 1)
     write_meta(connection, _FENCE, max(before, fence))
     deletions = read_meta(connection, DELETIONS)
-    # If the count is corrupt, continue from that of the last rewrite, so that another rewrite is due.
+    # If the count is corrupt, count from the value at the last rewrite, so that another rewrite is due.
     if deletions is None:
         deletions = read_meta(connection, REWRITTEN) or 0
     write_meta(connection, DELETIONS, deletions + 1)

@@ -63,7 +63,7 @@ class Hosts:
         connection.execute("DELETE FROM host WHERE name = ?", (name,))
 
     def end(self) -> None:
-        """Release this host's lock. Other processes then regard the host as gone."""
+        """Release this host's lock, so that other processes regard the host as gone."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -143,8 +143,8 @@ def find_readers(path: Path) -> list[int]:
 def _lock_holders(path: Path, kind: str, places: range) -> set[int]:
     """Return the ids of the processes that have locked certain bytes of a `-shm` file, from `/proc/locks`.
 
-    Asking for the locks through the file would require opening it, and closing it would release SQLite's locks of this
-    process.
+    To query the locks through the file, this process would have to open it, and closing the file would release SQLite's
+    locks of this process.
 
     Args:
         path: The database.

@@ -1,9 +1,9 @@
 """Read the rows of a damaged SQLite file directly from its pages, without the trees that lead to them.
 
-SQLite finds a row through the first page, the root of its table, and the pages between. If one of these is damaged, all
-rows below it are unreachable, although they are intact. So each page of the file is read by itself, or its newest
-committed copy in the write-ahead log (https://www.sqlite.org/fileformat2.html#b_tree_pages). The caller verifies each
-row by its checksum.
+SQLite finds a row through the first page of the file, the root page of the table, and the pages between the root and
+the row. If one of these is damaged, all rows below it are unreachable, although they are intact. So each page of the
+file is read independently, from its newest committed copy in the write-ahead log if there is one
+(https://www.sqlite.org/fileformat2.html#b_tree_pages). The caller verifies each row by its checksum.
 """
 
 import os
@@ -57,10 +57,10 @@ class _Pages:
         self._newer = log.committed_pages(size)
         self.count = max(os.fstat(file).st_size // size, *self._newer, 0)
 
-    def rows(self, number: int) -> Iterator[tuple[Value, ...]]:
+    def rows(self, page_number: int) -> Iterator[tuple[Value, ...]]:
         """Yield the readable rows of a page."""
-        page = self._read_page(number)
-        start = 100 if number == 1 else 0
+        page = self._read_page(page_number)
+        start = 100 if page_number == 1 else 0
         if len(page) < self._size or (kind := page[start]) not in (_INDEX_INTERIOR, _INDEX_LEAF, _TABLE_LEAF):
             return
         cells = start + (12 if kind == _INDEX_INTERIOR else 8)
@@ -69,24 +69,24 @@ class _Pages:
             with suppress(IndexError, ValueError):
                 yield _decode_values(self._read_payload(page, at, kind))
 
-    def _read_page(self, number: int) -> bytes:
-        if (place := self._newer.get(number)) is not None:
+    def _read_page(self, page_number: int) -> bytes:
+        if (place := self._newer.get(page_number)) is not None:
             return self._log.content(place, self._size)
-        return os.pread(self._file, self._size, (number - 1) * self._size)
+        return os.pread(self._file, self._size, (page_number - 1) * self._size)
 
-    def _read_payload(self, page: bytes, at: int, kind: int) -> bytes:
-        """Return the content of the cell at the offset `at` of a page, including its overflow pages."""
-        if kind == _INDEX_INTERIOR:
-            at += 4  # skip the number of the page below
-        length, at = _read_varint(page, at)
-        if kind == _TABLE_LEAF:
-            _, at = _read_varint(page, at)  # skip the row's id
-        here = self._bytes_in_cell(length, kind)
-        if length > self.count * self._size or at + here > self._size:
+    def _read_payload(self, page: bytes, offset: int, page_kind: int) -> bytes:
+        """Return the content of the cell at the offset `offset` of a page, including its overflow pages."""
+        if page_kind == _INDEX_INTERIOR:
+            offset += 4  # skip the number of the child page
+        length, offset = _read_varint(page, offset)
+        if page_kind == _TABLE_LEAF:
+            _, offset = _read_varint(page, offset)  # skip the row's id
+        here = self._bytes_in_cell(length, page_kind)
+        if length > self.count * self._size or offset + here > self._size:
             raise ValueError(f"A cell of {length} bytes does not fit into the file")
-        payload = bytearray(page[at : at + here])
+        payload = bytearray(page[offset : offset + here])
         if here < length:
-            following, before = int.from_bytes(page[at + here : at + here + 4], "big"), set[int]()
+            following, before = int.from_bytes(page[offset + here : offset + here + 4], "big"), set[int]()
             while len(payload) < length:
                 if not 1 < following <= self.count or following in before:
                     raise ValueError(f"Overflow page {following} does not exist or was already read")
@@ -96,11 +96,11 @@ class _Pages:
                 following = int.from_bytes(more[:4], "big")
         return bytes(payload[:length])
 
-    def _bytes_in_cell(self, length: int, kind: int) -> int:
+    def _bytes_in_cell(self, length: int, page_kind: int) -> int:
         """Return how many of the `length` bytes of a cell's content are in the cell itself; the rest is in overflow
         pages.
         """
-        most = self._size - 35 if kind == _TABLE_LEAF else (self._size - 12) * 64 // 255 - 23
+        most = self._size - 35 if page_kind == _TABLE_LEAF else (self._size - 12) * 64 // 255 - 23
         if length <= most:
             return length
         least = (self._size - 12) * 32 // 255 - 23
@@ -108,16 +108,16 @@ class _Pages:
         return kept if kept <= most else least
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decode the varint at the offset `at`; return the number and the offset after it."""
+def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
+    """Decode the varint at the offset `offset`; return the number and the offset after it."""
     value = 0
     for byte in range(9):
-        each = data[at + byte]
+        each = data[offset + byte]
         if byte == 8:
-            return value << 8 | each, at + 9
+            return value << 8 | each, offset + 9
         value = value << 7 | each & 0x7F
         if each < 0x80:
-            return value, at + byte + 1
+            return value, offset + byte + 1
     raise AssertionError("A varint has at most nine bytes, and the loop returns at the ninth byte")
 
 
@@ -134,11 +134,11 @@ def _decode_values(payload: bytes) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _decode_value(kind: int, data: bytes) -> Value:
-    if kind >= 12:
+def _decode_value(type_code: int, data: bytes) -> Value:
+    if type_code >= 12:
         return data
-    if kind == 7:
+    if type_code == 7:
         return float(unpack_from(">d", data)[0])
-    if kind in (8, 9):
-        return kind - 8
-    return int.from_bytes(data, "big", signed=True) if kind else None
+    if type_code in (8, 9):
+        return type_code - 8
+    return int.from_bytes(data, "big", signed=True) if type_code else None

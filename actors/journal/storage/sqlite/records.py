@@ -2,7 +2,7 @@
 
 A session's row has the place of its last record, and a log is read backwards from there. So a commit with events of
 many sessions writes few pages, and no index of all records is needed. To read a page in the middle of a log, the search
-starts at the next later waypoint. A missing or wrong waypoint only makes the search longer.
+starts at the nearest waypoint after the page. A missing or wrong waypoint only makes the search longer.
 
 Places are not covered by checksums. Instead, each record is verified: it must belong to the session, have the expected
 number and be unaltered. The number decreases with every step, so circular links are detected as damage, and a search

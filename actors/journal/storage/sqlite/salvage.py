@@ -70,7 +70,7 @@ def _copy_log(session: str, events: Sequence[LogEvent], to: Storage) -> None:
 
 @contextmanager
 def _collect_rows(path: Path) -> Generator[sqlite3.Connection]:
-    """Provide a connection to a temporary database whose tables `record` and `blob` contain all readable rows of the
+    """Provide a connection to a temporary database. Its tables `record` and `blob` contain all readable rows of the
     file.
     """
     error: JournalError | None = None

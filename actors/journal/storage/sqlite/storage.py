@@ -127,7 +127,7 @@ class SqliteStorage:
         try:
             if self._hosts.is_host:
                 with self._connections.transaction() as connection:
-                    self._release_all(connection)
+                    self._release_all_claims(connection)
         finally:
             self._rows.clear()
             self._is_searched = False
@@ -261,8 +261,8 @@ class SqliteStorage:
     # Reading and writing rows
 
     def _cached_row(self, connection: Connection, session: str) -> PlacedRow | None:
-        """Return a session's row, from the cache or the file; None for an unknown session. The transaction may change
-        the row.
+        """Return a session's row, from the cache or the file; None for an unknown session. The caller may change the
+        row within the current transaction.
         """
         if self._connections.changed or len(self._rows) > CACHED:
             self._connections.changed = False
@@ -282,7 +282,9 @@ class SqliteStorage:
         return decode_row(values, JournalLocation(str(self.path)))
 
     def _check_no_row_is_missing(self, connection: Connection) -> None:
-        """Check that no row is missing or misnamed. This runs once, before a session is first reported as unknown."""
+        """Check that every session has a row with the right name. This runs once, before a session is first reported as
+        unknown.
+        """
         if self._is_searched:
             return
         names = [
@@ -318,7 +320,8 @@ class SqliteStorage:
         if seconds := self._hosts.remaining_lease(connection, row.owner):
             raise row.leased_error(seconds)
 
-    def _release_all(self, connection: Connection) -> None:
+    def _release_all_claims(self, connection: Connection) -> None:
+        """Release every session that this host has claimed, and remove the host's row."""
         name = self._hosts.name
         for values in connection.execute(_OWNED, (name,)).fetchall():
             row = decode_row(values, JournalLocation(str(self.path)))

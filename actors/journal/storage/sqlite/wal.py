@@ -1,9 +1,9 @@
 """Detect whether a write-ahead log was truncated at its end, or damaged in the middle.
 
 SQLite reads the log up to the first frame with a wrong checksum, and treats the rest as remains of a crash. That is
-correct for the last transaction, which was not acknowledged. But with durability `power`, a transaction is written only
-after the previous transaction is on the disk. So if two complete transactions follow a wrong frame, acknowledged data
-is lost.
+correct if only the last transaction is lost, because it was not acknowledged. But with durability `power`, a
+transaction is written only after the previous transaction is on the disk. So if two complete transactions follow a
+wrong frame, acknowledged data is lost.
 
 After an interrupted rewrite of the journal, the log may be as long as the journal, so the log is read frame by frame.
 """
@@ -77,8 +77,8 @@ class WriteAheadLog:
         self._open.close()
 
     def committed_pages(self, size: int) -> dict[int, int]:
-        """Return the position in the log of each committed page, by page number. Transactions after any damage are
-        ignored.
+        """Return, for each committed page, its number and the position of its newest content in the log. Transactions
+        after any damage are ignored.
 
         The result is empty if the pages of the log are not `size` bytes long.
         """
@@ -87,9 +87,9 @@ class WriteAheadLog:
             return {}
         return _Wal(self._file, header).pages
 
-    def content(self, place: int, size: int) -> bytes:
-        """Return `size` bytes of the log from the position `place`."""
-        return b"" if self._file is None else os.pread(self._file, size, place)
+    def content(self, offset: int, size: int) -> bytes:
+        """Return `size` bytes of the log from the position `offset`."""
+        return b"" if self._file is None else os.pread(self._file, size, offset)
 
 
 def _wal_damage(path: Path, flaw: _Flaw) -> JournalDamaged:
@@ -133,10 +133,10 @@ class _Wal:
         """True if the header is valid."""
         self._frames = (os.fstat(file).st_size - _HEADER.size) // (_FRAME.size + self._page)
 
-    def _add_checksum(self, sums: tuple[int, int], part: bytes) -> tuple[int, int]:
-        """Return the checksum after more bytes, starting from the checksum `sums`, as SQLite computes it."""
-        one, two = sums
-        words = unpack_from(f"{self._order}{len(part) // 4}I", part)
+    def _add_checksum(self, checksum: tuple[int, int], data: bytes) -> tuple[int, int]:
+        """Continue SQLite's checksum with more bytes, and return the new checksum."""
+        one, two = checksum
+        words = unpack_from(f"{self._order}{len(data) // 4}I", data)
         for at in range(0, len(words), 2):
             one = (one + words[at] + two) & 0xFFFFFFFF
             two = (two + words[at + 1] + one) & 0xFFFFFFFF
@@ -155,8 +155,8 @@ class _Wal:
 
     @property
     def pages(self) -> dict[int, int]:
-        """The position in the log of the newest content of each page, by page number, in the transactions before any
-        damage.
+        """The position of each page's newest content in the log, by page number. Only the transactions before any
+        damage count.
         """
         found, pending = dict[int, int](), dict[int, int]()
         place, sums = 0, self._sums
@@ -169,45 +169,46 @@ class _Wal:
             place, (_, sums) = place + 1, self._frame_header(place) or (0, sums)
         return {number: self._offset_of(place) + _FRAME.size for number, place in found.items()}
 
-    def _offset_of(self, place: int) -> int:
-        """Return the position of a frame in the file. `place`: the index of the frame, from 0."""
-        return _HEADER.size + place * (_FRAME.size + self._page)
+    def _offset_of(self, index: int) -> int:
+        """Return the position of a frame in the file. `index`: the index of the frame, from 0."""
+        return _HEADER.size + index * (_FRAME.size + self._page)
 
-    def _frame_header(self, place: int) -> tuple[int, tuple[int, int]] | None:
-        """Return the header of a frame: the database size if the frame ends a transaction, else 0, and its checksum.
+    def _frame_header(self, index: int) -> tuple[int, tuple[int, int]] | None:
+        """Return two values from the header of a frame: the database size, which is 0 unless the frame ends a
+        transaction, and the frame's checksum.
 
-        None if the log does not contain the frame.
+        None if the log does not contain the frame. `index`: the index of the frame, from 0.
         """
-        found = os.pread(self._file, _FRAME.size, self._offset_of(place))
+        found = os.pread(self._file, _FRAME.size, self._offset_of(index))
         if len(found) < _FRAME.size:
             return None
         _, size, *salt, one, two = _FRAME.unpack(found)
         return (size, (one, two)) if salt == self._salt else None
 
-    def _ends_transaction(self, place: int) -> bool:
+    def _ends_transaction(self, index: int) -> bool:
         """Return True if a frame is the last frame of a transaction."""
-        frame = self._frame_header(place)
+        frame = self._frame_header(index)
         return frame is not None and bool(frame[0])
 
-    def _is_in_one_sector(self, place: int) -> bool:
-        """Return True if the disk wrote the header of a frame atomically. Otherwise its commit field may be that of an
-        older frame.
+    def _is_in_one_sector(self, index: int) -> bool:
+        """Return True if the header of a frame lies in one sector, so that the disk wrote it atomically. Otherwise its
+        commit field may be that of an older frame.
         """
-        at = self._offset_of(place)
+        at = self._offset_of(index)
         return at // _SECTOR == (at + _FRAME.size - 1) // _SECTOR
 
-    def _continues(self, sums: tuple[int, int], place: int) -> bool:
-        """Return True if the checksum of a frame follows from the checksum `sums` of the previous frame."""
-        found = os.pread(self._file, _FRAME.size + self._page, self._offset_of(place))
-        if (frame := self._frame_header(place)) is None or len(found) < _FRAME.size + self._page:
+    def _continues(self, checksum: tuple[int, int], index: int) -> bool:
+        """Return True if the frame with this index continues a log whose checksum up to there is `checksum`."""
+        found = os.pread(self._file, _FRAME.size + self._page, self._offset_of(index))
+        if (frame := self._frame_header(index)) is None or len(found) < _FRAME.size + self._page:
             return False
-        return frame[1] == self._add_checksum(self._add_checksum(sums, found[:8]), found[_FRAME.size :])
+        return frame[1] == self._add_checksum(self._add_checksum(checksum, found[:8]), found[_FRAME.size :])
 
-    def _count_commits_from(self, place: int) -> int:
-        """Return the number of commits in the longest sequence of valid frames from the frame `place` on."""
+    def _count_commits_from(self, first_index: int) -> int:
+        """Return the number of commits in the longest sequence of valid frames from the frame with this index on."""
         most = count = 0
         before: tuple[int, int] | None = None
-        for each in range(place, self._frames):
+        for each in range(first_index, self._frames):
             frame = self._frame_header(each)
             if frame is None:
                 count, before = 0, None
