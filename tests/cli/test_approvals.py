@@ -66,7 +66,7 @@ async def test_approvals_are_requested_one_at_a_time() -> None:
     assert asked == ["book()"]  # the others waited, and "always" then applied to them
 
 
-async def test_without_a_person_a_call_is_denied_and_counted() -> None:
+async def test_without_a_person_to_ask_a_call_is_denied_and_counted() -> None:
     approve = Approvals("ask", None)
     assert await approve(_call("book")) is False
     assert approve.denied == ["book"]
@@ -93,7 +93,7 @@ async def test_a_last_line_without_newline_is_read() -> None:
             assert [await keyboard.read_line() for _ in range(5)] == ["a", "b", "", "café", None]
 
 
-async def test_waiting_for_a_line_can_be_cancelled() -> None:
+async def test_waiting_for_an_input_line_can_be_cancelled() -> None:
     reading, writing = os.pipe()
     try:
         with anyio.move_on_after(0) as scope:
@@ -105,7 +105,7 @@ async def test_waiting_for_a_line_can_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/null", __file__])
-async def test_files_and_the_null_device_can_be_read(path: str) -> None:
+async def test_input_lines_can_be_read_from_files_and_the_null_device(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         line = await Keyboard(descriptor).read_line()

@@ -30,7 +30,7 @@ def test_doctor_lists_the_environment_and_shows_no_key() -> None:
     assert SECRET not in done.out + done.err
 
 
-def test_doctor_without_a_key_suggests_offline() -> None:
+def test_doctor_without_a_key_suggests_the_offline_option() -> None:
     done = actors_now("doctor")
     assert (
         done.code,
@@ -48,7 +48,7 @@ def test_doctor_without_a_key_suggests_offline() -> None:
         (["[backends.a]", 'kind = "openia"', 'model = "m"'], 3, "openai"),
     ],
 )
-def test_a_configuration_error_is_one_line_with_its_exit_code(
+def test_a_configuration_error_gives_one_line_and_its_exit_code(
     lines: list[str], code: int, says: str, tmp_path: Path
 ) -> None:
     done = actors_now("doctor", "--config", _config(tmp_path, *lines))
@@ -58,7 +58,7 @@ def test_a_configuration_error_is_one_line_with_its_exit_code(
 
 
 @pytest.mark.anyio
-async def test_doctor_contacts_a_server_only_with_network(tmp_path: Path) -> None:
+async def test_doctor_contacts_a_server_only_with_the_network_option(tmp_path: Path) -> None:
     server = OpenAIServer()
     async with serve(server):
         url = f'base_url = "{server.base_url}"'
@@ -104,7 +104,7 @@ def test_models_lists_the_targets_of_a_file_or_the_providers(tmp_path: Path) -> 
         *((kind, kind) for kind in ACTIONS),
     ],
 )
-def test_explain_describes_a_word(word: str, says: str) -> None:
+def test_explain_describes_a_term(word: str, says: str) -> None:
     done = actors_now("explain", word)
     assert (done.code, done.err) == (0, "")
     assert says.replace("`", "") in done.out.replace("`", "")

@@ -64,7 +64,7 @@ def test_rewind_removes_a_turn_from_the_history() -> None:
 
 
 @pytest.mark.parametrize("line", ["/preview nobody", "/switch nobody"])
-def test_an_unknown_target_is_one_line_and_changes_nothing(line: str) -> None:
+def test_switching_to_an_unknown_target_prints_one_line_and_changes_nothing(line: str) -> None:
     lines = chat_output(line, "hello", "/backends").out.splitlines()
     assert "No backend 'nobody'" in lines[1]
     assert lines[2] == "You said: hello"

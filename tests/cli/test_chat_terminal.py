@@ -315,7 +315,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 async def test_unwritable_output_does_not_change_the_exit_code(
     is_asked: bool, before: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
-    """A tool's half line is in a buffer, and the end of the turn cannot be written."""
+    """The buffer contains an unfinished line of a tool, and the end of the turn cannot be written."""
     scene = _scene(Turn(Call("mutter", {})))
     os.mkfifo(tmp_path / "muttered")
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=before) as chat:

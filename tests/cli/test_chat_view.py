@@ -73,7 +73,7 @@ def test_text_of_a_model_cannot_contain_an_escape_sequence() -> None:
 
 
 @pytest.mark.parametrize(("outcome", "code"), [("returned", 32), ("failed", 31), ("denied", 33)])
-def test_a_call_has_its_outcome_and_its_run_time(outcome: CallOutcome, code: int) -> None:
+def test_a_call_is_shown_with_its_outcome_and_run_time(outcome: CallOutcome, code: int) -> None:
     last = _output_of(CALL, ToolResultsEvent(6, 1, 1, (CallEnd(CallId("c1"), outcome),))).splitlines()[-1]
     assert last.startswith(f"\x1b[{code}m  weather(city=")
     assert last.endswith(f" {outcome} after 1.0 s\x1b[0m")
@@ -90,7 +90,7 @@ def test_the_outcome_of_a_deferred_switch_is_shown() -> None:
     assert "  the switch failed: no key" in shown
 
 
-def test_waiting_for_the_person_is_not_run_time() -> None:
+def test_time_spent_waiting_for_an_approval_is_not_run_time() -> None:
     seconds, output = [0.0], Output()
     view = ChatView(output, lambda: seconds[0], load(None, {}))
     with view.mark_waiting(CallId("c1")):  # the question may come before the event
@@ -101,7 +101,7 @@ def test_waiting_for_the_person_is_not_run_time() -> None:
     assert " returned after 2.0 s" in output.text
 
 
-def test_a_call_that_is_cancelled_while_it_waits_for_the_person_never_ran() -> None:
+def test_a_call_cancelled_while_it_waits_for_an_approval_is_shown_as_never_run() -> None:
     output = Output()
     view = ChatView(output, lambda: 0.0, load(None, {}))
     view.show_event(CALL)

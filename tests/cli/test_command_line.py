@@ -77,7 +77,7 @@ def section(name: str) -> str:
     return "".join(page.split(title)[1].split("\n## ")[0] for title in titles)
 
 
-def test_the_module_of_each_command_has_its_parser_beside_its_code() -> None:
+def test_each_command_module_defines_its_parser_and_its_run_function() -> None:
     for name in COMMANDS:
         module = import_module(f"actors.cli.{name}")
         assert callable(module.add_arguments), name
@@ -85,7 +85,7 @@ def test_the_module_of_each_command_has_its_parser_beside_its_code() -> None:
 
 
 def test_every_command_and_every_action_is_run_by_a_test() -> None:
-    """A test runs a command through a list, a tuple or a call that starts with the name of the command."""
+    """A test counts as running a command if it has a list, a tuple or a call that starts with the command's name."""
     run: set[tuple[str, ...]] = set()
     texts = (path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py"))
     for text in texts:
@@ -153,7 +153,7 @@ def test_help_names_every_dialect(name: str, capsys: pytest.CaptureFixture[str])
     assert listed == [f"{one} (or {others[one]})" if one in others else one for one in PROFILES]
 
 
-def test_the_page_names_every_dialect() -> None:
+def test_the_command_line_page_names_every_dialect() -> None:
     section = PAGE.read_text().split("## Dialects")[1].split("\n\n")[1]
     assert set(re.findall(r"`(\w+)`", section)) == {*PROFILES, *ALIASES}
 
@@ -188,7 +188,7 @@ def test_an_error_suggests_the_nearest_word(
     assert says in capsys.readouterr().err
 
 
-def test_the_command_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_actors_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["--help"]):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
@@ -299,6 +299,6 @@ NO_READER = "import os; reader, writer = os.pipe(); os.close(reader); os.dup2(wr
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # this test needs no server
-async def test_a_closed_reader_is_not_an_error() -> None:
+async def test_output_to_a_closed_pipe_is_not_an_error() -> None:
     done = await actors("demo", before=NO_READER)
     assert (done.code, done.err) == (0, "")

@@ -57,7 +57,9 @@ def test_the_demo_moves_a_conversation_between_providers_without_refusals(
     assert max(map(len, lines)) <= 80
 
 
-def test_the_demo_begins_with_the_same_history_refused_by_both(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_begins_with_a_history_that_both_providers_refuse(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["demo"]) == 0
     first = capsys.readouterr().out.split("\n1. ")[1].split("\n2. ")[0]
     assert re.search(r"^  gpt +400 .*'call_0' not found", first, re.MULTILINE)
@@ -128,7 +130,7 @@ def test_a_refusal_in_the_demo_is_exit_code_1(
     assert "expected 0" in shown
 
 
-def test_two_runs_print_the_same_on_either_backend(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_prints_the_same_on_asyncio_and_trio(capsys: pytest.CaptureFixture[str]) -> None:
     shown = set()
     for backend in BACKENDS:
         main(["demo", "--all", "--backend", backend])
@@ -137,7 +139,7 @@ def test_two_runs_print_the_same_on_either_backend(capsys: pytest.CaptureFixture
     assert not any(ord(char) < 32 and char != "\n" for char in shown.pop())
 
 
-def test_a_wrong_count_is_shown_and_is_exit_code_1(
+def test_a_wrong_count_in_the_demo_is_shown_and_is_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(demo.EXPECTED, "failovers", 2)

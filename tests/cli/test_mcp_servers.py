@@ -104,7 +104,7 @@ def test_an_invalid_server_is_reported_without_its_secret(given: list[str], comp
     assert SECRET not in done.err + done.out
 
 
-def test_a_configured_name_cannot_be_redefined(tmp_path: Path) -> None:
+def test_the_name_of_a_configured_mcp_server_cannot_be_redefined(tmp_path: Path) -> None:
     (tmp_path / "actors.toml").write_text('[mcp.files]\nurl = "https://host/mcp"\napproval = {a = "deny"}\n')
     config = load(tmp_path / "actors.toml", {})
     with pytest.raises(ConfigError, match="'files' is already in --config"):
@@ -128,7 +128,7 @@ def test_mcp_accepts_a_url_or_a_program() -> None:
     assert config.settings.mcp == {}
 
 
-def test_a_verdict_on_an_unknown_tool_is_an_error_without_servers() -> None:
+def test_allowing_an_unknown_tool_is_an_error_without_mcp_servers() -> None:
     done = actors_now("run", "--offline", "hello", "--allow-tool", "stor")
     assert (done.code, done.complaint) == (3, "--allow-tool names an unknown tool, 'stor'; --tools has roll")
     asked = ("run", "--offline", "hello", "--mcp", reference_server(), "--allow-tool", "stor")

@@ -130,7 +130,7 @@ def test_the_dialect_of_a_file_is_recognised(
 
 
 @pytest.mark.parametrize("source", PROFILES)
-def test_a_file_in_another_dialect_is_rejected_by_name(
+def test_a_file_in_another_dialect_is_rejected_and_its_dialect_is_named(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write(tmp_path / "body.json", rich_body(source))
@@ -206,7 +206,7 @@ def test_thinking_is_dropped_for_another_provider_and_reported(
 
 
 @pytest.mark.parametrize("target", PROFILES)
-def test_preview_reports_the_body_and_the_messages_of_convert(
+def test_preview_reports_the_same_body_and_notes_as_convert(
     target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made, _ = convert(

@@ -203,7 +203,7 @@ async def test_a_refusal_is_reported_and_debug_adds_its_class_and_calls(debug: b
 
 
 @pytest.mark.alternating
-async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
+async def test_run_with_offline_answers_without_a_key_or_a_network() -> None:
     said = await actors("run", "hello", "--offline")
     rolled = await actors("run", "please roll", "--offline", "-m", "claude", "--json")
     assert (said.code, said.out, said.err) == (0, "You said: hello\n", "")
@@ -440,7 +440,7 @@ async def test_a_turn_that_takes_too_long_is_cancelled_with_exit_code_124(anyio_
         ("1", [Turn(Say("Hm."))], 0, "Hm.\n", ""),
     ],
 )
-async def test_a_limit_of_rounds_ends_with_a_text_and_exit_code_7(
+async def test_a_run_stopped_by_the_round_limit_ends_with_text_and_exit_code_7(
     limit: str, turns: list[Turn], code: int, out: str, says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
@@ -512,7 +512,7 @@ async def test_an_external_call_is_named_with_exit_code_8(tmp_path: Path) -> Non
         (OVERLOADED, 5),
     ],
 )
-async def test_a_provider_failure_is_one_line_and_its_exit_code(fault: Status, code: int) -> None:
+async def test_a_provider_failure_gives_one_line_and_its_exit_code(fault: Status, code: int) -> None:
     server = OpenAIServer(faults=lambda _, __: fault)
     async with serve(server):
         config = ["--base-url", server.base_url, "-m", "m"]

@@ -50,11 +50,11 @@ def test_colour_is_for_terminals_and_NO_COLOR_turns_it_off() -> None:
     assert Screen(io.StringIO(), True).style("x", "red") == "\x1b[31mx\x1b[0m"
 
 
-def test_a_complaint_is_always_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_message_is_always_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     print_notice("first\nsecond\x1b[31m\u2028third")
     assert capsys.readouterr().err == "actors: first second\\x1b[31m\\u2028third\n"
 
 
-def test_a_cut_line_ends_with_dots() -> None:
+def test_a_shortened_line_ends_with_dots() -> None:
     assert one_line("a  b\nc", 10) == "a b c"
     assert one_line("x" * 20, 10) == "xxxxxxx..."

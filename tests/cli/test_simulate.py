@@ -96,7 +96,7 @@ THINKING: dict[str, Any] = {  # Any: parts of request bodies
 
 
 @pytest.mark.parametrize("name", THINKING)
-def test_g01_returned_thinking_is_accepted(name: str) -> None:
+def test_thinking_of_the_simulated_model_can_be_sent_back(name: str) -> None:
     server = strict_server(name, model(name))
     path = "/v1/messages" if name == "anthropic" else "/v1/chat/completions"
     tool = TOOL if name != "anthropic" else {"name": "weather", "input_schema": {"type": "object"}}
@@ -134,7 +134,7 @@ def test_g01_returned_thinking_is_accepted(name: str) -> None:
         ("vllm", {"chat_template_kwargs": {"enable_thinking": True}}),
     ],
 )
-def test_g01_the_model_thinks_only_on_request(name: str, more: dict[str, Any]) -> None:
+def test_the_simulated_model_thinks_only_on_request(name: str, more: dict[str, Any]) -> None:
     request = request_body({}) | more
     assert isinstance(model(name)(request).parts[0], Think)
     assert isinstance(model(name)(request_body({})).parts[0], Call)
@@ -197,7 +197,7 @@ async def test_a_script_sets_the_answers_and_faults_break_them(
         ),
     ],
 )
-def test_an_invalid_script_or_fault_is_one_line_and_exit_code_2(
+def test_an_invalid_script_or_fault_gives_one_line_and_exit_code_2(
     arguments: list[str], why: str, tmp_path: Path
 ) -> None:
     script = tmp_path / "script.json"
@@ -254,7 +254,7 @@ async def test_the_server_listens_on_the_given_host_and_lists_its_models(host: s
         assert (await running.wait_for_end())[0] == 0
 
 
-async def test_an_address_of_another_machine_is_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
+async def test_an_address_of_another_machine_gives_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
     done = await actors(
         "simulate", "--dialect", "openai", "--host", "192.0.2.1", "--backend", anyio_backend_name
     )
@@ -360,7 +360,7 @@ async def test_a_signal_stops_simulate(number: signal.Signals, code: int, anyio_
     assert lines == (["actors: interrupted"] if code else [])
 
 
-async def test_a_port_in_use_is_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
+async def test_a_port_in_use_gives_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = await actors(
@@ -372,7 +372,7 @@ async def test_a_port_in_use_is_one_line_and_exit_code_3(anyio_backend_name: str
     )
 
 
-def test_an_unknown_dialect_is_one_line_and_exit_code_3() -> None:
+def test_an_unknown_dialect_gives_one_line_and_exit_code_3() -> None:
     done = actors_now("simulate", "--dialect", "antropic")
     assert (done.code, done.complaint) == (3, "No dialect 'antropic'; did you mean 'anthropic'?")
 

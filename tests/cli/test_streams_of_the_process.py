@@ -48,7 +48,7 @@ def test_closed_descriptors_are_not_errors(closed: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "" if "2>&-" in closed else ASSUMED)
 
 
-def test_a_reader_that_leaves_early_is_not_an_error(tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_pipe_early_is_not_an_error(tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(TRANSCRIPT * 5000))  # more than a pipe holds
     done = _shell('"$@" | head -c 10', "convert", str(file), "--from", "openai", "--to", "anthropic")
@@ -56,7 +56,9 @@ def test_a_reader_that_leaves_early_is_not_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_reader_that_leaves_during_an_answer_is_not_an_error(options: list[str], tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_pipe_during_an_answer_is_not_an_error(
+    options: list[str], tmp_path: Path
+) -> None:
     words, out, err = (tmp_path / name for name in ("words", "out", "err"))
     words.write_text("word " * 100_000)  # more than a pipe holds
     err.touch()

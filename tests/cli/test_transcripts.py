@@ -52,7 +52,7 @@ def test_lint_of_a_valid_file_prints_nothing(tmp_path: Path, capsys: pytest.Capt
         assert capsys.readouterr().out == ""
 
 
-def test_lint_with_from_lists_the_necessary_repairs(
+def test_lint_with_the_from_option_lists_the_necessary_repairs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic", "--from", "openai"]) == 1
@@ -98,7 +98,7 @@ def test_a_converted_file_passes_lint_and_converts_back(
 @pytest.mark.parametrize(
     "text", ["{", "[1, 2", "nonsense", "12", '"text"', "", "{}", '{"a": 1}', "[1]", "[" * 100_000]
 )
-def test_a_malformed_transcript_file_is_one_line_and_exit_code_2(
+def test_a_malformed_transcript_file_gives_one_line_and_exit_code_2(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "t.json").write_text(text)
@@ -249,7 +249,9 @@ def test_tools_of_the_provider_do_not_become_client_functions(
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_every_key_left_out_is_named_by_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_convert_names_each_omitted_key_by_its_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     function = {
         "type": "function",
         "function": {**TOOL, "strict": True},
@@ -280,7 +282,9 @@ def test_lint_names_the_probable_dialect_of_an_invalid_file(
     )
 
 
-def test_an_ambiguous_transcript_needs_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_transcript_of_an_ambiguous_dialect_needs_the_from_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     use = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
     path = file(tmp_path, [*BROKEN, use])
     assert main(["convert", path, "--to", "gemini"]) == 2

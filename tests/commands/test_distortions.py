@@ -35,6 +35,6 @@ def test_a_lossless_distortion_does_not_change_the_message(dialect: str) -> None
                 assert tried.fault() == ""
 
 
-def test_the_command_reports_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_distortion_command_reports_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--count", "20"]) == 0
     assert capsys.readouterr().out == "20 distorted answers, 0 decoded wrongly\n"

@@ -16,7 +16,7 @@ LEFT = 5
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.requirement("PROMISE-8", "PROMISE-11")
-def test_many_turns_leave_nothing_behind(tmp_path: Path, backend: str) -> None:
+def test_many_turns_leak_no_memory_or_other_resource(tmp_path: Path, backend: str) -> None:
     laps, did = anyio.run(run_laps, tmp_path, 384, 48, 1, backend=backend)
     assert {"complete", "cancelled", "switched", "compacted"} <= did.keys()
     assert all(each.asleep > 10 for each in laps)
@@ -24,7 +24,7 @@ def test_many_turns_leave_nothing_behind(tmp_path: Path, backend: str) -> None:
     assert slope(laps, "blocks") < LEFT * 100_000
 
 
-def test_growth_is_the_slope_after_the_first_laps() -> None:
+def test_growth_is_measured_only_after_the_first_laps() -> None:
     held = ResourceCounts(1, 1, 1)
     laps = [Lap(1000 * n, held, (n < 2) * 10**9 + 20 * n, 500, 9, 1) for n in range(10)]
     assert slope(laps, "resident") == pytest.approx(2000)

@@ -63,7 +63,7 @@ def assert_left_nothing(program: Program, threads: list[threading.Thread], open_
 
 
 @pytest.mark.requirement("PROMISE-12")
-def test_a_separate_program_exits_without_output(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_separate_program_ends_correctly_without_error_output(capfd: pytest.CaptureFixture[str]) -> None:
     said = "1 of 1 times: 0 failed\nevery program ended correctly\n"
     assert forked.run("tests.commands.shutdowns", "--count", "1") == (0, said)
     assert capfd.readouterr().err == ""

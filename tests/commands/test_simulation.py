@@ -130,12 +130,12 @@ def test_every_invariant_holds_under_faults(mode: Mode, seed: int) -> None:
         assert report.counts[what] > 0, what
 
 
-def test_the_runs_exercise_every_feature() -> None:
+def test_the_simulation_runs_exercise_every_feature() -> None:
     met = sum((Counter(sample(mode, seed).counts) for mode, seed in RUNS), Counter())
     assert [feature for feature in FEATURES if not met[feature]] == []
 
 
-def test_a_summary_without_user_messages_names_no_ask() -> None:
+def test_a_simulated_summary_without_user_messages_refers_to_no_ask() -> None:
     model = Model(SimulationPlan(0, "safety", PlanInputs(0, 0, Odds()), ()), {})
     model.read_request(b'{"messages": ["[The program ran the tool work.]", "Write that summary now"]}')
     (said,) = model.current_answer().parts
@@ -192,7 +192,7 @@ def test_an_observer_sees_each_event_before_it_is_in_the_log() -> None:
     assert recorder.logs == recorder.seen != {}
 
 
-def test_the_journal_knows_the_ended_turns_and_the_session_of_a_task() -> None:
+def test_the_simulated_journal_finds_ended_turns_and_the_session_of_a_task() -> None:
     journal = SimulatedJournal(Observer())
     fence = journal.claim("s1").fence
     ends = [events.TurnEnded(turn, "complete") for turn in (1, 2, 3)]
@@ -258,7 +258,7 @@ def test_a_sleep_takes_its_virtual_time_and_can_be_cancelled() -> None:
         loop.run(1, anyio.sleep_forever, 60)
 
 
-def test_every_ask_completes_without_faults() -> None:
+def test_every_ask_completes_in_a_simulation_without_faults() -> None:
     report = simulate(1, sessions=4, turns=4, odds=NOTHING)
     assert report.problems == ()
     assert report.counts["complete"] == 16
@@ -305,7 +305,7 @@ def test_an_attentive_model_needs_one_correction_per_fault() -> None:
     assert counts["invalid_without_feedback"] > 1.3 * counts["rounds_without_feedback"] > 10
 
 
-def test_the_line_of_a_report_replays_it() -> None:
+def test_the_printed_line_of_a_simulation_report_replays_the_run() -> None:
     report = simulate(2, sessions=4, turns=3, odds=Odds(fault=0.3))
     again = eval(report.line, {"simulate": simulate, "Odds": Odds})
     assert again == report

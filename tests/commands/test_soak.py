@@ -15,7 +15,7 @@ NOTHING = ResourceCounts(1, 1, 10)
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-8", "PROMISE-11")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_soak_leaves_nothing_behind_and_fails_only_by_faults(
+def test_a_soak_leaks_nothing_and_its_asks_fail_only_because_of_faults(
     backend: str,
 ) -> None:
     soaked = run(
@@ -74,5 +74,5 @@ FAULTY = Seen(10, {}, {"transient": 2}, 2, 0)
         (_result({}, {}, CLEAN, 0, {"cancelled": 3}), ["no ask completed"]),
     ],
 )
-def test_each_problem_is_reported(soaked: Soaked, problems: list[str]) -> None:
+def test_each_problem_of_a_soak_is_reported(soaked: Soaked, problems: list[str]) -> None:
     assert soaked.problems == problems

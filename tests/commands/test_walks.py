@@ -69,7 +69,7 @@ TELLING = (24, 25, 27, 30, 34, 41, 48)
 """Seeds of walks that together see every event. They run first, and often no others are needed."""
 
 
-def test_walks_cover_every_dialect_and_event() -> None:
+def test_random_walks_cover_every_dialect_and_event() -> None:
     wanted = {*PROFILES, *HAPPENS, "epoch True", "configured", "late", "full", "named again", "rewind"}
     unseen = wanted
     for seed in (*TELLING, *range(MOST)):

@@ -168,7 +168,9 @@ def test_an_unknown_target_error_without_a_file_suggests_a_fix() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", "  \n"])
-def test_a_missing_key_names_the_variable(tmp_path: Path, value: str | None) -> None:
+def test_an_error_about_a_missing_key_names_its_environment_variable(
+    tmp_path: Path, value: str | None
+) -> None:
     environ = {} if value is None else {"TEAM_KEY": value, "OPENAI_API_KEY": value}
     config = load(write_config(tmp_path, FILE), environ)
     with pytest.raises(MissingKey, match="Backend 'claude' needs a key in the environment variable TEAM_KEY"):
@@ -647,7 +649,7 @@ def test_a_backend_is_resolved_again_only_if_its_variables_change() -> None:
         config.backend("openai:gpt")
 
 
-def test_a_long_list_of_names_has_the_number_of_omitted_names() -> None:
+def test_a_list_of_names_that_is_cut_states_the_number_of_omitted_names() -> None:
     names = [f"backend{number:03}" for number in range(100)]
     assert hint("zz", names, "it has") == f"it has: {', '.join(names[:40])} and 60 more"
     assert hint("zz", [], "it has") == "it has: none"

@@ -88,7 +88,7 @@ def test_an_invalid_models_table_is_rejected_in_one_line(tmp_path: Path, table: 
 
 
 @pytest.mark.anyio
-async def test_requests_follow_the_model_facts_in_the_users_config(tmp_path: Path) -> None:
+async def test_requests_follow_the_models_table_of_the_configuration_file(tmp_path: Path) -> None:
     def read() -> str:
         """Read."""
         return "read"

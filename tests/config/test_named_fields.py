@@ -129,7 +129,7 @@ async def test_a_misspelt_field_of_an_answer_is_reported_to_model_and_caller() -
         ('[backends.a]\nkind = "openai"\nstream = true\n', "[backends.a] lacks the key 'model'"),
     ],
 )
-def test_a_missing_key_of_a_file_is_reported_with_a_misspelt_one(
+def test_a_missing_key_in_a_file_is_reported_together_with_a_misspelt_key(
     text: str, told: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "actors.toml"

@@ -67,7 +67,7 @@ def test_a_named_host_needs_only_its_key(kind: str) -> None:
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("written", ["reasoning", "reasoning_content"])
-async def test_reasoning_is_read_under_either_name_and_an_effort_is_sent(
+async def test_reasoning_is_read_from_either_field_name_and_the_effort_is_sent(
     tmp_path: Path, written: str, stream: bool
 ) -> None:
     manner = VendorFormat("reasoning") if written == "reasoning" else VendorFormat("reasoning_content")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("is_batch_over", [True, False])
-async def test_a_task_that_outlives_its_call_may_use_every_session(is_batch_over: bool) -> None:
+async def test_a_background_task_may_use_every_session_after_its_call_ended(is_batch_over: bool) -> None:
     gate, began, goes_on, is_done = Gate(), anyio.Event(), anyio.Event(), anyio.Event()
     calls = [Call("work", {"name": "b"}), Call("begin", {})]
     server = openai(Turn(*calls), Turn(Say("done")), Turn(Say("again")))
@@ -62,7 +62,7 @@ async def test_a_task_that_outlives_its_call_may_use_every_session(is_batch_over
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_outlives_its_closed_call_may_use_its_session() -> None:
+async def test_a_tool_that_still_runs_after_its_call_was_closed_may_use_its_session() -> None:
     begun, goes_on, is_done = anyio.Event(), anyio.Event(), anyio.Event()
     answers: list[str] = []
 

@@ -58,14 +58,14 @@ UNNAMED = {"type of a tool's parameter", "a handler of the logger `actors`"}
 """Code that is not the value of a parameter."""
 
 
-def test_every_public_parameter_that_accepts_code_has_a_row() -> None:
+def test_every_public_parameter_that_accepts_code_has_a_row_in_the_test_table() -> None:
     rows = {parameter for parameters, _ in ROWS.values() for parameter in parameters}
     found = code_parameters()
     assert found - rows == set(), "add a row for each, whose play passes a function that raises"
     assert rows - found == UNNAMED, "these no longer accept code"
 
 
-def test_new_parameters_that_accept_code_are_found() -> None:
+def test_a_new_public_parameter_that_accepts_code_is_detected() -> None:
     class Options(TypedDict, total=False):
         on_end: Callable[[], object]
         seconds: float
@@ -82,7 +82,7 @@ def test_new_parameters_that_accept_code_are_found() -> None:
     assert [*parameters_of(Fresh)] == ["Fresh.hooks", "Fresh.use.clients", "Fresh.use.on_end"]
 
 
-def test_every_log_event_is_guarded() -> None:
+def test_every_function_that_logs_an_event_catches_exceptions() -> None:
     events = [
         value
         for name, value in vars(logger).items()

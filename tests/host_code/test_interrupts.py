@@ -45,7 +45,7 @@ def deliver_signal(request: pytest.FixtureRequest) -> Iterator[Callable[[], obje
 
 
 @pytest.mark.requirement("PROMISE-12")
-def test_an_interrupt_from_a_signal_propagates_and_a_raised_one_does_not(
+def test_an_interrupt_from_a_signal_propagates_but_not_one_raised_by_host_code(
     deliver_signal: Callable[[], object],
 ) -> None:
     def nested_delivery() -> None:
@@ -145,7 +145,7 @@ async def test_an_interrupt_from_a_signal_in_host_code_leaves_the_runtime(
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_requested_cancellation_propagates_and_a_raised_one_does_not() -> None:
+async def test_a_requested_cancellation_propagates_but_not_one_raised_by_host_code() -> None:
     taken: list[BaseException] = []
     is_trio = event_loop().cancelled is trio.Cancelled
 
@@ -177,7 +177,7 @@ async def test_a_native_cancellation_of_asyncio_propagates() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
-async def test_closing_a_coroutine_propagates_and_a_raised_exit_does_not() -> None:
+async def test_closing_a_coroutine_propagates_but_not_an_exit_raised_by_host_code() -> None:
     taken: list[BaseException] = []
 
     async def raise_exit() -> None:

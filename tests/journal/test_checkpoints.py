@@ -56,7 +56,9 @@ def test_a_checkpoint_runs_before_the_wal_grows_large(
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_level_power_preallocates_the_wal(durability: Literal["process", "power"], tmp_path: Path) -> None:
+def test_durability_power_preallocates_the_wal(
+    durability: Literal["process", "power"], tmp_path: Path
+) -> None:
     storage, lengths = SqliteStorage(tmp_path / "sessions.db", durability=durability), set[int]()
     claim = begin(storage, "one")
     for _ in range(100):

@@ -155,7 +155,7 @@ def test_deleting_a_damaged_log_affects_no_other_log(damage: str, tmp_path: Path
 def test_a_flipped_bit_in_the_last_records_never_yields_wrong_data(
     tmp_path: Path,
 ) -> None:
-    """The bits of their cells: length, place, predecessor, session, number, checksum, event."""
+    """The bits are in all fields of a record's cell: length, place, predecessor, session, number, checksum, event."""
     source, path = tmp_path / "source.db", tmp_path / "sessions.db"
     write_journal(source).close()
     data, whole, random = source.read_bytes(), [log(session) for session in SESSIONS], Random(4)

@@ -95,7 +95,9 @@ async def test_a_deletion_leaves_no_byte_of_the_session_in_any_file(
     assert copies(path, b"other-words") > 0
 
 
-async def test_data_pinned_by_a_reader_is_reported_until_it_is_gone(path: Path, no_reader_wait: None) -> None:
+async def test_deleted_data_pinned_by_a_reader_is_reported_until_it_is_removed(
+    path: Path, no_reader_wait: None
+) -> None:
     storage = SqliteStorage(path)
     write(storage, "gone")
     async with runtime_with(a=openai(), storage=storage) as runtime:
@@ -233,7 +235,7 @@ async def test_a_deletion_reports_data_that_it_cannot_remove() -> None:
         assert [each.reason for each in deletion.remaining] == ["the disk is full; make room"]
 
 
-async def test_postgres_tables_are_reported_until_they_are_rewritten(
+async def test_postgres_tables_with_deleted_data_are_reported_until_rewritten(
     postgres: Server,
 ) -> None:
     schema = postgres.schema()

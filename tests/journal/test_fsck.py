@@ -147,7 +147,9 @@ def test_fsck_distinguishes_missing_from_deleted_sessions(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "damage", ["UPDATE meta SET value = 0 WHERE key = 'floor'", "DELETE FROM meta WHERE key = 'floor'"]
 )
-def test_a_lost_fencing_floor_is_reported_and_no_number_reused(tmp_path: Path, damage: str) -> None:
+def test_a_lost_fencing_floor_is_reported_and_no_fencing_number_is_reused(
+    tmp_path: Path, damage: str
+) -> None:
     path = tmp_path / "sessions.db"
     with closing(write_journal(path)) as storage:
         storage.delete("two")

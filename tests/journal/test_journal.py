@@ -72,7 +72,7 @@ async def test_events_sent_during_a_write_share_the_next_append() -> None:
         assert sorted(numbers) == [2, 2, 2, 4]
 
 
-async def test_a_failed_write_refuses_only_its_own_events() -> None:
+async def test_a_failed_write_refuses_only_the_events_of_its_session() -> None:
     storage = Slow("bad")
     refused: list[str] = []
     with anyio.fail_after(60):
@@ -227,7 +227,7 @@ async def test_events_beyond_one_batch_are_written_in_order() -> None:
 
 
 @pytest.mark.parametrize("kind", [MemoryStorage, Slow])
-async def test_held_events_are_written_first_with_their_own_numbers(
+async def test_held_events_are_written_before_later_events_with_their_own_numbers(
     kind: type[MemoryStorage],
 ) -> None:
     storage = kind()

@@ -72,7 +72,7 @@ class Full(MemoryStorage):
         return super().append(entries)
 
 
-async def test_looking_up_a_session_does_not_resume_it_after_a_refused_event() -> None:
+async def test_looking_up_a_session_does_not_unblock_its_writes_after_a_refused_event() -> None:
     storage = Full()
     fence = storage.claim("one").fence
     async with System() as system:

@@ -54,7 +54,7 @@ def ids_by_page(storage: Storage, which: SessionFilter) -> list[str]:
     return ids
 
 
-def test_a_list_filters_by_tenant_and_state_most_recently_used_first(storage: Storage) -> None:
+def test_sessions_are_listed_by_tenant_and_state_most_recently_used_first(storage: Storage) -> None:
     every = [f"{tenant}-{state}" for tenant in "abcd" for state in ENDS][::-1]
     assert ids_by_page(storage, EVERY) == every
     for state in ENDS:
@@ -84,7 +84,7 @@ ASKED: list[tuple[str | None, State | None, Page | None]] = [
 
 
 @pytest.mark.parametrize(("tenant", "state", "page"), ASKED)
-def test_sqlite_lists_by_an_index_and_sorts_at_most_one_bucket(
+def test_sqlite_lists_sessions_by_an_index_and_sorts_at_most_one_bucket(
     tenant: str | None, state: State | None, page: Page | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "sessions.db"
@@ -129,7 +129,7 @@ def test_sqlite_orders_a_growing_log_by_its_last_use(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(("tenant", "state", "page"), ASKED)
-def test_postgres_lists_by_an_index(
+def test_postgres_lists_sessions_by_an_index(
     tenant: str | None, state: State | None, page: Page | None, directory: Any
 ) -> None:
     given = {
@@ -166,7 +166,7 @@ def directory(postgres: Server) -> Any:  # Any: a connection of the test's own
 
 
 def test_events_of_a_turn_change_no_postgres_index(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Postgres rewrites only the row: the updates are heap-only tuples."""
+    """Postgres rewrites only the row, because the updates are heap-only tuples."""
     schema, turns = postgres.schema(), 20
     with closing(PostgresStorage(postgres.url(schema), clock=lambda: 1e9)) as storage:
         fence = begin(storage, "one", tenant="t").fence

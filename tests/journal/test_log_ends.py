@@ -19,7 +19,7 @@ def ends() -> LogEnds:
     return made
 
 
-def test_entries_carry_the_expected_predecessor_of_their_own_writer(ends: LogEnds) -> None:
+def test_each_entry_names_the_event_number_after_which_its_writer_appends(ends: LogEnds) -> None:
     entries = [Entry("one", 2, TWO), Entry("other", 1, TWO), Entry("one", 1, TWO), Entry("one", 2, TWO)]
     assert [entry.after for entry in ends.add_predecessors(entries)] == [3, None, 3, 5]
     ends.record_write("one", 7)
@@ -39,7 +39,7 @@ def test_a_loss_is_reported_once_and_in_full_after_repeated_rollbacks(ends: LogE
     assert [each.after for each in ends.add_predecessors([Entry("one", 2, TWO)])] == [4]
 
 
-def test_a_log_shorter_than_acknowledged_is_behind(ends: LogEnds) -> None:
+def test_a_log_that_lacks_acknowledged_events_is_reported_as_behind(ends: LogEnds) -> None:
     error = ends.missing_events_error("one", 1)
     assert isinstance(error, JournalBehind)
     assert (error.first, error.last) == (2, 3)

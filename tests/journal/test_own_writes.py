@@ -69,7 +69,7 @@ def test_a_reader_follows_its_writer_to_a_new_connection(postgres: Server) -> No
     assert not set(before) & set(after)
 
 
-def test_a_standby_is_never_read(postgres: Server) -> None:
+def test_a_standby_server_is_never_read(postgres: Server) -> None:
     with closing(PostgresStorage(postgres.url(postgres.schema()), patience=0.1)) as storage:
         storage.open()
         begin(storage, "one")

@@ -240,7 +240,7 @@ def test_concurrent_claims_share_commits(storage: PostgresStorage, direct: psyco
     assert storage.claim("s1").fence == 3
 
 
-def test_a_leased_session_in_a_group_of_claims_affects_no_other(
+def test_a_refused_claim_in_a_group_of_claims_affects_no_other_claim(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     theirs = begin(other, "theirs")
@@ -283,7 +283,7 @@ def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
     assert "fencing number 2 instead of 1" in str(refused)
 
 
-def test_a_claim_that_raced_with_another_checks_the_owner_again(
+def test_a_claim_checks_the_owner_again_if_another_claim_came_first(
     storage: PostgresStorage, other: PostgresStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(storage, "one")

@@ -59,7 +59,7 @@ def test_concurrent_clock_notes_keep_the_trusted_time(
             assert min(times) > now - 300
 
 
-def test_a_clock_note_waits_for_a_concurrent_one(
+def test_a_clock_note_waits_for_a_concurrent_clock_note(
     storages: tuple[PostgresStorage, PostgresStorage],
     owner: psycopg.Connection[tuple[Any, ...]],
     monkeypatch: pytest.MonkeyPatch,

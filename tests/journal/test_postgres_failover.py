@@ -142,7 +142,7 @@ def test_an_append_to_a_session_without_a_row_is_fenced(
     assert begin(storage, "one").fence == 1
 
 
-def test_a_host_with_a_lost_claim_writes_nothing_beside_its_successor(
+def test_a_host_whose_claim_was_lost_is_fenced_before_its_successor_writes(
     url: str, storage: PostgresStorage, standby: Standby
 ) -> None:
     begin(storage, "one")
@@ -160,7 +160,7 @@ def test_a_host_with_a_lost_claim_writes_nothing_beside_its_successor(
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_host_with_a_lost_claim_writes_nothing_after_its_successor(
+def test_a_host_whose_claim_was_lost_is_fenced_after_its_successor_wrote(
     url: str, storage: PostgresStorage, standby: Standby, more: int
 ) -> None:
     begin(storage, "one")
@@ -218,7 +218,7 @@ async def _asked_session(
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_events_lost_in_a_failover_are_reported_everywhere(
+async def test_events_lost_in_a_failover_are_reported_to_callers_log_and_fsck(
     url: str, storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses: list[tuple[str, int, int]] = []
@@ -288,7 +288,7 @@ async def test_a_reader_missing_events_waits_for_the_writer_to_record_the_loss(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_named_at_once", [False, True])
-async def test_a_session_reading_after_a_failover_continues_at_its_second_use(
+async def test_a_session_read_after_a_failover_fails_once_and_then_continues(
     storage: PostgresStorage, standby: Standby, is_named_at_once: bool
 ) -> None:
     async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
@@ -311,7 +311,7 @@ async def test_a_session_reading_after_a_failover_continues_at_its_second_use(
 
 
 @pytest.mark.anyio
-async def test_a_session_suspended_before_a_failover_continues_at_its_second_use(
+async def test_a_session_suspended_before_a_failover_fails_once_and_then_continues(
     storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
@@ -391,7 +391,7 @@ async def test_a_close_fails_if_the_journal_is_rolled_back(
 
 
 @pytest.mark.anyio
-async def test_a_session_opened_in_the_lost_window_is_fenced_and_can_be_reopened(
+async def test_a_session_lost_in_a_failover_is_fenced_and_can_be_opened_again(
     storage: PostgresStorage, standby: Standby
 ) -> None:
     async with runtime_with(a=openai(*[Turn(Say("Done."))] * 4), storage=storage) as runtime:

@@ -110,7 +110,7 @@ def test_a_server_at_its_connection_limit_is_unavailable(postgres: Server) -> No
         (f"something new about {PASSWORD}", JournalUnavailable, "cannot be reached"),
     ],
 )
-def test_libpq_errors_without_a_code_are_typed(said: str, kind: type[ActorsError], why: str) -> None:
+def test_libpq_errors_without_a_code_raise_typed_errors(said: str, kind: type[ActorsError], why: str) -> None:
     error = translate_connect_error(psycopg.OperationalError(f"connection failed: {said}"), "there")
     assert type(error) is kind
     assert why in str(error)
@@ -203,7 +203,7 @@ def test_a_transaction_conflict_is_retried_a_bounded_number_of_times(
 @pytest.mark.parametrize(
     ("bound", "why"), [(30.0, "another program holds a lock"), (0.3, "the statement took too long")]
 )
-def test_a_foreign_lock_is_waited_for_up_to_the_timeout(
+def test_a_write_waits_for_a_lock_of_another_client_up_to_the_timeout(
     postgres: Server,
     schema: str,
     storage: PostgresStorage,
@@ -221,7 +221,7 @@ def test_a_foreign_lock_is_waited_for_up_to_the_timeout(
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
 
 
-def test_a_read_only_server_is_left_for_a_writable_one(postgres: Server) -> None:
+def test_writes_are_refused_by_a_read_only_server_until_it_is_writable_again(postgres: Server) -> None:
     role = postgres.role()
     storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
     claim = begin(storage, "one")
@@ -358,7 +358,7 @@ def test_a_storage_closes_while_its_server_is_unreachable(
 def test_an_append_that_certainly_failed_is_not_undone(
     postgres: Server, schema: str, storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
-    """Otherwise a later event of this host, or one of another storage with its number, would be mistaken for it."""
+    """An undo could mistake a later event with the same number, of this host or another storage, for the failed one."""
     claim = begin(storage, "one")
     _fail_next_appends(direct, "53100", times=1)
     with pytest.raises(JournalUnavailable):

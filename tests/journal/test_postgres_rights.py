@@ -61,7 +61,7 @@ def test_the_rights_of_a_host_are_sufficient(postgres: Server, schema: str, role
         ("REVOKE ALL ON actors_blob FROM {role}", "may not use actors_blob"),
     ],
 )
-def test_missing_rights_are_reported_on_entry_with_a_working_grant(
+def test_missing_rights_are_reported_on_entry_with_a_grant_that_fixes_them(
     postgres: Server, schema: str, role: str, direct: psycopg.Connection[Any], change: str, why: str
 ) -> None:
     direct.execute(change.format(role=role))
@@ -171,7 +171,7 @@ async def test_no_unexpected_server_error_ends_a_session(
         (psycopg.errors.RaiseException, JournalError),
     ],
 )
-def test_temporary_errors_mean_unavailable_and_permanent_ones_refused(
+def test_temporary_server_errors_raise_unavailable_and_permanent_ones_do_not(
     error: type[psycopg.Error], kind: type[JournalError]
 ) -> None:
     assert type(translate_error(error("words"), "there", was_open=True)) is kind

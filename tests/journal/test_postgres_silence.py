@@ -21,7 +21,9 @@ from tests.runtime_support import openai, restarted_actors, runtime_with
 @pytest.mark.anyio
 @pytest.mark.alternating  # seconds pass until a thread gives up, independently of the event loop
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
-async def test_a_silent_server_is_waited_for_at_most_the_lease(postgres: Server, proxy: Proxy) -> None:
+async def test_a_storage_waits_for_a_silent_server_no_longer_than_its_lease(
+    postgres: Server, proxy: Proxy
+) -> None:
     url = postgres.url(postgres.schema(), host="127.0.0.1", port=str(proxy.port))
     storage = PostgresStorage(url, lease=4, patience=2)
     async with runtime_with(a=openai(*[Turn(Say("Done."))] * 8), storage=storage) as runtime:

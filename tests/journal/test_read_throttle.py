@@ -109,7 +109,7 @@ async def test_a_client_pauses_after_one_slice_while_a_write_is_pending(
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", DURABLE)
 @pytest.mark.requirement("PROMISE-8")
-async def test_successive_writes_overtake_a_client_of_a_long_log(
+async def test_successive_writes_overtake_a_client_that_reads_a_long_log(
     name: str,
     client: Client,
     handled_events: list[object],
@@ -183,7 +183,7 @@ async def test_a_client_finishes_although_writes_are_always_pending(
 
 
 @pytest.mark.anyio
-async def test_a_pause_spans_the_gap_between_two_writes_of_one_writer(
+async def test_a_reader_stays_paused_between_two_writes_of_one_writer(
     endless_pauses: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     throttle, is_over = ReadThrottle(), False
@@ -251,7 +251,7 @@ async def test_an_export_pauses_after_each_large_event(monkeypatch: pytest.Monke
 
 
 @pytest.mark.anyio
-async def test_only_writes_are_pending_until_they_are_answered() -> None:
+async def test_writes_count_as_pending_until_answered_and_reads_do_not() -> None:
     storage, readers = Blocking(), Readers()
     fence = begin(storage, "one").fence
     async with journal_of(storage, readers=readers) as journal, anyio.create_task_group() as tasks:
@@ -275,7 +275,7 @@ def test_a_restarted_journal_actor_has_no_pending_writes() -> None:
     assert readers.throttle.pending == 0
 
 
-def test_more_pending_writes_allow_longer_pages() -> None:
+def test_each_further_pending_write_allows_slightly_longer_pages() -> None:
     throttle, sizes = ReadThrottle(), list[int]()
     for _ in range(3):
         sizes.append(throttle.page_size(128))

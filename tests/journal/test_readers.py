@@ -349,7 +349,9 @@ async def test_excess_reads_never_refuse_a_page_of_a_log_in_use(
 
 
 @pytest.mark.parametrize("name", STORAGES)
-def test_a_page_is_full_and_has_the_last_number_of_the_log(name: str, request: pytest.FixtureRequest) -> None:
+def test_a_page_has_all_requested_events_and_the_last_number_of_the_log(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     with closing(open_storage(name, request)) as storage:
         log = write_long(storage)
         for after, most in ((0, 1), (0, PAGE), (100, 50), (127, 2), (250, PAGE), (301, 1), (400, 1)):
@@ -419,7 +421,7 @@ def test_a_missing_or_wrong_waypoint_only_slows_the_read(damage: str, tmp_path: 
             assert file.execute("SELECT * FROM waypoint").fetchall() == []
 
 
-def test_only_an_overdue_checkpoint_waits_for_a_page(tmp_path: Path) -> None:
+def test_only_an_overdue_checkpoint_waits_until_a_page_has_been_read(tmp_path: Path) -> None:
     with closing(SqliteStorage(tmp_path / "sessions.db")) as storage:
         connections, claim = storage._connections, begin(storage, "one")
 

@@ -95,7 +95,7 @@ def test_a_fencing_number_of_another_session_is_not_reused(storage: Storage) -> 
     assert storage.claim("new").fence > mine.fence
 
 
-def test_deleting_a_row_with_a_lower_number_keeps_the_floor(storage: Storage) -> None:
+def test_deleting_a_row_with_a_lower_number_keeps_the_fencing_floor(storage: Storage) -> None:
     lower, mine = begin(storage, "lower"), storage.claim(NAME)
     for _ in range(3):
         mine = storage.claim(NAME)
@@ -154,7 +154,7 @@ def _waits(direct: psycopg.Connection[Any], work: "Future[Any]") -> bool:
     return False
 
 
-def test_a_claim_of_a_new_session_waits_for_a_change_of_the_floor(
+def test_a_claim_of_a_new_session_waits_for_a_change_of_the_fencing_floor(
     hosts: tuple[PostgresStorage, PostgresStorage], direct: psycopg.Connection[Any]
 ) -> None:
     host, _ = hosts
@@ -174,7 +174,7 @@ def _claim_with_another(host: PostgresStorage, session: str) -> Any:
         return host.claim(session)
 
 
-def test_a_deletion_waiting_for_the_floor_holds_no_row_and_spares_new_claims(
+def test_a_deletion_waiting_for_the_fencing_floor_does_not_affect_new_claims(
     hosts: tuple[PostgresStorage, PostgresStorage], direct: psycopg.Connection[Any]
 ) -> None:
     host, other = hosts

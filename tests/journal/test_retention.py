@@ -297,7 +297,7 @@ async def test_a_host_clock_behind_the_server_deletes_nothing_early(
     storage.close()
 
 
-def test_unobserved_time_counts_after_an_observed_day() -> None:
+def test_time_without_a_running_host_counts_only_after_an_observed_day() -> None:
     first = observe(None, 10**9, 0)
     assert (first.earliest_now, first.seconds_of_doubt) == (0, DAY)
     assert observe(first, 10**9 + DAY - 1, DAY - 1).earliest_now < DAY

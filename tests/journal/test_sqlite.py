@@ -335,7 +335,7 @@ def test_a_log_can_be_read_from_any_number_and_deleted_alone(tmp_path: Path) -> 
         assert list(file.damage()) == []
 
 
-def test_each_level_sets_its_sync_mode(tmp_path: Path) -> None:
+def test_each_durability_level_sets_its_sqlite_sync_mode(tmp_path: Path) -> None:
     for durability, expected in (("process", 1), ("power", 2)):
         storage = SqliteStorage(tmp_path / f"{durability}.db", durability=durability)  # type: ignore[arg-type]  # it is a durability
         with storage._connections.transaction() as connection:

@@ -149,7 +149,7 @@ def test_the_directory_is_paged_newest_first_by_tenant(storage: Storage) -> None
     assert storage.sessions(SessionFilter("")) == []
 
 
-def test_an_existing_only_claim_creates_nothing_and_fences_no_writer(storage: Storage) -> None:
+def test_a_claim_of_existing_sessions_only_creates_nothing_and_fences_no_writer(storage: Storage) -> None:
     assert storage.claim("one", existing=True).last == 0
     assert storage.claim("one").fence == 1
     assert storage.claim("one", existing=True) == NOTHING

@@ -148,7 +148,9 @@ FAULTS: dict[str, Fault] = AWAY | {
 
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_disk_fault_is_typed_loses_nothing_and_ends_with_its_cause(fault: str, tmp_path: Path) -> None:
+def test_writes_fail_with_a_typed_error_during_a_disk_fault_and_lose_nothing(
+    fault: str, tmp_path: Path
+) -> None:
     (folder := tmp_path / "logs").mkdir()
     storage = SqliteStorage(folder / "sessions.db", patience=0.01)
     claim, written = begin(storage, "one"), 1

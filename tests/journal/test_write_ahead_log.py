@@ -78,7 +78,7 @@ def copy_of(path: Path) -> Path:
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("frame", [1, 45])
-async def test_level_power_refuses_a_journal_that_lost_events_and_keeps_it_unchanged(
+async def test_durability_power_refuses_and_keeps_a_journal_that_lost_events(
     frame: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "sessions.db"
@@ -92,7 +92,7 @@ async def test_level_power_refuses_a_journal_that_lost_events_and_keeps_it_uncha
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-13")
-async def test_level_process_copies_a_journal_that_lost_events_and_logs_the_loss(
+async def test_durability_process_copies_a_journal_that_lost_events_and_logs_the_loss(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "sessions.db"

@@ -64,7 +64,7 @@ async def test_the_conversation_with_strict_servers_closes_every_call(kinds: lis
     assert sum(len(message.calls) for message in talk.history) == 3 * 8
 
 
-async def test_a_server_failure_is_not_a_refusal() -> None:
+async def test_the_live_check_does_not_count_a_server_failure_as_a_refusal() -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(500)})
     async with serve(server):
         talk = await hold(live(["llama_cpp"], [server]), seconds=300)
@@ -73,21 +73,21 @@ async def test_a_server_failure_is_not_a_refusal() -> None:
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("status", [400, 422])
-async def test_a_refusal_is_detected(status: int) -> None:
+async def test_the_live_check_detects_a_refusal(status: int) -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(status)})
     async with serve(server):
         with pytest.raises(AssertionError, match="chat/completions"):
             await hold(live(["llama_cpp"], [server]), seconds=300)
 
 
-async def test_a_model_that_never_answers_proves_nothing() -> None:
+async def test_the_live_check_fails_if_the_model_never_answers() -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults=lambda number, request: Status(500))
     async with serve(server):
         with pytest.raises(AssertionError, match="failed"):
             await hold(live(["llama_cpp"], [server]), seconds=300)
 
 
-async def test_a_missing_earlier_message_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_live_check_detects_a_missing_earlier_message(monkeypatch: pytest.MonkeyPatch) -> None:
     server = CompatibleServer(model, vendor="llama_cpp")
     monkeypatch.setattr(conversation, "blocks", lambda body: [("user", str(len(body["messages"])))])
     async with serve(server):

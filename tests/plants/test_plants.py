@@ -14,7 +14,7 @@ BY_KIND = {plant.kind: plant for plant in PLANTS}
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.kind)
-def test_a_plant_can_be_applied_and_its_places_exist(plant: Plant) -> None:
+def test_a_planted_member_can_be_added_and_the_code_to_change_exists(plant: Plant) -> None:
     for edit in plant.edits:
         text = (ROOT / edit.file).read_text(encoding="utf-8")
         assert edit.apply(text) != text
@@ -25,13 +25,13 @@ def test_a_plant_can_be_applied_and_its_places_exist(plant: Plant) -> None:
         ), place
 
 
-def test_every_table_is_a_place_of_a_plant() -> None:
+def test_every_totality_table_must_change_for_some_planted_member() -> None:
     assert set(TABLES) - {place for plant in PLANTS for place in plant.places} <= {
         "actors/core/dialects/dialect.py:Dialect"
     }
 
 
-def test_every_place_that_misses_a_plant_is_reported(tmp_path: Path) -> None:
+def test_all_code_that_misses_a_planted_member_is_reported(tmp_path: Path) -> None:
     copy = copy_tree(tmp_path / "tree")
     vendor, failure = BY_KIND["vendor"], BY_KIND["kind of failure"]
     with plant_in(copy, vendor), plant_in(copy, failure):

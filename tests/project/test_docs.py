@@ -145,7 +145,7 @@ def test_every_error_is_in_the_reference_with_its_exit_code() -> None:
     assert told == {kind.__name__: str(int(exit_for_error(kind("x")))) for kind in kinds}
 
 
-def test_every_code_of_a_report_is_in_the_reference() -> None:
+def test_every_code_of_a_status_or_reason_is_in_the_error_reference() -> None:
     page = (ROOT / "docs" / "reference" / "errors.md").read_text()
     for codes in (*get_args(Gap), EpochReason, TurnStatus, Dedupe, Kind):
         for code in get_args(codes):

@@ -43,7 +43,7 @@ async def error_message(call: Callable[[], Awaitable[object]]) -> str:
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_the_page_quotes_the_messages_of_failed_asks() -> None:
+async def test_the_page_on_failures_quotes_the_messages_of_failed_asks() -> None:
     faults = {
         0: Status(401, message="Incorrect API key provided."),
         1: Status(429, message=QUOTA),
@@ -66,7 +66,7 @@ async def test_the_page_quotes_the_messages_of_failed_asks() -> None:
     assert contains_quote(messages, "stopped: the ask has taken 5 seconds")
 
 
-async def test_the_page_quotes_the_messages_of_refused_calls() -> None:
+async def test_the_page_on_failures_quotes_the_messages_of_refused_calls() -> None:
     gate, seen, opened = Gate(), list[str](), list[Session]()
 
     @tool
@@ -116,7 +116,7 @@ async def test_the_page_quotes_the_messages_of_refused_calls() -> None:
     assert [each for each in messages if not any(contains_quote([each], told) for told in seen)] == []
 
 
-def test_the_page_names_the_log_events() -> None:
+def test_the_page_on_failures_names_the_log_events() -> None:
     source = (ROOT / "actors" / "telemetry" / "logger.py").read_text(encoding="utf-8")
     events = quotes("A line in the log")
     assert len(events) > 10

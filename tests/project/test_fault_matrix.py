@@ -47,13 +47,15 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "transport/test_faults.py": ("test_a_connection_that_ends_at_any_byte_frees_its_slot",),
     },
     "provider: statuses from 400 to 529": {
-        "session/test_faulty_streams.py": ("test_the_status_of_a_response_decides_whether_it_is_retried",),
+        "session/test_faulty_streams.py": (
+            "test_the_http_status_of_an_error_decides_whether_its_request_is_retried",
+        ),
         "adapters/test_classify.py": ("test_the_status_decides_if_the_message_is_unknown",),
         "runtime/test_stats.py": ("test_the_counters_equal_recounts_of_the_logs_and_of_the_events",),
     },
     "provider: 200 with an error inside the stream": {
         "session/test_faulty_streams.py": (
-            "test_an_error_event_is_classified_like_its_status",
+            "test_an_error_event_in_a_stream_is_classified_like_its_http_status",
             "test_an_error_event_after_text_is_not_retried",
         ),
     },
@@ -67,7 +69,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "provider: invalid arguments": {
         "session/test_faulty_calls.py": (
-            "test_arguments_that_are_no_object_run_no_tool_and_are_corrected_once",
+            "test_arguments_that_are_not_an_object_run_no_tool_and_are_corrected_once",
             "test_a_model_that_keeps_writing_bad_arguments_loses_its_tools",
         ),
     },
@@ -97,8 +99,8 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     "process: SIGSTOP, SIGCONT": {
         "runtime/test_takeover.py": (
             "test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile",
-            "test_a_stopped_runtime_ends_only_the_sessions_taken_over",
-            "test_concurrent_claims_have_unique_numbers_and_no_log_goes_back",
+            "test_a_runtime_resumed_after_a_stop_ends_only_the_sessions_taken_over",
+            "test_racing_claims_have_increasing_fences_and_logs_keep_the_order_of_claims",
         ),
         "commands/test_fencing.py": (
             "test_exactly_one_of_many_concurrent_openers_gets_a_session",
@@ -111,7 +113,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_signal_cancels_the_turn_and_has_its_exit_code",
             "test_a_blocking_tool_does_not_delay_an_interrupt",
         ),
-        "commands/test_shutdowns.py": ("test_a_separate_program_exits_without_output",),
+        "commands/test_shutdowns.py": ("test_a_separate_program_ends_correctly_without_error_output",),
     },
     "process: the event loop is blocked by an async tool": {
         "scheduler/test_runaway_tools.py": (
@@ -129,7 +131,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end",
         ),
         "scheduler/test_tools_at_the_edge.py": (
-            "test_a_tool_that_swallows_cancellation_is_not_woken_after_its_close",
+            "test_a_tool_that_swallows_cancellation_is_not_woken_after_its_call_is_closed",
         ),
     },
     "tool: raises anything": {
@@ -168,7 +170,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "storage: short write, failing disk, full, too large, locked, read-only, moved": {
         "journal/test_unavailable.py": (
-            "test_a_disk_fault_is_typed_loses_nothing_and_ends_with_its_cause",
+            "test_writes_fail_with_a_typed_error_during_a_disk_fault_and_lose_nothing",
             "test_an_unopened_journal_is_not_read_from_a_replaced_file",
             "test_a_read_only_file_is_refused_until_it_is_writable",
             "test_a_deleted_lock_file_still_excludes_a_second_writer",
@@ -195,7 +197,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "storage: a loss of power, a torn tail, a flipped bit": {
-        "commands/test_power_loss.py": ("test_logs_after_a_power_loss_match_the_durability",),
+        "commands/test_power_loss.py": ("test_a_power_loss_loses_events_only_with_durability_process",),
         "journal/test_damage.py": (
             "test_damage_is_reported_with_its_place",
             "test_a_flipped_bit_never_yields_wrong_data",
@@ -228,8 +230,8 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "scheduler: every thread is held by a tool that hangs": {
         "scheduler/test_tools_at_the_edge.py": (
-            "test_a_call_is_rejected_if_closed_calls_hold_every_thread",
-            "test_a_closed_call_keeps_its_place_until_its_thread_returns",
+            "test_a_call_is_rejected_if_tools_of_closed_calls_block_every_thread",
+            "test_a_closed_call_keeps_its_thread_slot_until_its_tool_returns",
             "test_the_sessions_of_a_process_share_its_threads",
         ),
     },

@@ -112,10 +112,10 @@ def _rooms(*left_out: str) -> list[tuple[str, Path]]:
 
 @pytest.mark.requirement("U-10", "PROMISE-2", "PROMISE-7")
 def test_only_the_scheduler_records_how_a_call_ended() -> None:
-    """Its batch and its calls create the events, and only the scheduler sends them to the ledger; elsewhere, logs are
-    read.
+    """The scheduler's batch and calls create the events, and only the scheduler sends them to the ledger.
 
-    A fork cannot know whether a running call completed, so it records that itself (`actors.core.session.recovery`).
+    Other code only reads logs. A fork cannot know whether a running call completed, so it records that itself
+    (`actors.core.session.recovery`).
     """
     assert {f"{event.__module__}.{event.__name__}" for event in LogEvent.__args__} >= ENDS
     writers = {name for name, path in _rooms("testing/") if _created_ends(path)}
@@ -132,7 +132,7 @@ def test_only_the_scheduler_records_how_a_call_ended() -> None:
 
 
 def test_a_class_name_is_defined_in_one_module() -> None:
-    """Private classes too: a search for a name has one result."""
+    """This includes private classes, so that a search for a class name has one result."""
     places: dict[str, list[str]] = {}
     for module, path in _rooms():
         for node in nodes_of(path):
@@ -154,7 +154,7 @@ def _parts(name: str) -> set[str]:
 
 
 def test_no_name_contains_a_retired_word() -> None:
-    """The field's terms replaced them; `head` is reserved for HTTP."""
+    """Common terms replaced the retired words; `head` is reserved for HTTP."""
     found = {
         (module, name)
         for module, path in _rooms()
@@ -185,7 +185,7 @@ def test_the_code_uses_every_word_of_the_glossary() -> None:
 
 @pytest.mark.requirement("U-04")
 def test_only_rooms_for_vendor_differences_name_a_vendor() -> None:
-    """Not even in prose, except in examples: a provider's rules are data, and its wire format belongs to an adapter."""
+    """This includes prose, except examples: a provider's rules are data, and its wire format belongs to an adapter."""
     assert {"anthropic", "openai", "gemini", "bedrock", "mistral", "kimi"} <= VENDORS
     rooms = _rooms(*KNOW_VENDORS)
     assert {"session/session_actor.py", "session/steps.py", "core/turn/turn.py", "core/render/choose.py"} <= {
@@ -229,7 +229,7 @@ def _vendors(text: str) -> set[str]:
 
 
 def test_a_struct_has_no_dataclass_field_as_default() -> None:
-    """It would be the default value: type checkers confuse the two kinds of `field`."""
+    """The dataclass field would itself be the default value, and type checkers confuse the two kinds of `field`."""
     structs = [each for each in _subclasses(Struct) if each.__module__.startswith("actors.")]
     assert len(structs) > 50
     assert [

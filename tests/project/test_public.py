@@ -44,7 +44,7 @@ def test_every_public_name_has_one_home_and_one_meaning() -> None:
     assert [each for each in meanings.values() if len(each) > 1] == [["actors.run", "actors.sync.run"]]
 
 
-def test_the_table_of_public_names_in_the_design_lists_each_under_its_home() -> None:
+def test_the_design_page_lists_each_public_name_under_its_home() -> None:
     page = (Path(__file__).parents[2] / "docs" / "explanation" / "design.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(actors[.a-z_]*)` \| ([^|]*) \|", page, re.MULTILINE)
     listed = [(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)]

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 SDKS = {"anthropic", "google", "mistralai", "openai"}
 
 
-def test_files_of_a_quick_run_import_no_sdk() -> None:
+def test_no_test_file_of_a_quick_run_imports_an_sdk() -> None:
     tests = ROOT / "tests"
     quick = [path for path in tests.rglob("test_*.py") if path.relative_to(tests).as_posix() not in LONG]
     assert len(quick) > 300

@@ -66,7 +66,7 @@ def test_no_requirement_is_only_planned() -> None:
     assert [item.id for item in REQUIREMENTS if item.planned] == []
 
 
-def test_names_are_unique_and_complete() -> None:
+def test_requirement_ids_are_unique_and_complete() -> None:
     ids = [item.id for item in REQUIREMENTS]
     assert len(ids) == len(set(ids))
     assert {f"REQ-915-{number:03}" for number in range(1, 51)} <= set(ids)

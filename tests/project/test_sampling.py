@@ -38,7 +38,7 @@ def chosen_ids(*markers: pytest.Mark) -> list[str]:
     return ids(kept)
 
 
-def test_alternating_cases_run_on_one_loop_and_their_neighbours_on_the_other() -> None:
+def test_alternating_cases_run_in_turn_on_asyncio_and_on_trio() -> None:
     assert chosen_ids(ALTERNATING) == [
         *("asyncio-a-large", "asyncio-b-small", "asyncio-c-large"),
         *("trio-a-small", "trio-b-large", "trio-c-small"),

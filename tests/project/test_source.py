@@ -26,7 +26,7 @@ RETURNED = "actors.core.log.call_events.Returned"
         "def end():\n    from actors.core.log.call_events import Returned as End\n    return End()",
     ],
 )
-def test_a_call_is_found_by_any_name(tmp_path: Path, source: str) -> None:
+def test_a_call_is_found_by_any_name_of_its_function(tmp_path: Path, source: str) -> None:
     path = tmp_path / "module.py"
     path.write_text(source, encoding="utf-8")
     found = [ast.unparse(node) for node, name in references(path) if name == RETURNED]

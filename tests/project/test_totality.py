@@ -192,13 +192,13 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
 
 
 @pytest.mark.parametrize("place", TABLES)
-def test_a_place_handles_every_member(place: str) -> None:
+def test_each_listed_table_handles_every_member_of_its_type(place: str) -> None:
     wanted, known = TABLES[place]
     assert set(known()) == set(wanted)
 
 
 @pytest.mark.parametrize("place", TABLES)
-def test_a_place_exists_under_its_name(place: str) -> None:
+def test_each_listed_table_exists_under_its_name(place: str) -> None:
     file, _, name = place.partition(":")
     text = (ROOT / file).read_text(encoding="utf-8")
     assert file.startswith("docs/") or name.startswith("__") or re.search(rf"\b{name}\b", text)

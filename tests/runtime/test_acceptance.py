@@ -60,7 +60,7 @@ async def play_reference(runtime: Runtime, target: str) -> None:
     "PROMISE-2",
     "PROMISE-11",
 )
-async def test_cancelled_calls_have_synthetic_results_and_finished_ones_real() -> None:
+async def test_cancelled_calls_have_synthetic_results_and_finished_calls_real_ones() -> None:
     server = anthropic(*REFERENCE)
     async with runtime_with(a=server) as runtime:
         await play_reference(runtime, "a")
@@ -100,7 +100,7 @@ async def test_the_reference_sequence_continues_on_another_family_and_back() -> 
 
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-042", "REQ-915-043", "PROMISE-1")
-async def test_alternation_and_failover_after_the_reference_sequence_succeed() -> None:
+async def test_switching_and_failover_after_the_reference_sequence_succeed() -> None:
     more = [Turn(Think("mine"), Call("work", {"name": "a"})), Turn(Say("a"))]
     one = anthropic(*REFERENCE, *more, *more, faults={7: OVERLOADED})
     two = openai(*[Turn(Call("work", {"name": "a"}), Call("work", {"name": "a"})), Turn(Say("b"))] * 3)

@@ -174,7 +174,7 @@ async def test_a_session_with_a_running_ask_keeps_its_actors() -> None:
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_outlives_its_cancel_keeps_the_actors_active() -> None:
+async def test_a_tool_that_still_runs_after_a_cancel_keeps_its_sessions_actors() -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)
     async with runtime_with(a=server) as runtime:

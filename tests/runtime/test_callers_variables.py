@@ -44,7 +44,7 @@ def clear_seen() -> None:
     SEEN.clear()
 
 
-async def test_tools_rules_and_validators_see_the_variables_of_each_ask() -> None:
+async def test_tools_rules_and_validators_see_the_context_variables_of_each_ask() -> None:
     @tool(resources=rule)
     async def write(text: Annotated[str, AfterValidator(note_argument)]) -> str:
         """Write something down."""
@@ -62,7 +62,7 @@ async def test_tools_rules_and_validators_see_the_variables_of_each_ask() -> Non
             assert {seen for _, seen in SEEN} == {who}
 
 
-async def test_a_validator_of_the_output_sees_the_variables_of_its_ask() -> None:
+async def test_an_output_validator_sees_the_context_variables_of_its_ask() -> None:
     async with runtime_with(a=openai(Turn(Say('{"place": "here"}')))) as runtime:
         CALLER.set("who opened")
         session = await runtime.open("a")

@@ -150,7 +150,7 @@ async def test_an_exported_session_is_imported_without_loss() -> None:
     assert_prefixes(server)
 
 
-async def test_subagents_are_imported_with_their_parent_under_free_ids() -> None:
+async def test_subagents_are_imported_with_their_parent_under_unused_ids() -> None:
     storage = MemoryStorage()
     async with runtime_with(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
         await runtime.open("b", id="trip-c1")  # an id chosen by the program, so that a subagent needs another
@@ -261,7 +261,7 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("bad", BAD)
-async def test_a_damaged_file_is_rejected_with_its_line_and_the_reason(bad: str) -> None:
+async def test_a_damaged_export_file_is_rejected_with_the_line_and_the_reason(bad: str) -> None:
     change, why = BAD[bad]
     async with two_asks() as (runtime, _):
         lines = (await runtime.journal.export("trip")).decode().splitlines()
@@ -272,7 +272,7 @@ async def test_a_damaged_file_is_rejected_with_its_line_and_the_reason(bad: str)
             assert len(import_logs(ends.join(lines))[0]) == len(lines) - 1
 
 
-async def test_a_file_with_other_line_endings_is_imported() -> None:
+async def test_an_exported_file_with_other_line_endings_is_imported() -> None:
     async with two_asks() as (runtime, _):
         file = await runtime.journal.export("trip")
         await runtime.journal.import_session(file.replace(b"\n", b"\r\n"), id="elsewhere")

@@ -63,7 +63,7 @@ def default_thresholds() -> Iterator[None]:
 
 
 @pytest.mark.anyio
-async def test_a_runtime_leaves_the_collector_alone_unless_asked_to_tune_it() -> None:
+async def test_a_runtime_does_not_change_garbage_collection_unless_asked() -> None:
     async with Runtime(environ={}):
         assert gc.get_threshold() == DEFAULT
         async with Runtime(environ={}, gc="tuned"):
@@ -75,7 +75,7 @@ async def test_a_runtime_leaves_the_collector_alone_unless_asked_to_tune_it() ->
 
 
 @pytest.mark.parametrize("before", [(0, 10, 10), (100_000, 50, 50), (100_000, 5, 50)])
-def test_no_threshold_is_lowered_and_a_disabled_collector_stays_disabled(
+def test_tuning_lowers_no_threshold_and_enables_no_disabled_collector(
     before: tuple[int, int, int],
 ) -> None:
     gc.set_threshold(*before)
@@ -84,13 +84,13 @@ def test_no_threshold_is_lowered_and_a_disabled_collector_stays_disabled(
     assert gc.get_threshold() == before
 
 
-def test_thresholds_that_the_program_sets_meanwhile_are_kept() -> None:
+def test_thresholds_set_by_the_program_during_tuning_are_kept() -> None:
     with CollectorTuning().tuning():
         gc.set_threshold(1000, 20, 20)
     assert gc.get_threshold() == (1000, 20, 20)
 
 
-def test_an_unknown_policy_is_a_config_error() -> None:
+def test_an_unknown_garbage_collection_policy_is_a_config_error() -> None:
     given: Any = "fast"
     with pytest.raises(ConfigError, match=r"gc= takes 'tuned', or None to leave .* unchanged, not 'fast'"):
         Runtime(environ={}, gc=given)
@@ -100,7 +100,9 @@ def test_a_forked_child_starts_with_the_original_thresholds() -> None:
     subprocess.run([sys.executable, "-c", FORKING], check=True)
 
 
-def test_the_advice_is_logged_once_and_only_if_tuning_would_help(caplog: pytest.LogCaptureFixture) -> None:
+def test_advice_to_tune_the_collector_is_logged_only_once_and_if_useful(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     CollectorTuning().advise(CROWD - 1)
     with CollectorTuning().tuning():
         CollectorTuning().advise(CROWD)
@@ -116,7 +118,7 @@ def test_the_advice_is_logged_once_and_only_if_tuning_would_help(caplog: pytest.
 
 
 @pytest.mark.anyio
-async def test_a_runtime_with_many_sessions_logs_the_advice(
+async def test_a_runtime_with_many_sessions_logs_advice_to_tune_the_collector(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tuning = CollectorTuning()

@@ -112,7 +112,7 @@ async def configure_during_ask(
 
 
 @pytest.mark.requirement("PROMISE-5", "PROMISE-11")
-async def test_changes_during_an_ask_are_queued_and_the_latest_of_each_applies() -> None:
+async def test_changes_during_an_ask_are_queued_and_the_latest_of_each_kind_applies() -> None:
     gate = Gate()
     server = anthropic(Turn(Think("hm"), Call("work", {"name": "a"})), DONE, DONE)
     async with runtime_with(here=server) as runtime:
@@ -209,7 +209,7 @@ async def test_an_ask_fails_if_a_toolset_exceeds_its_backends_limit() -> None:
         assert (await session.ask("Go.")).status == "complete"
 
 
-async def test_a_pool_continues_with_the_member_that_accepts_so_many_tools() -> None:
+async def test_a_pool_continues_with_a_member_that_accepts_the_number_of_tools() -> None:
     bench = Bench()
     few, more = openai(DONE), anthropic(DONE)
     pools = {"both": PoolSettings(members=("few", "more"))}

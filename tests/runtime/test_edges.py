@@ -108,7 +108,7 @@ async def test_a_rotated_key_is_used_by_the_next_request() -> None:
     assert (first.status, second.status) == ("failed", "complete")
 
 
-async def test_a_round_without_a_session_is_stopped() -> None:
+async def test_a_running_round_is_stopped_when_its_session_ends() -> None:
     server = OpenAIServer([Turn(Say("x" * 4000))], faults={0: Stall(after_bytes=600)})
     with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
@@ -122,7 +122,7 @@ async def test_a_round_without_a_session_is_stopped() -> None:
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_a_stream_is_empty_after_its_block_was_left() -> None:
+async def test_iterating_over_a_stream_after_its_with_block_yields_nothing() -> None:
     server = OpenAIServer([Turn(Say("words"))])
     with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:

@@ -70,7 +70,7 @@ async def test_workers_forked_from_one_runtime_are_two_hosts(
 
 @pytest.mark.anyio
 async def test_runtimes_with_the_same_seed_have_different_idempotency_keys() -> None:
-    """Case keys-after-a-fork in one process; the test above covers forked ones."""
+    """Case keys-after-a-fork within one process; the previous test covers forked processes."""
     keys = list[str]()
 
     @tool(effects="idempotent")

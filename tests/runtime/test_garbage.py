@@ -78,7 +78,7 @@ async def test_a_deleted_session_leaves_no_garbage() -> None:
     assert found == []
 
 
-async def test_a_session_that_its_own_tools_reference_is_freed_after_deletion() -> None:
+async def test_a_session_referenced_by_its_own_tools_is_freed_after_deletion() -> None:
     async with runtime_with(gpt=openai()) as runtime:
         session = await runtime.open("gpt")
         await session.configure(tools=[_self_referencing_tool(session)])

@@ -123,7 +123,9 @@ async def assert_passivated(runtime: Runtime, kept: str) -> None:
 
 
 @STORAGES
-async def test_a_session_opened_with_await_stays_when_others_release_it(kept: str, tmp_path: Path) -> None:
+async def test_a_session_opened_with_await_stays_open_when_other_users_release_it(
+    kept: str, tmp_path: Path
+) -> None:
     async with runtime_with(a=openai(Turn(Say("Hi."))), storage=storage_of(kept, tmp_path)) as runtime:
         session = await runtime.open("a", id="one")
         async with runtime.open("a", id="one", resume=True):
@@ -170,7 +172,9 @@ async def test_releasing_a_session_does_not_cancel_a_waiting_turn(kept: str, tmp
 
 
 @pytest.mark.parametrize("kept", ["memory", "slow memory"])
-async def test_a_closed_session_in_memory_is_opened_again_from_scratch(kept: str, tmp_path: Path) -> None:
+async def test_a_session_closed_in_memory_storage_is_opened_again_from_scratch(
+    kept: str, tmp_path: Path
+) -> None:
     async with runtime_with(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
         for _ in range(2):
             async with runtime.open("a", id="one", resume=True) as session:
@@ -197,7 +201,7 @@ async def test_a_caller_during_a_close_receives_a_new_open_session() -> None:
 
 
 @STORAGES
-async def test_a_resuming_open_cancelled_at_any_await_leaves_nothing_behind(
+async def test_a_resuming_open_cancelled_at_any_await_leaves_no_handle_or_claim(
     kept: str, tmp_path: Path
 ) -> None:
     async with runtime_on(storage_of(kept, tmp_path)) as runtime:
@@ -216,7 +220,7 @@ async def test_a_resuming_open_cancelled_at_any_await_leaves_nothing_behind(
                 await assert_nothing_left(runtime)
 
 
-async def test_impossible_opens_raise_short_errors() -> None:
+async def test_opening_without_a_required_id_or_an_open_session_raises_a_short_error() -> None:
     async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="resume=True needs id="):
             await runtime.open("a", resume=True)
@@ -249,7 +253,7 @@ async def test_a_released_session_makes_room_for_another(tmp_path: Path) -> None
         )
 
 
-async def test_a_waiting_or_subscribed_session_keeps_its_place(tmp_path: Path) -> None:
+async def test_a_waiting_or_subscribed_session_is_not_closed_to_make_room(tmp_path: Path) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("Hi.")))
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
     async with runtime_with(a=server, storage=storage, limits=limits) as runtime:
@@ -270,7 +274,7 @@ async def test_a_waiting_or_subscribed_session_keeps_its_place(tmp_path: Path) -
         assert list(runtime.sessions) == ["two"]
 
 
-async def test_a_subscribed_session_does_not_protect_released_ones(
+async def test_a_subscribed_session_does_not_prevent_eviction_of_released_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.runtime.residency.TRIES", 1)
@@ -287,7 +291,7 @@ async def test_a_subscribed_session_does_not_protect_released_ones(
             assert list(runtime.sessions) == ["one", "three"]
 
 
-async def test_a_looked_up_session_keeps_its_place_while_its_ask_begins(
+async def test_a_session_whose_ask_begins_is_not_closed_to_make_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, begins, answers = anyio.Event(), anyio.Event(), list[str]()
@@ -343,7 +347,7 @@ async def test_a_session_interrupted_by_an_outage_makes_room_for_another(tmp_pat
             assert (await session.ask("Still there?")).text == "Back."
 
 
-async def test_a_session_released_during_a_failed_close_makes_room(
+async def test_a_session_released_during_a_failed_close_makes_room_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, fails = anyio.Event(), anyio.Event()

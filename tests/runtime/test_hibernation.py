@@ -305,7 +305,7 @@ async def test_new_asks_are_rejected_while_busy_sessions_use_all_memory(storage:
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_logs_in_memory_count_and_hibernation_frees_only_folds() -> None:
+async def test_logs_in_memory_storage_count_as_memory_that_hibernation_cannot_free() -> None:
     async with runtime_with(limits=RuntimeLimits(memory=100_000), a=openai(), b=openai()) as runtime:
         session = await runtime.open("a", messages=[Message("user", (Text(LONG),))])
         session._lifecycle.evict()

@@ -222,7 +222,7 @@ async def test_closed_and_unknown_sessions_can_be_deleted() -> None:
         await runtime.open("a", id="one")
 
 
-async def test_a_deleted_session_is_freed() -> None:
+async def test_a_deleted_session_is_freed_from_memory() -> None:
     storage = MemoryStorage()
     async with runtime_with(a=openai(), storage=storage) as runtime:
         session = await runtime.open("a", system="You are helpful.")
@@ -271,7 +271,7 @@ async def test_a_log_that_cannot_be_deleted_raises_a_journal_error() -> None:
         assert list(runtime.sessions) == []
 
 
-async def test_leaving_the_runtime_while_sessions_release_logs_is_no_crash(
+async def test_leaving_the_runtime_while_sessions_release_their_logs_crashes_no_actor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The mailbox of the journal is full, and the journal then ends, which releases all logs."""

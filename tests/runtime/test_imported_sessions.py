@@ -44,7 +44,7 @@ async def test_a_session_and_its_log_keep_the_report_of_the_import() -> None:
 
 
 @pytest.mark.requirement("PROMISE-13")
-async def test_messages_of_the_program_are_normalized_and_its_prompt_is_kept() -> None:
+async def test_messages_passed_to_open_are_normalized_and_its_system_prompt_is_kept() -> None:
     odd = Message("tool", (ToolResult("nobody", "lost"),))
     async with runtime_with(a=openai(Turn(Say("Yes.")))) as runtime:
         session = await runtime.open("a", messages=[Message("user", (Text("Hi."),)), odd])
@@ -56,7 +56,7 @@ async def test_messages_of_the_program_are_normalized_and_its_prompt_is_kept() -
         assert b"Be long." in preview.body
 
 
-async def test_a_preview_reports_assumed_settings_and_tools() -> None:
+async def test_a_preview_reports_settings_and_tools_that_the_encoder_assumed() -> None:
     async with runtime_with(a=strict_server("anthropic"), b=strict_server("bedrock"), c=openai()) as runtime:
         session = await runtime.open("c", messages=from_wire(ITEMS, "responses")[0])
         assert (await session.preview("a")).assumed == ("max_tokens 8192",)

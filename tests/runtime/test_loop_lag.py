@@ -62,7 +62,7 @@ class AnsweredStream(anyio.abc.ByteStream):
         return {anyio.abc.SocketAttribute.raw_socket: lambda: None}
 
 
-async def test_few_of_many_simultaneous_answers_are_read_per_poll() -> None:
+async def test_each_poll_of_the_loop_reads_few_of_many_simultaneous_answers() -> None:
     connections = [Connection(AnsweredStream()) for _ in range(CROWD)]
     with anyio.fail_after(30), counting_polls() as polls:
 
@@ -77,7 +77,7 @@ async def test_few_of_many_simultaneous_answers_are_read_per_poll() -> None:
     assert polls.most_at_once <= MOST
 
 
-async def test_few_of_many_simultaneous_opens_and_asks_begin_per_poll(
+async def test_each_poll_of_the_loop_begins_few_of_many_simultaneous_opens_and_asks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with open_runtime() as runtime:

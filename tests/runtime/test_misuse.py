@@ -51,7 +51,7 @@ async def pay(euros: int) -> str:
     ],
     ids=["empty", "list", "keys"],
 )
-async def test_results_that_are_no_mapping_by_call_id_are_rejected(
+async def test_results_that_are_not_a_mapping_by_call_id_are_rejected(
     argument: str, given: Any, says: str
 ) -> None:  # Any: any value that a caller may pass
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
@@ -179,7 +179,9 @@ def _look() -> str:
     ],
     ids=["function", "tool", "text", "mapping", "none", "listed none", "listed mapping"],
 )
-async def test_tools_that_are_no_list_of_tools_are_rejected(tools: Any, says: str) -> None:  # Any: as above
+async def test_a_tools_argument_that_is_not_a_list_of_tools_is_rejected(
+    tools: Any, says: str
+) -> None:  # Any: as above
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         for use in (partial(runtime.open, "a"), session.configure):

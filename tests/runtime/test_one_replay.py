@@ -103,7 +103,7 @@ async def test_the_first_ask_of_an_opened_session_reads_no_log(
         assert (storage.reads, counts.folds, counts.resolvers) == (0, 1, 1)
 
 
-async def test_the_target_follows_a_log_that_lost_its_last_event() -> None:
+async def test_the_target_is_read_again_from_a_log_that_lost_its_last_event() -> None:
     async with runtime_with(a=openai(), b=openai()) as runtime:
         session = await runtime.open("a")
         await session.history()  # activates the session

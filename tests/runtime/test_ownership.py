@@ -329,7 +329,7 @@ class HeldStorage(MemoryStorage):
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("turns", range(4))
 async def test_a_storage_is_closed_even_if_its_waiting_callers_are_cancelled(turns: int) -> None:
-    """As in a shutdown that cancels every task, those of the runtime included."""
+    """A shutdown may cancel every task, including the tasks of the runtime."""
     storage = HeldStorage()
     owner = StorageOwner(storage)
     opening = asyncio.create_task(owner.open())

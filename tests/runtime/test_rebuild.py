@@ -73,7 +73,7 @@ async def assert_goes_on(session: Session, server: LoopbackServer) -> None:
 @SERVERS
 @pytest.mark.parametrize("which", ACTORS)
 @pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-7", "PROMISE-8")
-async def test_after_an_actor_crash_the_turn_is_interrupted_and_the_next_works(
+async def test_an_actor_crash_interrupts_the_turn_and_the_next_turn_succeeds(
     make_server: MakeServer, which: str
 ) -> None:
     gate = Gate()
@@ -178,7 +178,7 @@ async def test_a_crash_of_one_session_does_not_affect_another() -> None:
 
 
 @pytest.mark.requirement("REQ-915-046", "PROMISE-3")
-async def test_a_session_with_many_switches_and_cancels_equals_its_log() -> None:
+async def test_the_state_of_a_session_after_switches_and_cancels_equals_its_log() -> None:
     gate = Gate()
     gate.open("a", "b")
     one, two = openai(*[WORK, Turn(Say("one"))] * 6), anthropic(*[WORK, Turn(Think("x"), Say("two"))] * 6)

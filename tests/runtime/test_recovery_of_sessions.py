@@ -200,7 +200,7 @@ async def test_an_ask_whose_end_was_written_before_a_crash_keeps_that_end() -> N
         assert ends == ["complete"]
 
 
-async def test_messages_of_a_crashed_ask_do_not_end_the_next() -> None:
+async def test_actor_messages_of_a_crashed_generation_do_not_end_the_next_ask() -> None:
     gate = Gate()
     async with runtime_with(a=openai(WORK, Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -249,7 +249,7 @@ async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:
 
 
 @pytest.mark.parametrize("kind", [AskStarted, TurnStarted, RequestSent, RoundEnded, Returned, TurnEnded])
-async def test_a_rebuild_includes_the_write_in_progress(kind: type[LogEvent]) -> None:
+async def test_a_session_rebuilt_during_a_write_includes_the_written_event(kind: type[LogEvent]) -> None:
     gate, storage = Gate(), HeldStorage(kind)
     gate.open("a", "b")
     server = openai(WORK, *[Turn(Say("Done."))] * 3)
@@ -270,7 +270,7 @@ async def test_a_rebuild_includes_the_write_in_progress(kind: type[LogEvent]) ->
 
 
 @pytest.mark.parametrize("kind", [SwitchQueued, Returned])
-async def test_a_failed_write_of_a_crashed_actor_does_not_crash_the_next(
+async def test_a_failed_write_of_a_crashed_actor_does_not_crash_its_successor(
     kind: type[LogEvent],
 ) -> None:
     gate, storage = Gate(), HeldStorage(kind, fails=True)
@@ -321,7 +321,7 @@ async def test_a_cancel_during_recovery_waits_for_its_end() -> None:
 
 
 @pytest.mark.parametrize("which", VICTIMS)
-async def test_a_close_that_meets_a_crash_closes_every_call(which: str) -> None:
+async def test_closing_a_session_while_it_crashes_closes_every_call(which: str) -> None:
     for steps in range(0, 12, 3):
         gate = Gate()
         async with runtime_with(a=openai(WORK)) as runtime:

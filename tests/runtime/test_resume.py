@@ -280,7 +280,7 @@ async def wait_until_idle(session: Session) -> None:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_a_switch_queued_when_its_turn_ended_is_applied_on_resume() -> None:
+async def test_a_switch_still_queued_at_the_end_of_the_log_is_applied_on_resume() -> None:
     storage, server = MemoryStorage(), openai(Turn(Say("Yes.")))
     async with running_server(server) as hosted:
         async with hosted(MemoryStorage()) as runtime:

@@ -50,7 +50,7 @@ async def rotating_sessions(
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_alternating_sessions_are_not_folded_again_while_there_is_memory() -> None:
+async def test_sessions_used_alternately_are_not_rebuilt_while_memory_suffices() -> None:
     storage = CountedReads()
     async with open_runtime(ONE_ACTIVE, storage) as runtime:
         sessions = [await runtime.open(TARGET, tools=[SEARCH]) for _ in range(12)]

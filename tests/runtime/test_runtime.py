@@ -86,7 +86,7 @@ async def test_session_ids_are_validated_generated_and_never_reused() -> None:
         assert list(runtime.sessions) == [second.id]
 
 
-async def test_generated_ids_skip_those_in_the_storage() -> None:
+async def test_generated_session_ids_skip_ids_in_the_storage() -> None:
     storage = MemoryStorage()
     async with runtime_with(a=openai(), storage=storage) as runtime:
         first = await runtime.open("a")
@@ -193,7 +193,7 @@ def _assert_nothing_runs() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_cancelled_or_failed_host_leaves_in_order_with_its_own_error() -> None:
+async def test_an_error_or_cancellation_inside_a_runtime_stops_its_turns_and_propagates() -> None:
 
     async def host(end: Callable[[], object]) -> None:
         gate = Gate()
@@ -461,7 +461,7 @@ async def test_a_queued_switch_that_cannot_be_written_applies_after_a_restart() 
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_session_that_crashes_too_often_ends_with_a_typed_error() -> None:
+async def test_a_session_that_crashes_too_often_is_closed() -> None:
     async with runtime_with(a=openai()) as runtime:
         session, other = await runtime.open("a"), await runtime.open("a")
         assert (await session.ask("Hello.")).status == "complete"
@@ -498,7 +498,7 @@ async def test_system_prompt_and_tools_are_in_every_request() -> None:
     assert all(len(body["tools"]) == 1 for body in sent)
 
 
-async def test_a_preview_creates_no_backend_and_too_many_are_rejected() -> None:
+async def test_a_preview_opens_no_backend_and_an_ask_beyond_the_backend_limit_fails() -> None:
     server = openai()
     async with serve(server):
         limits = RuntimeLimits(backends=1)

@@ -130,8 +130,10 @@ async def test_a_call_of_an_undeclared_tool_counts_as_invalid(
 
 @pytest.mark.requirement("U-08")
 @pytest.mark.parametrize(("repeats", "noticed"), [("warn", 3), ("stop", 1), ("allow", 0)])
-async def test_repeated_calls_are_counted_and_found_by_a_recount(repeats: Repeats, noticed: int) -> None:
-    """Four equal calls, then two that fail; the last of both groups is in a message with a pending approval."""
+async def test_repeated_calls_have_the_same_count_in_stats_logs_and_events(
+    repeats: Repeats, noticed: int
+) -> None:
+    """Four equal calls precede two failing calls; a pending approval accompanies the last call of each group."""
     asks = tool(approval="ask")(look.function)
     waits = replace(asks, name="other")
     one, other = Call("look", {"name": "a"}), Call("other", {"name": "b"})
@@ -154,7 +156,7 @@ async def test_repeated_calls_are_counted_and_found_by_a_recount(repeats: Repeat
 
 
 @pytest.mark.requirement("U-08")
-async def test_calls_ended_by_a_crash_are_counted_as_in_the_log() -> None:
+async def test_calls_ended_by_a_crash_have_the_same_count_in_stats_and_log() -> None:
     """One call of the batch was rejected, which is recorded; the other runs when the session crashes."""
     gate = Gate()
     batch = Turn(Call("work", {"nam": "b"}), Call("work", {"name": "a"}))
@@ -250,7 +252,7 @@ async def test_calls_of_subagents_are_counted_with_their_own_backend() -> None:
 
 
 @pytest.mark.parametrize("reason", ["refusal", "thinking", "configured", "compaction"])
-async def test_only_a_rewrite_within_the_turn_counts_as_a_structural_refusal(
+async def test_only_an_epoch_after_a_request_of_the_same_turn_counts_as_a_refusal(
     reason: EpochReason,
 ) -> None:
     here = Binding("a", "openai_chat", "", "", "gpt")

@@ -100,7 +100,7 @@ def results(session: sync.BlockingSession) -> list[str]:
     ]
 
 
-def test_results_continue_a_waiting_ask_and_a_failure_raises(backend: Any) -> None:
+def test_sync_results_continue_a_waiting_ask_and_a_failed_ask_raises(backend: Any) -> None:
     server = OpenAIServer(
         [Turn(Call("look", {})), Turn(Say("Found."))], faults=dict.fromkeys((2, 3), REFUSED)
     )
@@ -144,7 +144,7 @@ def test_results_and_decisions_continue_an_ask_from_any_thread(way: str, backend
 
 
 @pytest.mark.anyio
-async def test_the_facade_works_in_a_thread_with_a_running_event_loop(backend: Any) -> None:
+async def test_the_sync_facade_works_in_a_thread_with_a_running_event_loop(backend: Any) -> None:
     server = openai(Turn(Say("Hi.")), Turn(Say("Hi again.")))
     await anyio.lowlevel.checkpoint()
     with serve_in_thread(server), runtime_for(server, backend) as runtime:
@@ -225,7 +225,7 @@ async def test_an_interrupted_queued_ask_is_cancelled_when_it_begins() -> None:
     assert results == {"first": "complete", "second": "cancelled"}
 
 
-def test_calls_from_its_own_event_loop_are_rejected_but_threads_may_call(backend: Any) -> None:
+def test_a_sync_runtime_rejects_calls_from_its_own_loop_but_not_from_threads(backend: Any) -> None:
     told = list[str]()
 
     @tool
@@ -253,7 +253,7 @@ def test_calls_from_its_own_event_loop_are_rejected_but_threads_may_call(backend
     assert told == ["own session"]
 
 
-def test_a_call_from_the_loop_of_a_runtime_is_rejected() -> None:
+def test_a_sync_runtime_rejects_a_call_from_a_function_that_it_runs() -> None:
     with sync.BlockingRuntime() as runtime:
         loop = runtime._loop
 
@@ -264,7 +264,7 @@ def test_a_call_from_the_loop_of_a_runtime_is_rejected() -> None:
             runtime.call(inside)
 
 
-def test_a_forked_process_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sync_runtime_rejects_calls_from_a_forked_process(monkeypatch: pytest.MonkeyPatch) -> None:
     with sync.BlockingRuntime() as runtime:
         with monkeypatch.context() as patch:
             patch.setattr(runtime._loop, "_process", -1)
@@ -273,7 +273,7 @@ def test_a_forked_process_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
         assert runtime.stats().sessions == 0
 
 
-def test_run_writes_no_journal(tmp_path: Path) -> None:
+def test_sync_run_writes_no_journal(tmp_path: Path) -> None:
     server = openai(Turn(Say("Hi.")))
     path, journal = tmp_path / "actors.toml", tmp_path / "journal.db"
     path.write_text(f'[journal]\npath = "{journal}"\n')
@@ -310,7 +310,7 @@ async def queue_ask(runtime: Runtime) -> None:
         pass
 
 
-def test_errors_of_creating_and_entering_leave_no_thread(tmp_path: Path) -> None:
+def test_an_error_while_a_sync_runtime_starts_leaves_no_thread(tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
     with pytest.raises(ConfigError):
         sync.BlockingRuntime(tmp_path / "missing.toml")
@@ -323,7 +323,7 @@ def test_errors_of_creating_and_entering_leave_no_thread(tmp_path: Path) -> None
     runtime.close()
 
 
-def test_an_exception_of_a_function_on_the_loop_is_raised() -> None:
+def test_an_exception_of_a_function_run_on_the_loop_reaches_its_caller() -> None:
     async def leave(_runtime: Runtime) -> None:
         raise SystemExit(3)
 
@@ -334,7 +334,7 @@ def test_an_exception_of_a_function_on_the_loop_is_raised() -> None:
         assert runtime.open(TARGET).ask("Hello.").text == "Hi."
 
 
-def test_a_runtime_without_references_is_closed() -> None:
+def test_a_sync_runtime_without_references_is_closed() -> None:
     runtime: sync.BlockingRuntime | None = sync.BlockingRuntime()
     assert runtime is not None
     thread = runtime._loop._thread
@@ -343,7 +343,7 @@ def test_a_runtime_without_references_is_closed() -> None:
     assert not thread.is_alive()
 
 
-def test_leaving_a_stream_stops_no_turn_and_a_session_is_released() -> None:
+def test_leaving_a_sync_stream_stops_no_turn_and_leaving_a_session_releases_it() -> None:
     left = threading.Event()
 
     @tool
@@ -431,7 +431,7 @@ print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 '''
 
 
-def test_a_program_that_ends_closes_its_runtime_and_forks_have_none(tmp_path: Path) -> None:
+def test_a_program_that_ends_closes_its_runtime_and_forked_children_do_not(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(AT_EXIT)
     done = script(program)
@@ -439,7 +439,7 @@ def test_a_program_that_ends_closes_its_runtime_and_forks_have_none(tmp_path: Pa
     assert done.out.splitlines() == ["child 7", "cancelled at exit"]
 
 
-def test_closing_ends_a_call_that_would_never_return(backend: Any) -> None:
+def test_closing_a_sync_runtime_ends_a_call_that_would_never_return(backend: Any) -> None:
     begun, errors, wake = threading.Event(), list[KernelError](), list[Any]()
     runtime = sync.BlockingRuntime(backend=backend)
 
@@ -480,7 +480,7 @@ class SlowExit:
         self._soon(self._gate.set)
 
 
-def test_closing_reports_a_context_that_is_not_left_in_time(
+def test_closing_a_loop_thread_reports_a_context_that_does_not_exit_in_time(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosted = SlowExit()
@@ -537,7 +537,7 @@ threading.Thread(target=make_another).start()
 """
 
 
-def test_a_program_ends_during_a_call_and_then_allows_no_new_runtime(tmp_path: Path) -> None:
+def test_a_program_that_ends_during_a_sync_call_cannot_create_a_new_runtime(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(BEYOND_MAIN)
     done = script(program)
@@ -545,7 +545,7 @@ def test_a_program_ends_during_a_call_and_then_allows_no_new_runtime(tmp_path: P
     assert done.out.startswith("The program's main thread has ended")
 
 
-def test_a_watcher_that_fails_to_start_is_started_for_the_next_loop(
+def test_an_exit_watcher_that_fails_to_start_is_started_for_the_next_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start, watchers = threading.Thread.start, list[threading.Thread]()
@@ -567,7 +567,7 @@ def test_a_watcher_that_fails_to_start_is_started_for_the_next_loop(
     assert len(watchers) == 2
 
 
-def test_run_asks_one_question_and_leaves_nothing_behind() -> None:
+def test_sync_run_asks_one_question_and_leaves_nothing_behind() -> None:
     server = openai(Turn(Call("who")), Turn(Say("You.")))
     with serve_in_thread(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
@@ -576,7 +576,7 @@ def test_run_asks_one_question_and_leaves_nothing_behind() -> None:
             sync.run("nobody:nothing", "Who am I?", environ=environ)
 
 
-def test_run_passes_every_parameter_to_the_async_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_run_passes_every_parameter_to_the_async_run(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = signature(actors.run).parameters
     assert signature(sync.run).parameters == parameters
     given: dict[str, Any] = {name: object() for name in parameters if name != "settings"}
@@ -590,7 +590,7 @@ def test_run_passes_every_parameter_to_the_async_run(monkeypatch: pytest.MonkeyP
     assert passed == {**given, "temperature": 0.5}
 
 
-def test_an_interrupted_run_is_cancelled() -> None:
+def test_an_interrupted_sync_run_is_cancelled() -> None:
     ended = threading.Event()
 
     @tool

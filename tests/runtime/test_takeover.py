@@ -160,7 +160,7 @@ def _numbers(lines: list[list[str]], what: str, session: str) -> list[int]:
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_concurrent_claims_have_unique_numbers_and_no_log_goes_back(
+def test_racing_claims_have_increasing_fences_and_logs_keep_the_order_of_claims(
     children: list[Child], mine: Storage
 ) -> None:
     sessions = [f"s{number}" for number in range(8)]
@@ -236,7 +236,7 @@ def _read_when_available(storage: Storage) -> list[LogEvent]:
                 raise
 
 
-def test_a_database_that_stops_answering_is_unavailable_for_a_while(postgres: Server) -> None:
+def test_writes_are_refused_while_a_stopped_database_does_not_answer(postgres: Server) -> None:
     with temporary_server() as server:
         server.start()
         storage = PostgresStorage(server.url(), lease=4, patience=0.1, bound=1.5)
@@ -309,7 +309,7 @@ async def test_a_killed_runtime_is_taken_over_and_no_tool_runs_twice(
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_a_stopped_runtime_ends_only_the_sessions_taken_over(
+async def test_a_runtime_resumed_after_a_stop_ends_only_the_sessions_taken_over(
     where: str, tmp_path: Path, anyio_backend: str
 ) -> None:
     file = tmp_path / "ran"

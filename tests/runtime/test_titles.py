@@ -62,7 +62,7 @@ def list_ids(storage: Storage, **conditions: Any) -> list[str]:  # Any: as for a
     return sorted(ids)
 
 
-def test_a_list_can_be_filtered_by_metadata(storage: Storage) -> None:
+def test_a_list_of_sessions_can_be_filtered_by_metadata(storage: Storage) -> None:
     for number in range(9):
         user: Metadata = (("user", str(number % 2)), ("number", number))
         begin(storage, f"s{number}", tenant="ab"[number % 2], metadata=(*user, ("note", '"user":"1"')))
@@ -79,7 +79,7 @@ def test_a_list_can_be_filtered_by_metadata(storage: Storage) -> None:
     assert len(list_ids(storage)) == 10
 
 
-def test_a_list_can_be_filtered_by_words_of_the_title_in_any_case(storage: Storage) -> None:
+def test_a_list_of_sessions_can_be_filtered_by_title_words_in_any_case(storage: Storage) -> None:
     titles = {"a": TITLE, "b": "100 of it", "c": "regen-in", "d": "", "e": "REGEN_IN \\ BERGEN"}
     for name, title in titles.items():
         begin(storage, name, title=title, metadata=(("title", "oslo"),))
@@ -207,7 +207,7 @@ async def test_title_and_metadata_appear_in_no_request_log_or_metric(
     assert not [text for text in (*shown, caplog.text, repr(bodies(server))) if "marked" in text]
 
 
-def test_a_blocking_session_has_title_and_metadata() -> None:
+def test_a_sync_session_has_title_and_metadata() -> None:
     with BlockingRuntime(Runtime(environ={"OPENAI_BASE_URL": "http://127.0.0.1:1"})) as runtime:
         session = runtime.open("openai:gpt-5.2", title=TITLE, metadata=NOTES)
         assert (session.title, session.metadata) == (TITLE, NOTES)

@@ -23,7 +23,7 @@ STREAMS = (
             "tests/scenarios/test_streams.py"
             "::test_a_batch_of_a_failed_backend_is_closed_and_answered_by_the_next",
             "tests/runtime/test_acceptance.py"
-            "::test_alternation_and_failover_after_the_reference_sequence_succeed",
+            "::test_switching_and_failover_after_the_reference_sequence_succeed",
         ),
     ),
     Scenario(

@@ -31,7 +31,7 @@ def where(words: str = "") -> str:
     return f"{CALLER.get()} asked in {threading.current_thread().name}{words}"
 
 
-async def test_a_blocking_tool_can_run_functions_of_both_kinds_on_the_loop() -> None:
+async def test_a_blocking_tool_can_run_sync_and_async_functions_on_the_loop() -> None:
     assert case("blocking-tool-calls-back")["tool"] == "def lookup(q): return anyio.from_thread.run(query)"
 
     @tool
@@ -77,7 +77,7 @@ async def test_an_exception_on_the_event_loop_reaches_the_blocking_tool() -> Non
 
 @pytest.mark.parametrize("exit_exception", [SystemExit, KeyboardInterrupt])
 @pytest.mark.requirement("PROMISE-12")
-async def test_an_exit_exception_on_the_loop_fails_only_its_tools_call(
+async def test_an_exit_exception_of_a_tools_function_on_the_loop_fails_only_its_call(
     exit_exception: type[BaseException],
 ) -> None:
     async def fail_later() -> None:

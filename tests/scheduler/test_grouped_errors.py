@@ -51,7 +51,7 @@ async def test_the_model_sees_the_text_of_each_exception_of_a_group(failing_tool
 
 
 @pytest.mark.anyio
-async def test_a_group_passed_as_a_result_is_shown_in_the_same_way() -> None:
+async def test_an_exception_group_passed_as_a_result_is_shown_like_a_raised_group() -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("I see.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -61,7 +61,7 @@ async def test_a_group_passed_as_a_result_is_shown_in_the_same_way() -> None:
     assert "- KeyError: 'city'" in told
 
 
-def test_nested_groups_are_shown_in_order() -> None:
+def test_the_errors_of_nested_groups_are_shown_in_order() -> None:
     assert describe_for_model(nested_group()).splitlines()[1:] == [
         "- ValueError: too cold",
         "- KeyError: 'city'",

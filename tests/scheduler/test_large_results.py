@@ -72,7 +72,7 @@ class HostileStr(str):
 @pytest.mark.parametrize(
     "value", [Row(), object(), ValueError("x"), [{"a": Row()}], {Row: 1}, type("D", (dict,), {})()]
 )
-def test_values_with_methods_of_their_own_are_not_plain(value: object) -> None:
+def test_values_with_custom_methods_do_not_count_as_plain_data(value: object) -> None:
     with pytest.raises(ForeignValue):
         ingest(value, plain_only=True)
 
@@ -81,7 +81,7 @@ def test_a_subclass_of_str_is_converted_without_running_its_code() -> None:
     assert ingest([HostileStr("a")], plain_only=True).json == b'["a"]'
 
 
-def test_media_beyond_the_item_limit_are_not_searched() -> None:
+def test_the_search_for_media_in_a_result_stops_at_the_item_limit() -> None:
     most = DEFAULT_LIMITS.max_items
     image = Media("image/png", png_base64())
     beyond = [*["x"] * most, image]

@@ -183,7 +183,7 @@ async def test_sessions_do_not_share_resources() -> None:
             gate.open("a1", "a2")
 
 
-async def test_a_place_waits_for_all_earlier_places_with_a_common_key() -> None:
+async def test_a_call_waits_for_all_earlier_calls_with_a_common_resource() -> None:
     order = ResourceOrder()
     one, two, three = order.add_writer(["a"]), order.add_writer(["b", "b"]), order.add_writer(["a", "b"])
     assert [place.has_to_wait for place in (one, two, three)] == [False, False, True]

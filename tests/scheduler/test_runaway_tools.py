@@ -66,7 +66,7 @@ async def test_a_tool_that_blocks_the_loop_is_named_with_its_code_location(
 
 
 @pytest.mark.alternating  # takes a second and a half, and the watchdog does not depend on the event loop
-async def test_a_tool_that_waits_is_no_stall_and_the_watchdog_ends_by_itself() -> None:
+async def test_a_waiting_tool_is_not_a_stall_and_the_watchdog_ends_by_itself() -> None:
     looked = threading.Event()
 
     @tool
@@ -114,7 +114,7 @@ async def test_no_watchdog_runs_while_a_toolset_is_open_without_calls() -> None:
 @pytest.mark.parametrize(
     ("age", "wait", "count"), [(None, STALL, 0), (0.0, STALL, 0), (0.75, STALL - 0.75, 0), (STALL, LOOK, 1)]
 )
-async def test_the_watchdog_looks_again_when_a_stall_can_be_due(
+async def test_the_watchdog_checks_again_when_the_running_step_can_become_a_stall(
     age: float | None, wait: float, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with System() as system:

@@ -153,7 +153,7 @@ async def test_at_the_round_limit_the_model_is_asked_once_more_without_tools(mak
 
 @SERVERS
 @pytest.mark.requirement("U-13", "REQ-915-013")
-async def test_calls_after_tools_are_off_are_closed_and_not_run(make_server: MakeServer) -> None:
+async def test_calls_made_although_tools_are_off_are_closed_and_not_run(make_server: MakeServer) -> None:
     gate = Gate()
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
@@ -204,7 +204,7 @@ async def test_a_call_that_is_not_approved_is_denied_and_the_model_sees_it() -> 
 @pytest.mark.parametrize(
     ("limits", "ran"), [(RuntimeLimits(), 256), (RuntimeLimits(max_calls_per_message=3), 3)]
 )
-async def test_calls_beyond_the_limit_are_all_answered(limits: RuntimeLimits, ran: int) -> None:
+async def test_all_calls_beyond_the_limit_of_a_batch_are_answered(limits: RuntimeLimits, ran: int) -> None:
     gate = Gate()
     gate.open("a")
     server = openai(Turn(*[Call("work", {"name": "a"})] * (ran + 6)))

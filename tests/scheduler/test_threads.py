@@ -106,7 +106,7 @@ async def test_a_thread_that_becomes_free_wakes_one_call(
 
 
 @pytest.mark.anyio
-async def test_a_call_cancelled_while_it_waits_leaves_its_turn_to_the_next(pool: Threads) -> None:
+async def test_a_call_cancelled_while_it_waits_for_a_thread_does_not_block_the_next(pool: Threads) -> None:
     line = QueueingTool()
     async with runtime_with(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
         sessions = [await runtime.open("a", tools=[line.tool], id=name) for name in ("s1", "s2", "s3")]
@@ -164,7 +164,7 @@ def test_a_thread_is_not_granted_to_a_call_whose_loop_has_ended() -> None:
     assert pool.taken == 1
 
 
-def test_waiting_requests_fail_once_closed_calls_hold_every_thread() -> None:
+def test_waiting_requests_fail_once_tools_of_closed_calls_block_every_thread() -> None:
     pool = Threads()
     asking = PoolRequests(pool)
     one, two = asking.ask(2), asking.ask(2)
@@ -185,7 +185,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_no_place_is_lost_and_no_request_waits_while_one_is_free(
+def test_no_thread_slot_is_lost_and_no_request_waits_while_a_slot_is_free(
     steps: list[tuple[str, int]],
 ) -> None:
     pool = Threads()

@@ -85,7 +85,7 @@ async def test_a_tool_that_leaves_a_task_group_open_affects_no_other_session() -
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_swallows_cancellation_is_not_woken_after_its_close() -> None:
+async def test_a_tool_that_swallows_cancellation_is_not_woken_after_its_call_is_closed() -> None:
     wakes: list[int] = []
     begun = anyio.Event()
 
@@ -244,7 +244,7 @@ async def wait_until(condition: Callable[[], object]) -> None:
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-9")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_call_is_rejected_if_closed_calls_hold_every_thread() -> None:
+async def test_a_call_is_rejected_if_tools_of_closed_calls_block_every_thread() -> None:
     with blocking_tool() as (work, begun, _):
         server = openai(ONE, ONE, Turn(Say("done")))
         failures: list[ToolFailure] = []
@@ -268,7 +268,7 @@ async def test_a_call_is_rejected_if_closed_calls_hold_every_thread() -> None:
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_closed_call_keeps_its_place_until_its_thread_returns() -> None:
+async def test_a_closed_call_keeps_its_thread_slot_until_its_tool_returns() -> None:
     with blocking_tool() as (work, begun, released):
         slow = Tool.from_schema("work", "Work.", {"type": "object"}, work.function, timeout=0.05)
         async with runtime_with(a=openai(ONE, Turn(Say("done")))) as runtime:
@@ -510,7 +510,7 @@ APPROVALS: dict[str, tuple[Any, bool]] = {  # Any: any function that a program m
 
 @pytest.mark.parametrize("kind", APPROVALS)
 @pytest.mark.requirement("PROMISE-12")
-async def test_only_true_approves_and_exceptions_affect_only_their_call(kind: str) -> None:
+async def test_an_approval_hook_approves_only_with_true_and_its_error_affects_one_call(kind: str) -> None:
     approve, runs = APPROVALS[kind]
     (words, other) = await results_of(erases, reads, approve=approve)
     why = ": yes" if "word" in kind else "."
@@ -518,7 +518,7 @@ async def test_only_true_approves_and_exceptions_affect_only_their_call(kind: st
     assert other == "nothing"
 
 
-async def test_a_string_denies_a_call_and_is_shown_to_the_model_as_reason() -> None:
+async def test_a_string_returned_by_an_approval_hook_denies_and_is_shown_as_the_reason() -> None:
     def approve(call: ToolCall) -> bool | str:
         return "nothing is erased on Fridays"
 
@@ -570,7 +570,7 @@ async def test_a_cancel_while_an_approval_is_awaited_closes_the_call() -> None:
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_an_exit_exception_of_the_failure_hook_ends_nothing() -> None:
+async def test_an_exit_exception_of_the_tool_error_hook_ends_no_session() -> None:
     def hook(_: ToolFailure) -> None:
         raise SystemExit("the host's own")
 

@@ -80,7 +80,7 @@ async def test_a_call_that_needs_approval_runs_once_after_it_was_allowed(put_awa
     assert list(results(bodies(server)[-1]).values()) == ["a: deleted"]
 
 
-async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> None:
+async def test_a_denied_call_is_answered_with_the_reason_of_the_denial() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("I see.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])
@@ -110,7 +110,7 @@ async def test_edited_arguments_are_validated_and_passed_to_the_call() -> None:
         assert files.deleted == ["b"]
 
 
-async def test_decisions_about_other_arguments_or_unknown_calls_are_rejected() -> None:
+async def test_a_decision_for_an_unknown_call_or_other_arguments_is_rejected() -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
     look = Tool.external("look", "", {"type": "object"})
     async with runtime_with(a=server) as runtime:

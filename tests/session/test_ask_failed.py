@@ -48,7 +48,7 @@ async def test_a_failed_ask_raises_and_its_session_continues() -> None:
         assert (await session.ask("And now?")).text == "Yes."
 
 
-async def test_without_check_a_failed_ask_returns_its_result() -> None:
+async def test_with_check_false_a_failed_ask_returns_its_result() -> None:
     async with runtime_with(a=failing_server(), b=failing_server()) as runtime:
         left, right = await runtime.open("a"), await runtime.open("b")
         result = await left.ask("Is it?", check=False)
@@ -86,7 +86,7 @@ async def _with_approvals(session: Session, check: bool) -> AskResult:
 
 
 @pytest.mark.parametrize("go_on", [_with_results, _with_approvals])
-async def test_a_continuation_that_fails_raises_as_its_ask_would(go_on: object) -> None:
+async def test_a_failed_continuation_raises_ask_failed_unless_check_is_false(go_on: object) -> None:
     assert callable(go_on)
     for check in (True, False):
         async with runtime_with(a=failing_server(Turn(Call("look", {})), at=1)) as runtime:
@@ -153,7 +153,7 @@ async def test_a_rejected_ask_does_not_raise_ask_failed() -> None:
             await session.ask("And now?")
 
 
-async def test_a_caller_of_a_failed_subagent_sees_its_error() -> None:
+async def test_the_caller_of_a_failed_subagent_sees_the_subagents_error() -> None:
     helper = actors.subagent("helper", "Helps.", target="b")
     server = openai(Turn(Call("helper", {"task": "Find out."})), Turn(Say("No luck.")))
     async with runtime_with(a=server, b=failing_server()) as runtime:
@@ -184,7 +184,7 @@ async def test_a_tool_that_asks_a_child_session_receives_ask_failed() -> None:
     assert [error.status for error in seen] == [401]
 
 
-async def test_the_error_gives_the_same_advice_as_the_command_line() -> None:
+async def test_ask_failed_gives_the_same_advice_as_the_command_line() -> None:
     server = OpenAIServer([Turn(Say("Yes."))])
     with anyio.fail_after(60):
         async with serve(server):
@@ -196,7 +196,7 @@ async def test_the_error_gives_the_same_advice_as_the_command_line() -> None:
     assert raised.value.status == 404
 
 
-async def test_an_error_about_a_bad_key_names_its_variable(tmp_path: Path) -> None:
+async def test_an_error_about_a_bad_api_key_names_its_environment_variable(tmp_path: Path) -> None:
     server = failing_server()
     path = tmp_path / "actors.toml"
     with anyio.fail_after(60):
@@ -211,7 +211,7 @@ async def test_an_error_about_a_bad_key_names_its_variable(tmp_path: Path) -> No
     assert "secret-of-ours" not in f"{raised.value!r} {raised.value.result!r}"
 
 
-async def test_the_error_can_be_copied_pickled_and_mapped_to_an_exit_code() -> None:
+async def test_ask_failed_can_be_copied_pickled_and_mapped_to_an_exit_code() -> None:
     async with runtime_with(a=failing_server()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed) as raised:

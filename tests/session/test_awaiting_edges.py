@@ -30,7 +30,7 @@ ASKING = Turn(Call("look", {"n": 1}))
 ONE = CallId("hist_tool_1")
 
 
-async def test_no_timer_runs_while_a_turn_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_timer_runs_while_a_turn_waits_for_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timer would not stop anything, but it would stay alive for the duration of its timeout."""
     timers = list[float]()
 

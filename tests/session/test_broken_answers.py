@@ -18,7 +18,7 @@ MakeServer = Callable[..., LoopbackServer]
     ("said", "gap"),
     [((Text("Half a sen"),), "\n\n"), ((Text("A line.\n"),), ""), ((Thinking("Hm"),), ""), ((), "")],
 )
-def test_the_note_after_an_unfinished_line_is_separated_by_a_blank_line(
+def test_a_blank_line_separates_an_unfinished_line_from_the_interruption_note(
     said: tuple[Text | Thinking, ...], gap: str
 ) -> None:
     message = interrupted_message(Message("assistant", said))
@@ -27,7 +27,9 @@ def test_the_note_after_an_unfinished_line_is_separated_by_a_blank_line(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("make_server", [openai, anthropic])
-async def test_text_that_is_cut_off_is_separated_from_the_note(make_server: MakeServer) -> None:
+async def test_a_blank_line_separates_interrupted_text_from_the_interruption_note(
+    make_server: MakeServer,
+) -> None:
     server = make_server(
         Turn(Say("A long answer that is cut. " * 20)),
         faults={0: Disconnect(after_bytes=1500)},

@@ -108,7 +108,7 @@ async def test_calling_an_unknown_or_external_tool_raises_a_short_error() -> Non
         assert log(runtime, session)[1:] == []
 
 
-async def test_a_call_by_the_program_queues_with_asks_and_can_be_cancelled() -> None:
+async def test_a_call_by_the_program_waits_in_the_ask_queue_and_can_be_cancelled() -> None:
     gate, other = Gate(), openai(Turn(Say("Hello.")), Turn(Say("Next.")))
     async with runtime_with(a=other) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -125,7 +125,7 @@ async def test_a_call_by_the_program_queues_with_asks_and_can_be_cancelled() -> 
     assert len(results(bodies(other)[-1])) == 1
 
 
-async def test_a_model_call_after_one_by_the_program_has_a_new_id() -> None:
+async def test_a_call_by_the_model_after_a_call_by_the_program_has_a_new_id() -> None:
     server = openai(Turn(Call("weather", {"city": "Rome"})), Turn(Say("Warm.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[weather], approve=lambda call: True)

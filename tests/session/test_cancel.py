@@ -128,7 +128,7 @@ async def test_cancel_of_an_idle_session_returns_false() -> None:
 
 @SERVERS
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
-async def test_cancel_before_the_connection_is_open(make_server: MakeServer) -> None:
+async def test_an_ask_can_be_cancelled_before_its_connection_is_open(make_server: MakeServer) -> None:
     server, tap = make_server(Turn(Say("never"))), Tap(held=anyio.Event())
     async with runtime_with(a=server, transport=tap) as runtime:
         session = await runtime.open("a")
@@ -140,7 +140,7 @@ async def test_cancel_before_the_connection_is_open(make_server: MakeServer) -> 
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_before_the_first_byte_of_the_response(make_server: MakeServer) -> None:
+async def test_an_ask_can_be_cancelled_before_the_first_byte_of_the_response(make_server: MakeServer) -> None:
     arrived = anyio.Event()
 
     def stall(number: int, _request: object) -> InjectedFault | None:
@@ -156,7 +156,7 @@ async def test_cancel_before_the_first_byte_of_the_response(make_server: MakeSer
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_in_mid_text_keeps_and_marks_the_shown_text(make_server: MakeServer) -> None:
+async def test_a_cancel_in_mid_text_keeps_and_marks_the_shown_text(make_server: MakeServer) -> None:
     text = "A long answer that is cut. " * 20
     server = make_server(Turn(Say(text)), faults={0: Stall(after_bytes=2000)})
     async with runtime_with(a=server) as runtime:
@@ -177,7 +177,7 @@ async def test_cancel_in_mid_text_keeps_and_marks_the_shown_text(make_server: Ma
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_in_mid_arguments_drops_the_unfinished_call(make_server: MakeServer) -> None:
+async def test_a_cancel_in_mid_arguments_drops_the_unfinished_call(make_server: MakeServer) -> None:
     turn, gate = Turn(Say("Wait."), Call("work", {"name": "x" * 4000})), Gate()
     tap = Tap(count=3500)
     server = make_server(turn, faults={0: Stall(after_bytes=4000)})
@@ -211,7 +211,9 @@ async def test_cancel_closes_running_tools_and_keeps_returned_results(make_serve
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_between_the_tools_and_the_next_request(make_server: MakeServer) -> None:
+async def test_an_ask_can_be_cancelled_between_the_tools_and_the_next_request(
+    make_server: MakeServer,
+) -> None:
     gate = Gate()
     gate.open("a", "b")
     server = make_server(WORK, faults={1: Stall()})
@@ -264,7 +266,7 @@ ONE = Turn(Call("work", {"name": "a"}))
 @SERVERS
 @pytest.mark.requirement("REQ-915-008", "PROMISE-2", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_late_result_replaces_an_unsealed_synthetic_one(
+async def test_a_late_result_replaces_an_unsealed_synthetic_result(
     make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
@@ -284,7 +286,7 @@ async def test_a_late_result_replaces_an_unsealed_synthetic_one(
 @SERVERS
 @pytest.mark.requirement("REQ-915-009", "PROMISE-2", "PROMISE-4", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_result_after_its_seal_precedes_the_next_user_message(
+async def test_a_result_that_arrives_after_the_seal_precedes_the_next_user_message(
     make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
@@ -356,7 +358,7 @@ async def test_a_second_cancel_changes_nothing_and_both_return_true() -> None:
 
 
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
-async def test_a_stop_never_overtakes_the_batch_that_it_stops() -> None:
+async def test_a_batch_stopped_right_after_its_start_is_cancelled_before_any_tool_runs() -> None:
     gate = Gate()
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -376,7 +378,7 @@ async def test_a_stop_never_overtakes_the_batch_that_it_stops() -> None:
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-4")
-async def test_a_request_is_rendered_again_if_a_result_arrives_meanwhile() -> None:
+async def test_results_are_not_sealed_if_another_result_arrived_since_rendering() -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         ledger, call = session._refs.ledger, CallId("hist_tool_1")
@@ -406,7 +408,7 @@ class OvertakenRenderer(Ref[RendererCommand]):
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
-async def test_a_turn_renders_again_whenever_a_result_overtakes_its_request() -> None:
+async def test_a_turn_renders_its_request_again_whenever_a_result_arrives_before_the_seal() -> None:
     async with runtime_with(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         session._lifecycle.activate()

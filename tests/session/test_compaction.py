@@ -176,7 +176,7 @@ async def scan(path: str) -> list[str | Media]:
     ],
     ids=["long results", "files of an assumed size"],
 )
-async def test_marks_alone_suffice_if_they_save_enough(
+async def test_no_summary_is_written_if_trimming_large_results_saves_enough(
     name: str, window: int, reads: Tool[Any, Any], told: str
 ) -> None:
     server = host(name, window if reads is read else None)
@@ -191,7 +191,7 @@ async def test_marks_alone_suffice_if_they_save_enough(
     assert told in str(bodies(server)[-1])
 
 
-async def test_a_switch_to_a_smaller_window_compacts_on_the_larger_one() -> None:
+async def test_before_a_switch_to_a_smaller_window_the_larger_backend_compacts() -> None:
     large, small = host("anthropic"), host("openai_chat", 3500)
     async with runtime_with_windows(
         Compaction(keep_turns=1), large=(large, 200_000), small=(small, 3500)
@@ -241,7 +241,7 @@ async def test_a_history_that_is_still_too_long_is_shortened_again() -> None:
 
 
 @pytest.mark.parametrize("by", [None, "third"])
-async def test_the_previous_backend_compacts_for_one_that_cannot(by: str | None) -> None:
+async def test_a_history_too_long_for_the_current_backend_is_compacted_by_another(by: str | None) -> None:
     """The windows are unknown. Half of the history is too long for a summary by the smaller backend."""
     large, small, third = host("anthropic"), host("openai_chat", 3500), host("mistral")
     made = Compaction(keep_turns=1, summarizer=by)
@@ -263,7 +263,7 @@ async def test_the_previous_backend_compacts_for_one_that_cannot(by: str | None)
     assert large.refusals == third.refusals == []
 
 
-async def test_if_no_summary_can_be_written_results_are_marked() -> None:
+async def test_if_no_summary_can_be_written_results_are_trimmed_instead() -> None:
     server = host("openai_chat")
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[read])
@@ -295,7 +295,9 @@ async def test_if_no_summary_can_be_written_results_are_marked() -> None:
     ],
     ids=["tool", "longer", "blank", "thought"],
 )
-async def test_an_answer_that_is_no_summary_is_not_used_as_one(name: str, turn: Turn, why: str) -> None:
+async def test_an_answer_that_is_not_a_summary_is_not_used_as_a_summary(
+    name: str, turn: Turn, why: str
+) -> None:
     def answer_with_turn(request: Json) -> Turn:
         usual = answer_request(request)
         return turn if "hist_tool_1 was long" in str(usual) else usual
@@ -314,7 +316,7 @@ async def test_an_answer_that_is_no_summary_is_not_used_as_one(name: str, turn: 
     assert server.refusals == []
 
 
-async def test_a_filtered_summary_is_discarded_and_a_cut_one_is_marked() -> None:
+async def test_a_filtered_summary_is_discarded_and_a_truncated_summary_is_labelled() -> None:
     cut = iter(["content_filter", "length"])
 
     def answer_with_cut(request: Json) -> Turn:
@@ -342,7 +344,7 @@ async def test_a_history_with_little_to_summarise_is_not_compacted() -> None:
     assert len(server.requests) == 6
 
 
-async def test_the_current_backend_summarises_if_the_previous_one_is_gone() -> None:
+async def test_the_current_backend_summarises_if_the_previous_backend_is_gone() -> None:
     storage, one, two = MemoryStorage(), host("openai_chat"), host("anthropic")
     async with runtime_with(one=one, storage=storage) as runtime:
         await talk(await runtime.open("one", tools=[read], id="trip"), 3)
@@ -352,7 +354,7 @@ async def test_the_current_backend_summarises_if_the_previous_one_is_gone() -> N
     assert len(two.requests) == 1
 
 
-async def test_an_ask_that_no_compaction_helps_fails_with_its_reason() -> None:
+async def test_an_ask_that_stays_too_long_after_compaction_fails_with_the_reason() -> None:
     server = host("openai_chat", 1200)
     async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
@@ -363,7 +365,7 @@ async def test_an_ask_that_no_compaction_helps_fails_with_its_reason() -> None:
         assert answer.attempts[-1].cause.kind == "overflow"
 
 
-async def test_a_fork_or_a_larger_window_leaves_an_oversized_message_behind() -> None:
+async def test_a_session_recovers_from_an_oversized_message_by_fork_or_larger_window() -> None:
     small, large = host("openai_chat", 1200), host("anthropic")
     async with runtime_with_windows(
         Compaction(keep_turns=0), small=(small, None), large=(large, None)
@@ -495,7 +497,7 @@ async def test_a_cancelled_compaction_leaves_the_history_unchanged() -> None:
 
 
 @pytest.mark.parametrize("outcome", [kind for kind in get_args(Outcome) if "usage" in kind.__struct_fields__])
-def test_a_cancelled_turn_includes_the_usage_of_its_last_step(
+def test_a_cancelled_turn_reports_the_usage_of_its_last_outcome(
     outcome: Any,
 ) -> None:  # Any: a step's outcome, by its class
     used = Usage(7, 1)
@@ -525,7 +527,7 @@ async def test_corrections_are_counted_across_a_compaction() -> None:
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-14")
 @pytest.mark.parametrize("name", DIALECTS)
-async def test_a_long_turn_compacts_the_results_that_its_model_has_seen(name: str) -> None:
+async def test_a_turn_longer_than_the_window_trims_results_that_its_model_has_seen(name: str) -> None:
     """The first ask has no history to summarise, and only the sum of its short results exceeds the window."""
 
     def read_next_file(request: Json) -> Turn:

@@ -77,7 +77,7 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
 
 
 @PUT_AWAY
-async def test_some_of_the_results_are_recorded_and_the_turn_waits_for_the_rest(put_away: str) -> None:
+async def test_passed_results_are_recorded_while_the_turn_waits_for_the_others(put_away: str) -> None:
     server = openai(TWO, Turn(Say("Both.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -108,7 +108,7 @@ async def test_a_result_for_an_unknown_id_is_rejected_and_nothing_is_recorded(
         assert (await session.ask(results={ONE: 1, OTHER: 2})).text == "Both."
 
 
-async def test_a_result_for_a_tool_with_a_body_is_rejected() -> None:
+async def test_a_result_passed_for_a_tool_that_the_runtime_runs_is_rejected() -> None:
     gate = Gate()
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
@@ -122,7 +122,7 @@ async def test_a_result_for_a_tool_with_a_body_is_rejected() -> None:
         assert known.duplicates == ()
 
 
-async def test_a_repeated_result_changes_nothing_and_a_different_one_is_not_sent() -> None:
+async def test_passing_a_second_result_for_a_call_does_not_change_the_first() -> None:
     server = openai(TWO, Turn(Say("Both.")), Turn(Say("Next.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
@@ -144,7 +144,7 @@ async def test_a_repeated_result_changes_nothing_and_a_different_one_is_not_sent
     assert "second" not in json.dumps(bodies(server))
 
 
-async def test_of_two_racing_results_one_resumes_the_turn() -> None:
+async def test_only_one_of_two_results_passed_at_once_resumes_the_turn() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")))
     outcomes: list[AskResult] = []
     async with runtime_with(a=server) as runtime:
@@ -268,7 +268,7 @@ async def test_the_queue_behind_a_waiting_turn_is_bounded() -> None:
     assert refused == 2
 
 
-async def test_the_ask_stream_ends_awaiting_and_a_second_one_continues() -> None:
+async def test_the_stream_of_an_ask_ends_awaiting_and_a_second_stream_continues_it() -> None:
     server = openai(TWO, Turn(Say("Both.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])

@@ -73,7 +73,9 @@ def tool_errors(runtime: Runtime, session: Session) -> list[dict[str, Any]]:  # 
 @pytest.mark.requirement("U-05", "U-06")
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("how", BROKEN)
-async def test_arguments_that_are_no_object_run_no_tool_and_are_corrected_once(name: str, how: str) -> None:
+async def test_arguments_that_are_not_an_object_run_no_tool_and_are_corrected_once(
+    name: str, how: str
+) -> None:
     runs: list[str] = []
     turns = [Turn(Call("work", raw=BROKEN[how])), Turn(Call("work", {"name": "a"})), Turn(Say("Done."))]
     server = strict_server(name, turns)

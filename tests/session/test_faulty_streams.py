@@ -89,7 +89,9 @@ STATUSES = {
 @pytest.mark.alternating
 @over_families
 @pytest.mark.parametrize("status", STATUSES)
-async def test_the_status_of_a_response_decides_whether_it_is_retried(name: str, status: int) -> None:
+async def test_the_http_status_of_an_error_decides_whether_its_request_is_retried(
+    name: str, status: int
+) -> None:
     row = STATUSES[status]
     if (name, status) == LONG_WAIT:
         row = Row("rate_limit", 1)
@@ -113,7 +115,7 @@ REPORTED = [(name, status) for name in FAMILIES for status in (429, 500, 503) if
 
 @pytest.mark.alternating
 @pytest.mark.parametrize(("name", "status"), REPORTED)
-async def test_an_error_event_is_classified_like_its_status(name: str, status: int) -> None:
+async def test_an_error_event_in_a_stream_is_classified_like_its_http_status(name: str, status: int) -> None:
     # the default message of OpenAI asks for a second
     message = "Please try again in 10ms." if status == 429 else None
     plain = await ask_twice(server_with_fault(name, Status(status, message=message)), TWICE)
@@ -165,7 +167,7 @@ UNUSUAL: dict[str, InjectedFault] = {
 async def test_an_unusual_but_valid_stream_is_read_normally(
     name: str, how: str, anyio_backend_name: str
 ) -> None:
-    """One family sends single bytes, because all share the line reader; cut answers are tested elsewhere."""
+    """Only one family sends single bytes, because all share the line reader; cut answers have their own tests."""
     pieces = 1 if (name, anyio_backend_name) == ("openai_chat", "asyncio") else 31
     result = await ask_twice(server_with_fault(name, UNUSUAL[how], pieces=pieces))
     assert (result.status, result.text) == ("complete", TEXT)

@@ -36,7 +36,7 @@ def instructions(runtime: Any, session: Any) -> list[str]:  # Any: a runtime and
     ]
 
 
-async def test_the_instruction_stays_in_the_lane_and_all_tools_stay_declared() -> None:
+async def test_an_instruction_to_call_a_tool_stays_in_the_lane_and_all_tools_are_declared() -> None:
     server = AnthropicServer([Turn(Call("find", {})), Turn(Say("Done.")), Turn(Say("Yes."))])
     async with runtime_with(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[look, find])
@@ -62,7 +62,7 @@ async def test_a_model_that_answers_in_text_is_corrected_once(choice: Any) -> No
     assert server.refusals == []
 
 
-async def test_a_model_that_never_calls_the_tool_answers_with_a_reported_loss() -> None:
+async def test_an_answer_without_the_forced_call_reports_the_tool_choice_as_lost() -> None:
     server = AnthropicServer([Turn(Say("No need.")), Turn(Say("Still no."))])
     async with runtime_with(models={"a": MODEL}, a=server) as runtime:
         session = await runtime.open("a", tools=[find])

@@ -117,7 +117,7 @@ async def test_the_result_of_a_repeated_call_notes_the_repetition(make_server: M
     assert desk.runs == ["Oslo"] * 4
 
 
-async def test_notes_on_values_and_errors_keep_them_readable() -> None:
+async def test_a_result_with_a_repetition_note_keeps_its_value_or_error_text() -> None:
     server = openai(
         *repeat(Call("stock", {"part": "bolt"}), Call("stock", {"part": "none"}), times=3), Turn(Say("Done."))
     )
@@ -130,7 +130,7 @@ async def test_notes_on_values_and_errors_keep_them_readable() -> None:
     assert error.startswith(last_results(server)[1])
 
 
-async def test_changing_results_and_calls_of_one_message_are_no_repetition() -> None:
+async def test_equal_calls_with_new_results_or_in_one_message_are_not_a_repetition() -> None:
     desk = CountingTools()
     server = openai(
         *repeat(Call("progress", {"job": "a"}), times=4),
@@ -148,7 +148,7 @@ async def test_changing_results_and_calls_of_one_message_are_no_repetition() -> 
 @pytest.mark.alternating
 @SERVERS
 @pytest.mark.parametrize(("repeats", "rounds"), [("allow", 6), ("warn", 6), ("stop", 4)])
-async def test_on_repeat_allows_warns_or_stops(
+async def test_on_repeat_allows_repeated_calls_warns_the_model_or_stops_the_tools(
     make_server: MakeServer, repeats: Repeats, rounds: int
 ) -> None:
     def stubborn(request: dict[str, Any]) -> Turn:  # Any: a request body
@@ -174,7 +174,7 @@ async def test_an_unknown_on_repeat_policy_is_a_config_error() -> None:
 
 
 @pytest.mark.parametrize("repeats", ["warn", "stop"])
-async def test_the_guards_of_a_resumed_turn_use_its_log(repeats: Repeats) -> None:
+async def test_the_guards_of_a_resumed_turn_count_the_earlier_calls_in_its_log(repeats: Repeats) -> None:
     desk = CountingTools()
     both = Turn(Call("weather", {"city": "Oslo"}), Call("look", {"n": 1}), Call("weather", {"town": "x"}))
     server = openai(both, both, both, Turn(Say("Done.")))
@@ -192,7 +192,7 @@ async def test_the_guards_of_a_resumed_turn_use_its_log(repeats: Repeats) -> Non
     assert_paired(bodies(server)[-1])
 
 
-async def test_results_from_the_caller_count_as_repetitions() -> None:
+async def test_equal_results_passed_by_the_caller_count_as_repetitions() -> None:
     server = openai(*repeat(Call("look", {"n": 1}), times=3), Turn(Say("That is all.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK], on_repeat="stop")

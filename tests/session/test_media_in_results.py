@@ -165,7 +165,7 @@ def test_an_image_stays_in_the_result_if_the_dialect_supports_it(there: str) -> 
     assert back[-1]["content"][0]["content"] == CONTENT
 
 
-def test_an_image_follows_results_that_are_text_only() -> None:
+def test_an_image_follows_the_result_if_the_dialect_allows_only_text_in_results() -> None:
     *_, answer, follow = convert(transcript_with_result(CONTENT), "anthropic", "openai_chat")["messages"]
     assert (answer["role"], answer["content"]) == ("tool", f"seen\n{FOLLOWS}")
     assert [part["type"] for part in follow["content"]] == ["text", "image_url"]

@@ -60,7 +60,7 @@ def collect_messages(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> Itera
     assert (after.sent - before.sent, after.handled - before.handled) == (len(messages), len(messages))
 
 
-async def test_a_plain_ask_takes_seven_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plain_ask_takes_seven_actor_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     async with runtime_with(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a")
         for text in ("One.", "Two."):
@@ -70,7 +70,7 @@ async def test_a_plain_ask_takes_seven_messages(monkeypatch: pytest.MonkeyPatch)
             assert len(messages) == 7
 
 
-async def test_an_ask_with_a_tool_takes_sixteen_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_ask_with_a_tool_takes_sixteen_actor_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Turn(Say("Wait."), Call("look", {"name": "a"}))
     async with runtime_with(a=openai(calls, Turn(Say("One.")), calls, Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a", tools=[look])
@@ -81,7 +81,7 @@ async def test_an_ask_with_a_tool_takes_sixteen_messages(monkeypatch: pytest.Mon
             assert len(messages) == 16
 
 
-async def test_a_result_between_asks_costs_one_more_render(
+async def test_a_result_that_arrives_between_asks_costs_one_more_render(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with runtime_with(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
@@ -117,7 +117,9 @@ async def test_the_sessions_memory_use_includes_a_lane_once_it_is_sent() -> None
             assert counted == sum(lane.size for lane in lanes.values()) > 0
 
 
-async def test_an_ask_with_queued_changes_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_queued_during_an_ask_are_applied_together_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     gate = Gate()
     working = Turn(Call("work", {"name": "a"}))
     async with runtime_with(a=openai(working, Turn(Say("One."))), b=openai()) as runtime:

@@ -263,7 +263,7 @@ async def test_without_tools_a_call_written_as_text_is_an_answer() -> None:
     assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, raw, 1)
 
 
-async def test_a_real_call_runs_if_another_is_written_as_text() -> None:
+async def test_a_structured_call_runs_although_another_call_is_written_as_text() -> None:
     reader = ReadTool()
     turns = Turn(Say(RAW_CALLS["qwen"]), Call("read")), Turn(Say("Done."))
     async with scripted("vllm", *turns, tools=[reader.tool]) as (_, runtime, session):
@@ -313,7 +313,7 @@ async def test_an_empty_answer_after_a_handoff_does_not_hand_off_again() -> None
     assert (result.status, result.text, bound) == ("complete", "Here is B.", ["a", "b"])
 
 
-async def test_the_history_of_a_prompted_turn_still_begins_at_its_message() -> None:
+async def test_tools_of_a_turn_prompted_after_an_empty_answer_see_the_same_history() -> None:
     lengths: list[int] = []
 
     @tool
@@ -366,7 +366,7 @@ async def test_no_output_value_is_read_from_a_call_written_as_text() -> None:
     assert (result.status, result.output) == ("complete", 3)
 
 
-async def test_the_correction_mentions_that_tools_are_off() -> None:
+async def test_the_correction_of_a_call_written_as_text_mentions_that_tools_are_off() -> None:
     server = anthropic(Turn(Say(RAW_CALLS["llama"])), Turn(Say("Hi.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[ReadTool().tool])
@@ -406,7 +406,7 @@ async def test_a_session_continues_after_a_kill_at_any_event_of_a_correction() -
 
 
 @pytest.mark.parametrize("name", ["template-tokens-kimi", "template-tokens-qwen", "template-tokens-harmony"])
-async def test_recorded_answers_of_template_tokens_are_corrected_then_reported(name: str) -> None:
+async def test_recorded_calls_written_as_text_are_corrected_once_and_then_reported(name: str) -> None:
     case, reader = recorded_case(name), ReadTool()
     result, instructed = await answer_with_case(case, reader)
     assert (result.status, result.incomplete, reader.ran, instructed) == (

@@ -44,7 +44,7 @@ DONE = Turn(Say("Both cost 120."))
 
 
 @pytest.mark.requirement("REQ-915-030", "REQ-915-029")
-async def test_every_batch_of_a_session_runs_on_its_own_scheduler(
+async def test_every_batch_of_a_session_runs_on_the_scheduler_of_that_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ran: list[tuple[SchedulerActor, tuple[str, ...]]] = []
@@ -83,7 +83,7 @@ async def test_every_batch_of_a_session_runs_on_its_own_scheduler(
 
 
 @pytest.mark.requirement("REQ-915-045", "REQ-915-029")
-async def test_a_turn_of_five_calls_is_equal_in_a_session_and_a_subagent() -> None:
+async def test_a_turn_of_five_calls_has_the_same_log_in_a_session_and_a_subagent() -> None:
     @tool(approval="deny")
     async def book(hotel: str) -> str:
         """Book a hotel."""
@@ -133,7 +133,7 @@ def _comparable(log: Sequence[LogEvent]) -> list[LogEvent]:
 @pytest.mark.parametrize(
     "make_server", [OpenAIServer, AnthropicServer, ResponsesServer, GeminiServer, BedrockServer]
 )
-async def test_only_results_are_sent_back_one_for_each_call(
+async def test_the_request_after_a_batch_adds_only_one_result_per_call(
     make_server: Callable[..., LoopbackServer],
 ) -> None:
     server = make_server([CALLING, DONE])

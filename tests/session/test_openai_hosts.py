@@ -193,7 +193,7 @@ async def test_an_open_turn_fails_clearly_after_a_change_of_family(
     assert len(server.requests) == 1
 
 
-async def test_an_open_turn_continues_where_a_new_turn_could_not_begin(tmp_path: Path) -> None:
+async def test_an_open_turn_continues_on_a_host_that_rejects_new_turns(tmp_path: Path) -> None:
     responses = ResponsesServer([Turn(Call("look", {"n": 1})), Turn(Say("It is done."))])
     began = BackendSettings(kind="openai", model="gpt-6-astra", base_url=OFFICIAL)
     moved = began.model_copy(update={"base_url": GATEWAY})

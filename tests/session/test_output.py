@@ -74,7 +74,7 @@ def settings(name: str, **more: Any) -> Settings:  # Any: as `Settings` takes th
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_each_dialect_requests_an_output_type_by_its_best_means(name: str) -> None:
+def test_each_dialect_requests_an_output_type_in_the_strictest_way_it_supports(name: str) -> None:
     read = ToolSpec("read", "", Json(b'{"type":"object"}'))
     assert output_means(settings(name), dialect(name)) == BEST.get(name, "prompt")
     assert output_means(settings(name, tools=(read,)), dialect(name)) == BESIDE_TOOLS.get(name, "prompt")
@@ -219,7 +219,7 @@ async def test_an_ask_fails_after_max_corrections_of_its_output() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_error_names_missing_fields_but_no_values_of_the_answer() -> None:
+async def test_the_error_of_an_invalid_output_names_missing_fields_but_no_values() -> None:
     said = '{"name": ["canary"], "height": "canary"}'
     async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
@@ -244,7 +244,7 @@ async def test_corrections_are_counted_across_a_failover() -> None:
 
 @pytest.mark.anyio
 async def test_a_failover_backend_receives_the_output_type_too() -> None:
-    """The first backend gets a schema in its request, the second an instruction, which is in the log."""
+    """The first backend receives a schema in its request, the second an instruction, which the log contains."""
     first, second = openai(Turn(Say("never")), faults={0: SERVER_ERROR}), anthropic(Turn(Say(OSLO)))
     pools = {"both": PoolSettings(members=("a", "b"))}
     async with runtime_with(pools=pools, a=first, b=second) as runtime:

@@ -62,7 +62,7 @@ def test_no_provider_refuses_a_request_for_a_generated_schema(schema: dict[str, 
 @ASKED
 @given(FORMS)
 def test_a_closed_schema_accepts_every_value_of_its_type(form: TypeWithValue) -> None:
-    """Closing a schema only removes unsupported keywords: dumped values conform to it and parse to themselves."""
+    """Closing a schema only removes unsupported keywords, so dumped values conform to it and parse to equal values."""
     asked, adapter = output_of(form.type), pydantic.TypeAdapter(form.type)
     value = adapter.validate_json(json.dumps(form.value))
     said = adapter.dump_python(value, mode="json", by_alias=True)
@@ -139,7 +139,7 @@ def test_a_type_that_a_strict_schema_would_change_is_not_sent_strictly(
         assert output_means(Settings(model=MODELS.get(name, "m"), output=form.schema), dialect(name)) == said
 
 
-def test_objects_with_the_same_first_member_are_not_sent_strictly() -> None:
+def test_a_union_of_objects_with_the_same_first_member_is_not_sent_strictly() -> None:
     class One(pydantic.BaseModel):
         name: str
         x: int
@@ -156,7 +156,7 @@ def test_objects_with_the_same_first_member_are_not_sent_strictly() -> None:
 
 
 @pytest.mark.parametrize(("count", "said"), [(24, "schema"), (25, "prompt")])
-def test_more_optional_members_than_the_limit_fall_back_to_a_prompt(count: int, said: str) -> None:
+def test_a_type_with_too_many_optional_members_is_described_in_a_prompt(count: int, said: str) -> None:
     members: dict[str, Any] = {
         f"f{number}": (int, 0) for number in range(count)
     }  # Any: field definitions of pydantic
@@ -164,12 +164,12 @@ def test_more_optional_members_than_the_limit_fall_back_to_a_prompt(count: int, 
     assert output_means(Settings(model="claude-sonnet-5", output=form.schema), dialect("anthropic")) == said
 
 
-def test_a_format_that_is_no_string_is_dropped_from_a_closed_schema() -> None:
+def test_a_format_that_is_not_a_string_is_dropped_from_a_closed_schema() -> None:
     assert close_schema(Json(b'{"type":"string","format":{"a":1}}')) == b'{"type":"string"}'
 
 
 @pytest.mark.parametrize("keyword", ["allOf", "not", "if", "patternProperties", "prefixItems", "definitions"])
-def test_a_schema_that_closing_would_change_is_not_closed(keyword: str) -> None:
+def test_a_schema_whose_meaning_closing_would_change_is_not_closed(keyword: str) -> None:
     inner: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}}
     outer: dict[str, JsonValue] = {"type": "object", "additionalProperties": False}
     assert close_schema(dump({**outer, "properties": {"a": inner}})) is not None

@@ -59,7 +59,7 @@ async def session_with_wrong_dialect(
 
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040", "PROMISE-13")
-async def test_a_refusal_by_a_provider_names_calls_and_synthetic_results(
+async def test_a_transcript_refused_by_a_provider_names_calls_and_synthetic_results(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
@@ -107,7 +107,7 @@ async def test_a_refusal_by_a_provider_names_calls_and_synthetic_results(
     ("make_server", "writer", "rule"),
     [(openai, OpenAIChatWriter, "OAC-01"), (anthropic, AnthropicWriter, "ANT-01")],
 )
-async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
+async def test_a_transcript_refused_by_the_strict_rules_names_the_calls_of_the_history(
     make_server: Callable[..., LoopbackServer],
     writer: type[OpenAIChatWriter | AnthropicWriter],
     rule: str,

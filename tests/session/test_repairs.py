@@ -86,7 +86,7 @@ def repair_counts(runtime: Runtime, session: Session) -> tuple[int, int]:
 
 @pytest.mark.parametrize("make_server", [openai, anthropic])
 @pytest.mark.parametrize("arguments", WORDS["calls"], ids=["words", "list"])
-async def test_arguments_with_one_reading_are_repaired_and_run(
+async def test_faulty_arguments_with_only_one_interpretation_are_repaired_and_run(
     make_server: Any, arguments: dict[str, JsonValue]
 ) -> None:  # Any: a server
     orders, server = OrderTool(), make_server(order_turn(arguments), Turn(Say("Done.")))
@@ -182,8 +182,10 @@ async def test_arguments_that_a_custom_validator_rejects_are_corrected() -> None
 
 @pytest.mark.parametrize("raw", ['{"count": 3, "paid": true, "tags": ["a"],}', json.dumps(json.dumps(RIGHT))])
 @PUT_AWAY
-async def test_a_pending_call_shows_and_runs_with_its_repaired_arguments(put_away: str, raw: str) -> None:
-    """The digest covers the repaired arguments: in the stream, in the result and after passivation."""
+async def test_a_pending_call_is_reported_and_run_with_its_repaired_arguments(
+    put_away: str, raw: str
+) -> None:
+    """The digest of the call covers the repaired arguments in the stream, in the result and after passivation."""
     orders, server = OrderTool("ask"), openai(Turn(Call("order", raw=raw)), Turn(Say("Done.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
@@ -203,7 +205,7 @@ async def test_a_pending_call_shows_and_runs_with_its_repaired_arguments(put_awa
         assert repair_counts(runtime, session) == (1, 0)
 
 
-async def test_an_external_call_has_its_repaired_arguments() -> None:
+async def test_a_pending_external_call_is_reported_with_its_repaired_arguments() -> None:
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"n": {"type": "integer"}}}
     server = openai(Turn(Call("draw", {"n": "3"})), Turn(Say("Done.")))
     async with runtime_with(a=server) as runtime:
@@ -214,7 +216,7 @@ async def test_an_external_call_has_its_repaired_arguments() -> None:
         assert (await session.ask(results={waiting.pending_calls[0].id: "drawn"})).text == "Done."
 
 
-async def test_a_call_by_the_program_is_repaired_too() -> None:
+async def test_arguments_of_a_call_by_the_program_are_repaired_too() -> None:
     orders = OrderTool()
     async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a", tools=[orders.tool])
@@ -233,7 +235,7 @@ ANSWERS: list[tuple[Any, str, object]] = [  # Any: a type
 
 
 @pytest.mark.parametrize(("asked", "said", "value"), ANSWERS, ids=[said for _, said, _ in ANSWERS])
-async def test_an_answer_with_one_reading_is_accepted_at_once(
+async def test_a_faulty_answer_with_only_one_interpretation_is_accepted_at_once(
     asked: Any, said: str, value: object
 ) -> None:  # Any: a type
     async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
@@ -289,7 +291,9 @@ OSLO, ROME = '{"name": "Oslo", "people": 7}', '{"name": "Rome", "people": 3}'
         (dict[str, int], 'Words {"a": "1"} around', {"a": 1}),
     ],
 )
-def test_an_answer_with_one_reading_is_repaired(asked: Any, said: str, value: object) -> None:
+def test_a_faulty_answer_with_only_one_interpretation_is_repaired(
+    asked: Any, said: str, value: object
+) -> None:
     read = output_of(asked).parse(said, "unambiguous")
     assert isinstance(read, tuple), read
     assert read[0] == value
@@ -318,7 +322,9 @@ def test_an_answer_with_one_reading_is_repaired(asked: Any, said: str, value: ob
         (list[City], f"{OSLO}\n{ROME}"),
     ],
 )
-def test_an_answer_with_no_reading_or_several_is_corrected(asked: Any, said: str) -> None:  # Any: a type
+def test_an_answer_with_no_interpretation_or_with_several_is_corrected(
+    asked: Any, said: str
+) -> None:  # Any: a type
     assert isinstance(output_of(asked).parse(said, "unambiguous"), list)
 
 
@@ -333,13 +339,15 @@ def test_a_valid_answer_is_never_changed(repair: RepairMode) -> None:
         assert output_of(asked).parse(said, repair) == (value, ())
 
 
-def test_searching_a_hostile_answer_for_values_is_bounded() -> None:
+def test_the_search_for_json_in_a_hostile_answer_is_bounded() -> None:
     hostile = ("[" * 120_000, '{"a":' * 100_000, "[1," * 60_000, '"' * 120_000, "{a" * 60_000)
     for words in (*hostile, "```json\n[\n" * 40_000, '{"a' * 100_000):
         assert isinstance(output_of(City).parse(words, "unambiguous"), list)
 
 
-def test_an_answer_with_more_openings_than_the_limit_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_with_more_opening_brackets_than_the_limit_has_no_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     words = f"[1] [2] [3] {OSLO}"
     assert output_of(City).parse(words, "unambiguous")[0] == City(name="Oslo", people=7)
     monkeypatch.setattr("actors.core.turn.output._MOST_OPENINGS", 3)

@@ -135,7 +135,7 @@ def usage_by_ask(events: Sequence[LogEvent]) -> list[Usage]:
 @pytest.mark.alternating
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.requirement("PROMISE-4")
-async def test_each_key_has_one_result_after_a_kill_at_any_event(part: int) -> None:
+async def test_each_ask_key_has_one_result_after_a_kill_at_any_event(part: int) -> None:
     servers = {"a": OpenAIServer(answer), "b": AnthropicServer(answer)}
     questions = list(QUESTIONS)
     with anyio.fail_after(240):

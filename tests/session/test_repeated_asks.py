@@ -118,7 +118,7 @@ async def test_concurrent_asks_with_one_key_share_one_turn() -> None:
         assert sum(isinstance(event, AskStarted) for event in log(runtime, session)) == 1
 
 
-async def test_a_queued_ask_is_joined_by_its_key() -> None:
+async def test_a_repeated_ask_joins_the_queued_ask_with_the_same_key() -> None:
     gate = Gate()
     script = [Turn(Call("work", {"name": "one"})), Turn(Say("First.")), Turn(Say("Second."))]
     server = openai(*script)
@@ -140,7 +140,7 @@ async def test_a_queued_ask_is_joined_by_its_key() -> None:
         assert len(bodies(server)) == 3
 
 
-async def test_another_host_returns_the_result_from_the_log(tmp_path: Path) -> None:
+async def test_a_repeated_ask_on_another_host_returns_the_result_from_the_log(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     server = openai(Turn(Say('{"name": "Oslo"}')))
     async with serving(server) as start:
@@ -157,7 +157,7 @@ async def test_another_host_returns_the_result_from_the_log(tmp_path: Path) -> N
     assert len(bodies(server)) == 1
 
 
-async def test_an_ask_that_a_kill_interrupted_continues_in_a_further_turn() -> None:
+async def test_an_ask_interrupted_by_a_kill_continues_in_a_further_turn() -> None:
     server = openai(Turn(Call("pay", {"amount": 5})), Turn(Say("Paid.")), Turn(Say("It is paid.")))
     async with serving(server) as start:
         async with start(MemoryStorage()) as runtime:
@@ -174,7 +174,7 @@ async def test_an_ask_that_a_kill_interrupted_continues_in_a_further_turn() -> N
     assert server.refusals == []
 
 
-async def test_an_answer_without_the_end_of_its_turn_is_requested_again() -> None:
+async def test_an_answer_whose_turn_end_is_not_in_the_log_is_requested_again() -> None:
     server = openai(Turn(Say("Oslo.")), Turn(Say("Oslo, again.")))
     async with serving(server) as start:
         async with start(MemoryStorage()) as runtime:
@@ -191,7 +191,7 @@ async def test_an_answer_without_the_end_of_its_turn_is_requested_again() -> Non
     assert server.refusals == []
 
 
-async def test_an_ask_that_the_end_of_its_runtime_cancelled_continues(tmp_path: Path) -> None:
+async def test_an_ask_cancelled_by_leaving_its_runtime_continues_when_repeated(tmp_path: Path) -> None:
     path, gate = tmp_path / "sessions.db", Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
     async with serving(server) as start:
@@ -207,7 +207,7 @@ async def test_an_ask_that_the_end_of_its_runtime_cancelled_continues(tmp_path: 
     assert user_messages(bodies(server)[-1]) == ["Go."]
 
 
-async def test_an_ask_that_its_caller_cancelled_stays_cancelled() -> None:
+async def test_an_ask_cancelled_by_its_caller_stays_cancelled_when_repeated() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})))
     async with runtime_with(a=server) as runtime:
@@ -319,7 +319,7 @@ async def test_repeated_asks_end_with_their_first_ask_when_the_session_closes() 
         assert sorted(ends) == ["cancelled", "cancelled", "closed", "closed"]
 
 
-async def test_repeated_asks_are_refused_with_their_queued_first_ask() -> None:
+async def test_repeated_asks_are_refused_if_the_queued_first_ask_is_refused() -> None:
     gate, refused = Gate(), list[QueueFull]()
     server = openai(Turn(Call("work", {"name": "one"})))
     async with runtime_with(a=server) as runtime:
@@ -338,7 +338,7 @@ async def test_repeated_asks_are_refused_with_their_queued_first_ask() -> None:
         assert len(refused) == 2
 
 
-async def test_repeated_asks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_waiting_repeated_asks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.session.repeats.MAX_REPEATED", 1)
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
@@ -382,7 +382,7 @@ async def test_a_repeated_ask_that_waits_reports_its_pending_calls_and_then_its_
         assert len(bodies(server)) == 2
 
 
-async def test_a_caller_that_is_cancelled_leaves_the_ask_to_the_others() -> None:
+async def test_a_shared_ask_continues_for_the_other_callers_if_one_is_cancelled() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
     async with runtime_with(a=server) as runtime:
@@ -409,7 +409,7 @@ async def test_a_caller_that_is_cancelled_leaves_the_ask_to_the_others() -> None
 
 
 @pytest.mark.parametrize("checkpoints", range(6))
-async def test_a_caller_cancelled_while_it_submits_leaves_the_ask_to_the_others(checkpoints: int) -> None:
+async def test_a_shared_ask_continues_if_a_caller_is_cancelled_while_submitting_it(checkpoints: int) -> None:
     server = openai(Turn(Say("Done.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
@@ -435,7 +435,7 @@ async def test_a_caller_cancelled_while_it_submits_leaves_the_ask_to_the_others(
         assert await _asked(session, "Go.", "k1") == ("complete", "Done.")
 
 
-async def test_a_joined_ask_is_traced_once() -> None:
+async def test_an_ask_shared_by_several_callers_is_traced_once() -> None:
     gate, exporter, provider = Gate(), InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracing = Tracing(tracer_provider=provider)
@@ -455,14 +455,14 @@ async def test_a_joined_ask_is_traced_once() -> None:
     assert spans == {"invoke_agent": 3, "chat gpt-5.2": 2, "execute_tool work": 1}
 
 
-async def test_results_take_no_key() -> None:
+async def test_an_ask_key_cannot_be_combined_with_results() -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="key= cannot be combined"):
             await session.ask(results={"call": 1}, key="k1")  # type: ignore[call-overload]
 
 
-async def test_a_key_belongs_to_one_message() -> None:
+async def test_an_ask_key_belongs_to_one_message() -> None:
     server = openai(Turn(Say("Oslo.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
@@ -475,7 +475,7 @@ async def test_a_key_belongs_to_one_message() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 5])
-async def test_a_key_is_a_short_printable_string(key: str) -> None:
+async def test_an_ask_key_is_a_short_printable_string(key: str) -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="key= takes "):

@@ -178,7 +178,7 @@ async def test_every_event_fits_its_schema_and_its_sse_frame() -> None:
 
 
 @pytest.mark.requirement("U-03")
-async def test_only_the_last_event_of_a_number_is_a_place_to_resume() -> None:
+async def test_a_subscriber_resumes_only_after_the_last_event_of_one_number() -> None:
     async with runtime_with(a=openai(CALLING, ENDING)) as runtime:
         session = await runtime.open("a", tools=[look])
         await session.ask("Do it.")

@@ -132,7 +132,7 @@ def image(size: int) -> Builtin:
     return Builtin({"type": "image_generation_call", "status": "completed", "result": "A" * size})
 
 
-async def test_an_image_of_over_a_mebibyte_in_the_last_events_is_read() -> None:
+async def test_an_image_over_one_mebibyte_in_the_last_stream_events_is_read() -> None:
     server = responses(Turn(image(1_200_000), Say("Here it is.")), Turn(Say("A cat.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")

@@ -73,7 +73,7 @@ async def wait_for_queue(session: Session, count: int) -> None:
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-2", "PROMISE-4")
-async def test_later_messages_leave_the_history_and_every_lane_begins_an_epoch() -> None:
+async def test_a_rewind_removes_later_messages_and_every_lane_begins_an_epoch() -> None:
     gate = Gate()
     gate.open("a")
     work = Turn(Think("hm"), Call("work", {"name": "a"}))
@@ -170,7 +170,7 @@ async def test_a_rewind_to_an_impossible_turn_raises_a_short_error() -> None:
         assert fifth.turn == 5
 
 
-async def test_a_rewind_cannot_reach_summarised_turns_but_later_ones() -> None:
+async def test_a_rewind_can_reach_only_turns_after_the_summary_or_the_start() -> None:
     def spoken(request: object) -> Turn:
         return Turn(Say("In short." if "Write that summary now" in str(request) else "An answer. " * 30))
 
@@ -292,7 +292,7 @@ async def test_a_queued_rewind_survives_a_crash(which: str) -> None:
 
 
 @pytest.mark.parametrize("which", ["session", "renderer"])
-async def test_a_queued_rewind_is_rejected_after_a_crash_into_a_waiting_turn(
+async def test_a_queued_rewind_is_rejected_if_a_turn_waits_after_a_crash(
     which: str,
 ) -> None:
     storage = HeldStorage(TurnPaused)

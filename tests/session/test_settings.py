@@ -99,7 +99,7 @@ def test_only_one_sampling_setting_is_sent_to_claude_models(name: str) -> None:
         ("openrouter", "openai/o3", False),
     ],
 )
-def test_models_without_sampling_settings_are_sent_none(name: str, model: str, takes: bool) -> None:
+def test_a_model_that_rejects_sampling_settings_receives_none(name: str, model: str, takes: bool) -> None:
     for wanted in ({"temperature": 0.5}, {"top_p": 0.97}):
         request = request_with(name, Settings(model=model, **wanted))  # type: ignore[arg-type]  # either setting
         assert (request.losses == ()) is takes
@@ -287,7 +287,7 @@ async def test_a_preview_reports_the_settings_that_would_be_lost() -> None:
         assert (await session.preview("a")).losses == {}
 
 
-def test_a_forced_tool_that_cannot_be_forced_is_reported_as_a_loss() -> None:
+def test_forcing_a_tool_is_reported_as_a_loss_if_the_model_cannot_be_forced() -> None:
     spec = (ToolSpec("read", "", Json(b'{"type":"object"}')),)
     assert request_with("kimi", Settings(model="m", tools=spec, tool_choice="required")).losses == (
         "tool_choice",

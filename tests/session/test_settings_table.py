@@ -100,7 +100,7 @@ def test_a_setting_is_sent_in_the_field_that_the_table_names(name: str, model: s
         place = place[key]
 
 
-def test_every_list_of_settings_has_the_same_names() -> None:
+def test_all_lists_and_types_of_settings_have_the_same_names() -> None:
     assert {*VALUES} == {*REQUEST_SETTINGS}
     assert {*setting_names("ask")} == {*AskSettings.__annotations__}
     assert {*setting_names("ask"), "output"} == {*Asked.__struct_fields__}
@@ -124,7 +124,7 @@ def test_a_refusal_that_names_a_field_is_mapped_to_its_setting(setting: str) -> 
         )
 
 
-def test_the_log_stores_only_the_given_settings_by_name() -> None:
+def test_the_log_stores_only_the_settings_that_were_passed() -> None:
     given = parse_settings({"seed": 3, "metadata": {"team": "blue"}, "timeout": 9})
     event = AskStarted(1, pack(Message("user", [Text("u")])), given)
     record = encode_event(event)
@@ -157,7 +157,7 @@ def test_a_value_out_of_range_is_rejected_with_the_range_in_words(
     assert out_of_range(setting, None) is None
 
 
-def test_a_forced_tool_combines_with_one_call_per_message() -> None:
+def test_forcing_a_tool_can_be_combined_with_one_call_per_message() -> None:
     body, losses = request_with("anthropic", "m", tool_choice=ToolChoice("look"), parallel_tool_calls=False)
     assert json.loads(body)["tool_choice"] == {
         "type": "tool",

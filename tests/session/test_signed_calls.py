@@ -79,14 +79,14 @@ def test_a_signature_is_sent_back_in_its_call(whole: bool) -> None:
     assert [call.get("extra_content") for call in sent_calls(*message.blocks)] == [SIGNED]
 
 
-def test_the_first_foreign_call_of_a_message_gets_the_placeholder() -> None:
+def test_the_first_foreign_call_of_a_message_gets_the_placeholder_signature() -> None:
     (call,) = decode_answer().calls
     made = sent_calls(call, replace(call, id="c2"))
     held = {"google": {"thought_signature": COPY.reasoning.placeholder}}
     assert [call.get("extra_content") for call in made] == [held, None]
 
 
-def test_the_judge_requires_a_signature_that_the_official_profile_rejects() -> None:
+def test_the_custom_dialect_requires_the_signature_that_the_base_profile_rejects() -> None:
     (call,) = decode_answer().calls
     messages = [Message("user", [Text("u")]), Message("assistant", [call])]
     bare = encode(render(History(messages), Ledger(), PROFILES["openai_compatible"]), model="m")

@@ -93,7 +93,7 @@ async def test_an_answer_without_usage_counts_as_a_round_and_has_no_cost() -> No
     [({"*": Price(1.0, 1.0)}, 1650 / 1_000_000), ({"gpt": Price(1.0, 1.0)}, None)],
     ids=["known", "half"],
 )
-async def test_a_cost_is_summed_over_a_failover_or_unknown(
+async def test_the_cost_of_a_failover_is_the_sum_of_its_attempts_or_unknown(
     prices: dict[str, Price], cost: float | None
 ) -> None:
     work, gate = Turn(Call("work", {"name": "a"}), usage=(1000, 100)), Gate()
@@ -119,7 +119,9 @@ async def test_a_cost_is_summed_over_a_failover_or_unknown(
     ],
     ids=str,
 )
-async def test_a_budget_ends_a_turn_at_a_boundary_and_rejects_later_asks(budget: Budget, why: str) -> None:
+async def test_a_used_up_budget_ends_a_turn_between_rounds_and_rejects_later_asks(
+    budget: Budget, why: str
+) -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("never"))), Gate()
     gate.open("a")
     async with runtime_with(a=server) as runtime:
@@ -191,7 +193,7 @@ async def test_a_budget_of_money_requires_every_price() -> None:
         ((400, 400), {"cache_read": 0.5, "cache_write": 2.0}, ""),
     ],
 )
-async def test_a_missing_cache_price_is_named_unless_the_backend_has_it(
+async def test_a_missing_cache_price_is_named_if_cached_tokens_were_used(
     cached: tuple[int, int], price: dict[str, float], says: str
 ) -> None:
     server = openai(Turn(Say("one"), usage=(1000, 100), cached=cached), Turn(Say("two")))

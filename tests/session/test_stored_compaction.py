@@ -49,7 +49,7 @@ async def open_compacted_session(runtime: Runtime) -> Session:
     return session
 
 
-async def test_forks_and_imports_show_a_compacted_history_unchanged() -> None:
+async def test_a_compacted_history_is_unchanged_in_forks_and_imports() -> None:
     server = host("openai_chat")
     async with serve(server), runtime_at(server) as runtime:
         session = await open_compacted_session(runtime)
@@ -68,7 +68,7 @@ async def test_forks_and_imports_show_a_compacted_history_unchanged() -> None:
     assert "[Summary of the conversation so far.]" in asked[0]
 
 
-async def test_a_session_opened_on_compacted_messages_shows_full_results() -> None:
+async def test_a_session_opened_with_messages_of_a_compacted_one_sends_full_results() -> None:
     server = host("openai_chat")
     async with serve(server), runtime_at(server) as runtime:
         session = await open_compacted_session(runtime)
@@ -109,7 +109,7 @@ def load_text(text: str, folder: Path) -> Config:
     return load(path, {})
 
 
-def test_arguments_of_a_program_override_compaction_in_a_file(tmp_path: Path) -> None:
+def test_the_compaction_argument_of_a_program_overrides_the_configuration_file(tmp_path: Path) -> None:
     said = load_text(
         '[compaction]\nthreshold = 0.5\nkeep_turns = 1\nlarge_result_bytes = 4096\nattachments = 2\nsummarizer = "a"\n'
         '[backends.a]\nkind = "openai"\nmodel = "gpt"\n',
@@ -140,7 +140,7 @@ def test_arguments_of_a_program_override_compaction_in_a_file(tmp_path: Path) ->
             Runtime(said, compaction=Compaction(summarizer=by))
 
 
-async def test_the_window_of_a_price_applies_if_the_backend_declares_none() -> None:
+async def test_the_context_window_of_a_price_applies_if_the_backend_declares_none() -> None:
     server = host("openai_chat", 6000)
     prices = {"gpt*": Price(1.0, 1.0, context=6000)}
     settings = Compaction(threshold=0.6, large_result_bytes=100_000)
@@ -156,7 +156,7 @@ async def test_the_window_of_a_price_applies_if_the_backend_declares_none() -> N
     assert [exchange.status for exchange in server.requests if exchange.status != 200] == []
 
 
-async def test_attachments_over_a_limit_reappear_after_a_summary() -> None:
+async def test_attachments_omitted_over_a_limit_are_sent_after_a_summary() -> None:
     """Bedrock accepts five documents. Of eight, the last three are noted until the first four are summarised."""
     server = strict_host("bedrock", Script(lambda request: Turn(Say("Fine."))), host="bedrock")
     settings = Compaction(keep_turns=1, attachments=1)

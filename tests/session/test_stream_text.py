@@ -62,7 +62,7 @@ async def test_the_stream_of_a_continuation_contains_only_its_own_text() -> None
         assert rest.result.status == "complete"
 
 
-async def test_a_slow_reader_misses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_reader_of_a_text_stream_misses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BUFFER", 2)
     async with runtime_with(a=openai(Turn(Say("word " * 200)))) as runtime:
         session = await runtime.open("a")
@@ -134,7 +134,7 @@ async def test_closing_the_text_stream_does_not_stop_the_turn(leave: object) -> 
                 break
 
 
-async def test_a_cancelled_turn_ends_the_text_with_a_cancelled_result() -> None:
+async def test_a_cancelled_turn_ends_a_text_stream_with_a_cancelled_result() -> None:
     gate = Gate()
     async with runtime_with(a=openai(WORK)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -152,7 +152,7 @@ async def test_a_cancelled_turn_ends_the_text_with_a_cancelled_result() -> None:
     assert text.result.status == "cancelled"
 
 
-async def test_a_text_stream_closed_before_it_starts_asks_nothing() -> None:
+async def test_a_text_stream_closed_before_iteration_sends_no_ask() -> None:
     server = openai(Turn(Say("Hi.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
@@ -163,7 +163,7 @@ async def test_a_text_stream_closed_before_it_starts_asks_nothing() -> None:
     assert server.requests == []
 
 
-async def test_bad_settings_raise_at_once_and_rejected_asks_in_the_loop() -> None:
+async def test_stream_text_raises_for_bad_settings_at_once_and_for_bad_asks_on_iteration() -> None:
     async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="rounds"):
@@ -218,7 +218,7 @@ async def test_a_text_stream_from_another_thread_is_rejected_at_once() -> None:
         await anyio.to_thread.run_sync(elsewhere)
 
 
-async def test_closing_the_session_ends_the_text() -> None:
+async def test_closing_the_session_ends_a_text_stream() -> None:
     stalled = OpenAIServer([Turn(Say("One moment. " * 90))], faults={0: Stall(after_bytes=1500)})
     async with runtime_with(a=stalled) as runtime:
         session = await runtime.open("a")

@@ -121,7 +121,7 @@ async def test_the_latest_of_several_queued_switches_wins() -> None:
 
 
 @pytest.mark.requirement("REQ-915-050")
-async def test_a_switch_after_a_crash_supersedes_the_queued_one() -> None:
+async def test_a_switch_after_a_crash_supersedes_the_switch_queued_before_it() -> None:
     gate = Gate()
     one, two, three = openai(*WORK), anthropic(), openai()
     async with runtime_with(a=one, b=two, c=three) as runtime:
@@ -301,7 +301,7 @@ async def test_a_queued_switch_to_a_lost_target_fails_and_keeps_the_backend() ->
         assert await session.switch("b") == SwitchOutcome("b", "applied")
 
 
-async def test_a_failed_queued_switch_leaves_the_failover_to_the_pool() -> None:
+async def test_after_a_failed_queued_switch_the_pool_still_fails_over() -> None:
     gate, environ = Gate(), {"KEY": "secret"}
     one, two, three = openai(WORK[0], faults={1: Status(500)}), anthropic(), anthropic(Turn(Say("Here.")))
     pools = {"p": PoolSettings(members=("a", "c"))}

@@ -94,7 +94,7 @@ def test_a_tool_is_forced_by_the_name_that_the_provider_accepts(name: str) -> No
         ("bedrock", {"model": "arn:aws:bedrock:us-east-1::x/y"}, {"any": {}}, True),
     ],
 )
-def test_the_nearest_possible_choice_is_sent_and_reported_as_a_loss(
+def test_an_unsupported_tool_choice_is_sent_as_the_nearest_and_reported_as_a_loss(
     name: str,
     more: dict[str, Any],
     said: object,
@@ -151,7 +151,7 @@ def test_encode_rejects_a_choice_of_an_undeclared_tool(tools: tuple[ToolSpec, ..
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", SERVERS)
-async def test_the_tool_is_forced_once_and_the_next_request_is_free(
+async def test_a_tool_is_forced_only_in_the_first_request_of_an_ask(
     name: str,
 ) -> None:
     turns = [Turn(Think("Hm."), Call("find", {})), Turn(Think("So."), Say("Done."))]
@@ -169,7 +169,7 @@ async def test_the_tool_is_forced_once_and_the_next_request_is_free(
 
 
 @pytest.mark.anyio
-async def test_a_lost_choice_is_reported_by_the_answer_and_the_preview() -> None:
+async def test_a_tool_choice_that_cannot_be_sent_is_reported_by_answer_and_preview() -> None:
     server = anthropic(Turn(Say("Done.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[find])
@@ -256,7 +256,7 @@ async def test_a_tool_added_by_a_toolset_can_be_forced_by_the_next_ask() -> None
 @pytest.mark.parametrize(
     ("wanted", "takes"), [(ToolChoice(""), False), (ToolChoice("auto"), True), ("find", False)]
 )
-def test_a_tool_choice_takes_a_mode_or_a_tool_choice_object(
+def test_the_tool_choice_argument_accepts_a_mode_or_a_tool_choice_object(
     wanted: Any, takes: bool
 ) -> None:  # Any: any value that a caller may pass
     if takes:

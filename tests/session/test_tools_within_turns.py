@@ -131,7 +131,7 @@ async def test_changed_tools_are_declared_by_the_next_request_of_the_turn(wire: 
 
 
 @pytest.mark.parametrize("wire", ["chat", "anthropic"])
-async def test_without_the_option_changed_tools_are_declared_by_the_next_ask(wire: str) -> None:
+async def test_without_within_turn_changed_tools_are_declared_by_the_next_ask(wire: str) -> None:
     server = SERVERS[wire](DEBUG, DONE, DONE)
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[Debugger().source(within_turn=False)])
@@ -141,7 +141,7 @@ async def test_without_the_option_changed_tools_are_declared_by_the_next_ask(wir
     assert server.refusals == []
 
 
-async def test_the_option_of_one_toolset_does_not_apply_to_another() -> None:
+async def test_within_turn_of_one_toolset_does_not_apply_to_another() -> None:
     server = openai(DEBUG, DONE, DONE)
     other = Debugger()
     other.offers = [other.control("print")]
@@ -305,7 +305,7 @@ class SlowDebugger(Debugger):
         self._shown, self.is_changing = self.offers, False
 
 
-async def test_the_next_request_waits_for_a_list_that_is_being_read() -> None:
+async def test_the_next_request_waits_while_a_changed_tool_list_is_read() -> None:
     server, slow = openai(DEBUG, STEP, DONE), SlowDebugger()
     slow.offers[:] = [tool(slow.debug)]
     async with runtime_with(a=server) as runtime:
@@ -319,7 +319,7 @@ async def test_the_next_request_waits_for_a_list_that_is_being_read() -> None:
     assert declared_names(server) == [["debug"], *[["step", "stop"]] * 2]
 
 
-async def test_a_cancel_ends_the_wait_for_a_list() -> None:
+async def test_a_cancel_ends_the_wait_for_a_changed_tool_list() -> None:
     server, slow = openai(DEBUG, DONE), SlowDebugger()
     slow.offers[:] = [tool(slow.debug)]
     async with runtime_with(a=server) as runtime:
@@ -354,7 +354,7 @@ async def test_a_tool_that_an_mcp_server_adds_in_a_call_is_declared_in_the_turn(
     assert server.refusals == []
 
 
-def test_a_file_can_set_within_turn(tmp_path: Path) -> None:
+def test_a_configuration_file_can_set_within_turn(tmp_path: Path) -> None:
     for line, is_within in (("within_turn = true", True), ("", False)):
         (tmp_path / "actors.toml").write_text(f'[mcp.ref]\ncommand = "ref"\n{line}\n')
         assert configured_toolset(load(tmp_path / "actors.toml", {}), "ref").within_turn is is_within

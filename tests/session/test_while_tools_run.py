@@ -70,7 +70,7 @@ async def test_a_history_and_a_preview_show_running_calls(make_server: MakeServe
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-7", "PROMISE-13")
-async def test_a_session_opened_on_a_running_history_closes_its_calls(
+async def test_a_session_opened_with_a_history_of_running_calls_closes_the_calls(
     make_server: MakeServer,
 ) -> None:
     gate = Gate()
@@ -121,7 +121,7 @@ async def test_no_call_is_shown_as_lost_during_a_turn(make_server: MakeServer) -
     assert reasons
 
 
-def test_appending_to_a_running_history_keeps_the_state_of_its_calls() -> None:
+def test_appending_to_a_history_with_running_calls_keeps_the_calls_state() -> None:
     calls = ToolCall("c1", "work", {}), ToolCall("c2", "work", {})
     taken = History([Message("assistant", calls), Message("tool", [ToolResult("c1", is_complete=False)])])
     longer = taken.append(

@@ -65,7 +65,7 @@ def test_a_turn_that_ends_before_its_subagents_is_reported() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_an_unsettled_held_switch_is_reported(settled: bool) -> None:
+def test_a_held_switch_that_is_never_settled_is_reported(settled: bool) -> None:
     logs = Logs()
     logs.write("s1", events.Opened("s1", "a"), events.TurnStarted(1, 1, HERE), events.SwitchQueued(1, "b"))
     if settled:
@@ -126,7 +126,7 @@ def test_a_complete_ask_without_content_or_reason_is_reported() -> None:
         assert logs.problems.lines == []
 
 
-def test_only_a_first_empty_answer_that_ends_its_turn_is_reported() -> None:
+def test_an_empty_answer_that_ends_its_turn_without_a_retry_is_reported() -> None:
     begun = events.Opened("s1", "a"), SAID, events.TurnStarted(1, 1, HERE)
     logs, ended = Logs(), events.TurnEnded(1, "complete")
     assert logs.write("s1", *begun, EMPTY, ended) == ["an answer without content is requested once more"]

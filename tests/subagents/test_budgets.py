@@ -59,7 +59,7 @@ async def test_usage_of_a_subagent_counts_in_the_parents_budget_only() -> None:
 
 
 async def test_a_subagent_stops_when_the_parents_budget_is_used_up() -> None:
-    """One of two rounds is used when the subagent begins, and it needs two."""
+    """The budget is two rounds. One is used when the subagent begins, but the subagent needs two."""
     async with runtime_with(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
         session = await open_parent(runtime, Budget(rounds=2))
         result = await session.ask("Go.", check=False)
@@ -92,8 +92,10 @@ def call_twice_then_answer(request: dict[str, Any]) -> Turn:  # Any: a request's
         (Budget(rounds=100, tokens=10**6), 11),
     ],
 )
-async def test_concurrent_subagents_keep_the_budget_as_one_session_would(budget: Budget, rounds: int) -> None:
-    """Each of three subagents needs three rounds, their parent two. One session may exceed a budget by one request."""
+async def test_concurrent_subagents_stop_at_the_budget_as_a_single_session_would(
+    budget: Budget, rounds: int
+) -> None:
+    """Each of three subagents needs three rounds, their parent two. A session may exceed a budget by one request."""
     below = OpenAIServer(call_twice_then_answer)
     async with runtime_with(a=openai(THREE, Turn(Say("Done."), usage=(90, 10))), b=below) as runtime:
         session = await open_parent(runtime, budget)
@@ -125,7 +127,7 @@ async def test_a_subagent_waiting_for_budget_ends_when_its_ask_is_cancelled() ->
         assert [call.status for call in (await session.ledger()).interactions()] == ["cancelled"] * 3
 
 
-async def test_a_subagent_waiting_for_budget_can_be_cancelled_alone() -> None:
+async def test_a_subagent_waiting_for_budget_can_be_cancelled_without_its_parent() -> None:
     asked, ended = anyio.Event(), list[str]()
 
     def stall(number: int, _: object) -> Stall:

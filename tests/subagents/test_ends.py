@@ -90,7 +90,7 @@ class ShieldedHelper:
 
 
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_ignores_its_cancellation_keeps_no_subagent() -> None:
+async def test_a_subagent_ends_even_if_its_parents_tool_ignores_cancellation() -> None:
     gate = Gate()
     stubborn = ShieldedHelper(gate)
     async with runtime_with(a=parent_server(), b=child_server()) as runtime:
@@ -106,7 +106,7 @@ async def test_a_tool_that_ignores_its_cancellation_keeps_no_subagent() -> None:
 
 @pytest.mark.usefixtures("short_graces")
 async def test_a_call_waits_for_a_subagent_whose_own_tools_ignore_cancellation() -> None:
-    """The grace period of the child's tool begins and ends later than that of the parent's."""
+    """The grace period of the child's tool begins and ends after the grace period of the parent's tool."""
     begun, released = anyio.Event(), anyio.Event()
 
     @tool
@@ -129,7 +129,7 @@ async def test_a_call_waits_for_a_subagent_whose_own_tools_ignore_cancellation()
 
 
 async def test_a_cancelled_tool_may_clean_up_after_its_subagent_ended() -> None:
-    """The subagent ends before the tool leaves its block."""
+    """The subagent ends before the tool leaves the subagent's `async with` block."""
     gate, over = Gate(), anyio.Event()
 
     @tool
@@ -197,7 +197,7 @@ async def test_a_call_does_not_wait_for_a_toolset_of_its_subagent() -> None:
     assert left == ["slow"]
 
 
-async def test_the_end_of_a_subagent_is_logged_before_that_of_its_call() -> None:
+async def test_the_end_of_a_subagent_is_logged_before_the_end_of_its_call() -> None:
     """A watcher of the call reads the child's log when the call ends."""
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
@@ -260,7 +260,7 @@ async def test_a_crash_of_a_subagent_fails_its_call(actor: str) -> None:
         assert isinstance(runtime._storage.read("trip-c1")[-1], Closed)
 
 
-async def test_leaving_the_runtime_ends_subagents_in_order() -> None:
+async def test_leaving_the_runtime_ends_the_calls_and_then_the_turn_of_a_subagent() -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
     async with runtime_with(a=parent_server(), b=child_server()) as runtime:

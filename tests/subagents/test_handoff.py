@@ -55,7 +55,7 @@ def test_invalid_options_of_a_handoff_are_rejected_at_its_definition(
     assert str(refused.value).startswith(says)
 
 
-async def test_the_ask_continues_on_the_other_target_without_a_new_message() -> None:
+async def test_a_handoff_continues_the_ask_on_its_target_without_a_new_message() -> None:
     above, other = openai(HANDS_OVER), anthropic(GO_ON, Turn(Say("Still B.")))
     async with runtime_with(a=above, b=other) as runtime:
         session = await runtime.open("a", tools=[TO_B])
@@ -85,7 +85,7 @@ async def test_the_ask_continues_on_the_other_target_without_a_new_message() -> 
     assert len(bodies(above)) == 1
 
 
-async def test_other_calls_of_the_message_run_before_the_turn_ends() -> None:
+async def test_other_calls_in_the_message_of_a_handoff_run_before_its_turn_ends() -> None:
     gate = Gate()
     both = Turn(Call("to_b"), Call("work", {"name": "a"}))
     other = openai(GO_ON)
@@ -132,7 +132,7 @@ async def test_a_handoff_to_a_pool_can_fail_over() -> None:
 
 
 @pytest.mark.parametrize("why", ["denied", "raises"])
-async def test_a_call_that_did_not_return_hands_nothing_over(why: str) -> None:
+async def test_a_handoff_call_that_fails_or_is_denied_does_not_hand_over(why: str) -> None:
     made = handoff("to_b", "Hand over.", target="b", approval="deny")
     if why == "raises":
         made = failing_handoff()

@@ -61,7 +61,7 @@ async def test_the_next_turn_has_the_prompt_and_tools_of_the_handoff() -> None:
         ({"tools": []}, "You are A.", []),
     ],
 )
-async def test_options_that_are_not_given_stay_unchanged(
+async def test_a_handoff_leaves_options_that_it_does_not_set_unchanged(
     given: dict[str, Any],  # Any: options of a handoff
     system: str | None,
     tools: list[str],
@@ -96,7 +96,7 @@ async def test_the_handoff_is_shown_as_a_configuration_of_the_ending_turn() -> N
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_responses"])
-async def test_reasoning_bound_to_the_old_prompt_is_left_behind(name: str) -> None:
+async def test_reasoning_bound_to_the_old_prompt_is_not_sent_after_a_handoff(name: str) -> None:
     turns = [Turn(Think("hm"), Call("to_b")), Turn(Think("so"), Say("Here."))]
     server = strict_host(name, Script(turns), bound=True, interleaved=True)
     made = handoff("to_b", "Hand over.", target="here", system="You are B.", tools=[look])
@@ -122,7 +122,7 @@ async def test_two_handoffs_can_pass_the_conversation_back_and_forth() -> None:
     assert declared_tools(other) == [["find", "to_a"]]
 
 
-async def test_toolsets_are_opened_for_the_target_and_old_ones_closed() -> None:
+async def test_a_handoff_opens_the_toolsets_of_its_target_and_closes_the_old_ones() -> None:
     notes: list[str] = []
     old, new = Bench("old", notes=notes), Bench("new", notes=notes)
     other = openai(Turn(Call("work", {})), GO_ON)
@@ -133,7 +133,7 @@ async def test_toolsets_are_opened_for_the_target_and_old_ones_closed() -> None:
     assert notes == ["old opened", "new opened", "old closed", "new closed"]
 
 
-async def test_a_toolset_that_fails_to_open_fails_the_ask() -> None:
+async def test_a_handoff_whose_toolset_fails_to_open_fails_the_ask() -> None:
     bench = Bench()
     bench.refuses = OSError("no")
     above = openai(HANDS_OVER, Turn(Say("Again.")))
@@ -147,7 +147,7 @@ async def test_a_toolset_that_fails_to_open_fails_the_ask() -> None:
     assert declared_tools(above) == [["to_b", "look"]] * 2
 
 
-async def test_a_cancel_while_a_toolset_opens_changes_nothing() -> None:
+async def test_a_cancel_while_a_handoff_opens_a_toolset_changes_nothing() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
     async with runtime_with(a=openai(HANDS_OVER), b=openai()) as runtime:

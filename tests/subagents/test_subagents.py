@@ -110,7 +110,7 @@ async def test_a_failed_subagent_fails_its_call_with_the_reason() -> None:
     assert "no such model" in why
 
 
-async def test_an_output_type_makes_the_result_a_value() -> None:
+async def test_a_subagent_with_an_output_type_returns_a_structured_result() -> None:
     @dataclass
     class Price:
         amount: int
@@ -124,7 +124,7 @@ async def test_an_output_type_makes_the_result_a_value() -> None:
     assert known.completion.content == {"amount": 120}
 
 
-async def test_a_tool_may_hold_a_conversation_with_a_subagent() -> None:
+async def test_a_tool_may_ask_a_subagent_several_times() -> None:
     @tool
     async def talk(context: ToolContext[str]) -> list[str]:
         """Talk."""

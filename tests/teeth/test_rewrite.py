@@ -83,7 +83,7 @@ def test_deleting_the_last_statement_of_a_block_leaves_pass() -> None:
     assert_same(apply_edit("Meter.add", "self.total += amount", ""), "self.total += amount", "pass")
 
 
-def test_format_comments_order_and_neighbours_do_not_matter() -> None:
+def test_an_edit_applies_whatever_the_format_comments_and_neighbouring_code() -> None:
     other = SOURCE.replace("        # a comment\n", "        other = (\n            1\n        )\n").replace(
         "if amount < self.limit and", "if (  # here\n            amount  <  self . limit) and"
     )
@@ -104,6 +104,6 @@ def test_an_edit_without_exactly_one_occurrence_is_an_error(name: str, old: str,
         apply_edit(name, old, "other")
 
 
-def test_an_ellipsis_without_a_capture_is_an_error() -> None:
+def test_a_replacement_with_more_ellipses_than_its_pattern_is_an_error() -> None:
     with pytest.raises(EditError, match="more ellipses"):
         apply_edit("unit", "[1, *...]", "[*..., *...]")

@@ -95,7 +95,7 @@ async def test_events_use_the_structlog_configuration_of_the_program() -> None:
     assert [json.loads(line)["event"] for line in written.lines] == [event["event"] for event in seen]
 
 
-def test_the_level_of_a_configured_structlog_counts() -> None:
+def test_the_level_filter_of_a_configured_structlog_applies() -> None:
     quiet = structlog.make_filtering_bound_logger(logging.WARNING)
     with configure_structlog(wrapper_class=quiet) as seen:
         logger.tool_failed("s", "c", "t", ValueError())
@@ -103,7 +103,7 @@ def test_the_level_of_a_configured_structlog_counts() -> None:
     assert [event["event"] for event in seen] == ["tool_barred"]
 
 
-def test_an_asynchronous_structlog_logger_is_written_to_at_once() -> None:
+def test_an_asynchronous_structlog_logger_receives_events_at_once() -> None:
     asynchronous = structlog.stdlib.AsyncBoundLogger
     factory = structlog.stdlib.LoggerFactory()
     with configure_structlog(wrapper_class=asynchronous, logger_factory=factory) as seen:

@@ -169,7 +169,7 @@ async def test_every_figure_for_alerts_is_in_the_stats_and_in_prometheus(tmp_pat
 
 @pytest.mark.anyio
 @pytest.mark.usefixtures("short_waits")
-async def test_dashboard_and_alert_queries_resolve_in_a_scrape(tmp_path: Path) -> None:
+async def test_dashboard_and_alert_queries_name_only_existing_metrics_and_labels(tmp_path: Path) -> None:
     queries = {**dict(dashboard_queries()), **dict(alert_queries())}
     async with busy_runtime(tmp_path) as (_, _, samples):
         missing = {name: [*missing_references(query, samples)] for name, query in queries.items()}
@@ -198,7 +198,7 @@ def test_a_legend_names_only_labels_that_its_query_groups_by() -> None:
             assert set(re.findall(r"\{\{(\w+)\}\}", title)) == {*grouped} - {"le"}
 
 
-def test_an_unresolved_query_is_detected() -> None:
+def test_a_query_of_an_unknown_metric_label_or_value_is_detected() -> None:
     samples = [Sample("actors_asks_total", {"outcome": "failed"}, 1.0)]
     good = 'sum by (outcome) (rate(actors_asks_total{outcome=~"failed"}[5m]))'
     assert [*missing_references(good, samples)] == []
@@ -215,7 +215,7 @@ def test_an_unresolved_query_is_detected() -> None:
 
 
 @pytest.mark.anyio
-async def test_broken_requests_have_no_status_and_stopped_ones_are_cancelled() -> None:
+async def test_disconnected_requests_have_no_status_and_stopped_ones_are_cancelled() -> None:
     long = Turn(Say("word " * 200))
     server = openai(ANSWER, long, faults={0: Disconnect(after_bytes=100), 2: Stall(after_bytes=6000)})
     async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
@@ -322,7 +322,7 @@ def test_a_histogram_counts_each_duration_in_one_bucket() -> None:
     assert (both.stats.longest, both.stats.seconds) == (1e9, 2 * counts.seconds)
 
 
-def test_statuses_are_counted_by_http_code() -> None:
+def test_requests_are_counted_by_http_status_code() -> None:
     counts = RequestCounts()
     counts.record_end(3, 529)  # an answer that was continued, twice
     counts.record_end(0, 200)  # nothing was sent

@@ -241,7 +241,7 @@ async def expect_refusal(session: Session, error: type[ActorsError]) -> None:
         await (session.ask(results={"nothing": "of it"}) if error is NotAwaited else session.ask("And?"))
 
 
-async def test_enabling_tracing_without_the_library_names_the_package(
+async def test_enabling_tracing_without_opentelemetry_names_the_package_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)

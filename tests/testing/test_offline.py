@@ -22,7 +22,7 @@ def weather(city: str) -> str:
     return f"{city}: 4 °C"
 
 
-async def test_an_answer_ends_with_a_say_or_with_the_last_of_adjacent_calls() -> None:
+async def test_a_scripted_answer_ends_with_text_or_the_last_of_adjacent_calls() -> None:
     find, look = call("find", name="x"), call("look")
     script: list[ScriptPart] = [
         think("Hm."),
@@ -93,7 +93,7 @@ async def test_an_invalid_script_is_a_typed_error(
             pass
 
 
-async def test_an_answer_within_an_answer_is_a_typed_error() -> None:
+async def test_a_scripted_answer_within_an_answer_is_a_typed_error() -> None:
     with pytest.raises(ConfigError, match="not another answer"):
         answer(say("One."), answer(say("Two.")))
 

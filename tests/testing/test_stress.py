@@ -84,7 +84,7 @@ async def test_stress_reports_failures_by_cause_and_excludes_cancels() -> None:
     assert not report.is_sound
 
 
-async def test_cancelled_asks_leave_nothing_behind() -> None:
+async def test_a_stress_run_with_cancelled_asks_has_no_leak_or_refusal() -> None:
     @tool
     async def work(name: str) -> str:
         """Do a piece of work."""

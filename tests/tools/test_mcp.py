@@ -261,7 +261,7 @@ def test_unusable_tools_are_left_out_and_names_are_made_valid(
         ({"waiting": 0}, "waiting=0; use a number of seconds above 0"),
     ],
 )
-def test_an_invalid_option_is_a_typed_error(options: dict[str, Any], problem: str) -> None:
+def test_an_invalid_option_of_an_mcp_server_is_a_typed_error(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ToolDefinitionError, match=re.escape(problem)):
         mcp.stdio("server", **options)
 
@@ -433,7 +433,7 @@ HANG_THEN_ADD = (
 )
 
 
-async def test_a_child_killed_in_a_call_gives_an_unknown_outcome() -> None:
+async def test_a_call_whose_server_process_is_killed_has_an_unknown_outcome() -> None:
     server = openai(*HANG_THEN_ADD)
     async with collect_notes() as notes, runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[child_source(notes)])

@@ -111,7 +111,7 @@ def fail(tool: str, why: str) -> None:
     raise AssertionError(tool, why)
 
 
-def test_a_distorted_list_offers_every_valid_tool_and_names_the_others() -> None:
+def test_a_distorted_tool_list_offers_each_valid_tool_and_reports_the_others() -> None:
     for seed in range(share(9600)):
         draw, listing = Random(seed), dict(TOOLS)
         tools: list[Json] = list(TOOLS["tools"])
@@ -135,7 +135,7 @@ def _append_to(left_out: list[tuple[str, str]]) -> OnDroppedTool:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 64 * 1024])
-def test_lines_cut_anywhere_yield_the_same_messages(size: int) -> None:
+def test_lines_received_in_pieces_of_any_size_yield_the_same_messages(size: int) -> None:
     requests = OpenRequests()
     messages = [
         {"jsonrpc": "2.0", "id": number, "result": {"text": "x" * number * 50}} for number in range(40)
@@ -147,7 +147,7 @@ def test_lines_cut_anywhere_yield_the_same_messages(size: int) -> None:
     assert read == [number for number, message in enumerate(messages) if len(json.dumps(message)) <= 1_500]
 
 
-def test_values_are_counted_outside_of_strings() -> None:
+def test_the_limit_of_json_values_ignores_the_content_of_strings() -> None:
     limits = McpLimits(max_values=1_000)
     commas = "," * 100_000
     assert limits.excess_error(json.dumps({"result": {"text": commas}}).encode()) is None

@@ -41,7 +41,7 @@ async def wait_for_users(loading: HeldImport, many: int) -> None:
 
 
 @pytest.mark.parametrize("backend", extent(BACKENDS[:1], BACKENDS))
-def test_the_event_loops_thread_imports_nothing_of_the_sdk(backend: str) -> None:
+def test_the_thread_of_the_event_loop_never_imports_the_mcp_sdk(backend: str) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "tests.tools.mcp_servers.first_use", backend]
     ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=True)
@@ -76,7 +76,7 @@ async def test_the_loop_runs_during_the_import_and_concurrent_uses_share_it() ->
 
 
 @pytest.mark.anyio
-async def test_a_cancelled_use_leaves_the_import_to_the_next_one() -> None:
+async def test_an_import_continues_if_its_caller_is_cancelled_and_serves_the_next_use() -> None:
     loading = HeldImport()
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -92,7 +92,7 @@ async def test_a_cancelled_use_leaves_the_import_to_the_next_one() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_failed_import_is_raised_for_each_use_and_repeated() -> None:
+async def test_each_use_raises_a_failed_import_and_the_next_use_repeats_it() -> None:
     loading, raised = HeldImport(ImportError("half installed")), list[BaseException]()
 
     async def use() -> None:

@@ -69,7 +69,7 @@ def case(name: str) -> Json:
 
 
 @WAYS
-async def test_an_invalid_output_schema_leaves_both_tools_usable(way: str) -> None:
+async def test_an_invalid_output_schema_of_one_tool_leaves_all_tools_usable(way: str) -> None:
     given = case("mcp-one-bad-tool")
     async with connect({**table(good={}, bad={}), "tools/list": given["tools/list"]}, way) as offer:
         assert offer.tools.names == ("good", "bad")
@@ -205,7 +205,7 @@ async def test_a_server_without_name_and_capabilities_is_usable(way: str) -> Non
 
 
 @WAYS
-async def test_an_error_keeps_its_details(way: str) -> None:
+async def test_an_error_of_an_mcp_server_keeps_its_details(way: str) -> None:
     refused = {"error": {"code": -32602, "message": "bad date", "data": {"field": "from", "hint": "use ISO"}}}
     link = {"type": "resource_link", "uri": "log://1", "name": "log", "description": "all of it"}
     failed = {
@@ -291,7 +291,7 @@ async def test_a_list_of_tools_above_a_limit_is_an_error_naming_the_limit(way: s
             raise AssertionError
 
 
-async def test_limits_in_a_file_apply(tmp_path: Path) -> None:
+async def test_limits_of_mcp_answers_in_a_configuration_file_apply(tmp_path: Path) -> None:
     line = ["-I", "-S", raw.__file__, json.dumps(table(t={"$blocks": 6}))]
     (tmp_path / "actors.toml").write_text(
         f"[mcp.raw]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(line)}\nmax_blocks = 5\n"
@@ -307,7 +307,7 @@ def test_an_invalid_limit_is_a_typed_error(value: Any) -> None:  # Any: any valu
         mcp.stdio("server", max_bytes=value)
 
 
-async def test_an_encoded_answer_is_rejected_and_none_is_requested() -> None:
+async def test_a_compressed_answer_is_rejected_and_compression_is_not_requested() -> None:
     server = RawHttp(table(t={"$bytes": 10_000_000}))
     async with server.serve(), open_tools(mcp.http(server.url, name="raw")) as offer:
         server.form = "gzip"

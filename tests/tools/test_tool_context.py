@@ -175,7 +175,7 @@ def _words(history: History) -> list[str]:
 
 @pytest.mark.anyio
 async def test_sessions_with_the_same_id_have_different_idempotency_keys() -> None:
-    """The id of a deleted session can be reused, but the requests of its tools have already been made."""
+    """The id of a deleted session can be reused, but its tools have already sent requests with its keys."""
     seen = ContextRecorder(is_async=True)
     async with runtime_with(a=openai(*TWICE, *TWICE)) as runtime:
         for _ in range(2):
@@ -282,7 +282,7 @@ async def test_a_fraction_of_any_number_type_becomes_a_float(
 
 
 @pytest.mark.anyio
-async def test_only_the_latest_progress_of_a_thread_per_iteration_is_shown() -> None:
+async def test_each_loop_iteration_shows_only_the_latest_progress_of_a_thread() -> None:
     seen: list[SessionEvent] = []
     view = TurnView(put=seen.append)
     call = CallView(_Ongoing(), view, NoSession().subagent)
@@ -325,7 +325,7 @@ class _Ongoing:
 
 
 @pytest.mark.anyio
-async def test_a_blocking_tool_reports_progress_by_calling() -> None:
+async def test_a_blocking_tool_reports_progress_with_a_plain_call() -> None:
     @tool
     def work(name: str, context: ToolContext[None]) -> str:
         """Work."""

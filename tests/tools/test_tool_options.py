@@ -26,7 +26,7 @@ async def later(arguments: dict[str, JsonValue]) -> Approval:
     return "allow"
 
 
-def test_by_default_a_call_is_allowed_once_and_without_resources() -> None:
+def test_a_tool_is_by_default_allowed_not_repeatable_and_without_resources() -> None:
     made = tool(write)
     assert (made.approval, made.effects, made.resources, made.timeout) == ("allow", "once", (), None)
     assert not made.is_read_only
@@ -89,7 +89,7 @@ def test_an_invalid_option_is_rejected_at_the_tools_definition(
 
 @pytest.mark.parametrize("about", ["x" * (64 * 1024 + 1), None, 5])
 # Any: a value from an untrusted server
-def test_a_description_that_is_too_long_or_no_string_is_rejected(about: Any) -> None:
+def test_a_description_that_is_too_long_or_not_a_string_is_rejected(about: Any) -> None:
     with pytest.raises(ToolDefinitionError, match="needs a description of at most 65536 characters"):
         Tool.from_schema("write", about, SCHEMA, write)
 

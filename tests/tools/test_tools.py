@@ -84,7 +84,7 @@ def test_the_schema_comes_from_the_signature_and_the_docstring() -> None:
     assert parse(weather.parameters) == weather.schema
 
 
-def test_rest_docstrings_and_models_are_read_and_titles_left_out() -> None:
+def test_a_schema_has_descriptions_of_rest_docstrings_and_models_but_no_titles() -> None:
     properties = book.schema["properties"]
     assert isinstance(properties, dict)
     assert properties["stops"] == {
@@ -99,7 +99,7 @@ def test_rest_docstrings_and_models_are_read_and_titles_left_out() -> None:
     assert '"title":"' not in text
 
 
-def test_options_of_a_tool_are_kept() -> None:
+def test_a_tool_has_the_options_passed_to_its_decorator() -> None:
     assert (book.name, book.approval, book.timeout) == ("book-trip", "ask", 2.5)
     assert (weather.approval, weather.timeout) == ("allow", None)
     assert tool(description="")(plain).description == ""
@@ -157,7 +157,7 @@ def test_invalid_arguments_are_named_and_nothing_is_bound(
     assert weather.bind(arguments) == (error,)
 
 
-def test_an_error_of_the_type_alone_is_an_argument_error() -> None:
+def test_arguments_that_only_the_python_type_rejects_are_argument_errors() -> None:
     @tool
     def on(day: datetime.date) -> None: ...
 
@@ -318,13 +318,13 @@ def test_an_unknown_tool_name_suggests_the_nearest() -> None:
     assert answer["message"] == "There is no tool wether. Did you mean weather?"
 
 
-def test_an_invalid_schema_is_found_when_the_toolset_is_created() -> None:
+def test_an_invalid_schema_is_rejected_when_its_toolset_is_created() -> None:
     impossible = Tool("odd", "", weather.parameters.replace(b"string", b"strung"), plain)  # type: ignore[arg-type]  # bytes
     with pytest.raises(ToolDefinitionError, match="strung"):
         Toolset([impossible])
 
 
-def test_a_pattern_that_the_validator_cannot_run_is_left_to_the_type() -> None:
+def test_a_pattern_that_the_schema_validator_cannot_run_is_left_to_the_python_type() -> None:
     fussy = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^(?!x)"})]
 
     def call(a: str) -> None: ...

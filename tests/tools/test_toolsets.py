@@ -170,7 +170,7 @@ async def test_a_passivated_session_keeps_its_toolsets_open() -> None:
         assert bench.notes == ["bench opened", "bench closed"]
 
 
-async def test_leaving_the_runtime_waits_for_toolsets_but_a_close_does_not() -> None:
+async def test_leaving_the_runtime_waits_for_toolsets_and_closing_a_session_does_not() -> None:
     ended, left = anyio.Event(), list[str]()
 
     @asynccontextmanager
@@ -190,7 +190,7 @@ async def test_leaving_the_runtime_waits_for_toolsets_but_a_close_does_not() -> 
     assert left == ["slow"]
 
 
-async def test_a_toolset_that_ignores_its_cancellation_is_reported_and_left(
+async def test_a_toolset_that_ignores_its_cancellation_is_reported_and_not_awaited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ended, told = anyio.Event(), list[str]()
@@ -240,7 +240,7 @@ async def test_a_context_manager_is_a_toolset_and_may_yield_functions() -> None:
 @pytest.mark.parametrize(
     "given", [None, 5, "work", {"work": 1}, Tool.external("one", "One.", {"type": "object"})]
 )
-async def test_a_toolset_that_yields_no_list_of_tools_is_rejected(given: Any) -> None:
+async def test_a_toolset_that_does_not_yield_a_list_of_tools_is_rejected(given: Any) -> None:
     @asynccontextmanager
     async def bench() -> AsyncIterator[Any]:  # Any: the case under test
         yield given
@@ -295,7 +295,7 @@ async def test_a_cancelled_open_of_a_toolset_leaves_nothing_behind() -> None:
     assert bench.notes == ["bench opened", "bench closed"]
 
 
-async def test_a_call_after_a_loss_waits_until_the_toolset_is_open_again() -> None:
+async def test_a_call_after_the_loss_of_its_toolset_waits_until_it_is_open_again() -> None:
     bench = Bench()
     server = openai(WORK, Turn(Say("ok")))
     async with runtime_with(a=server) as runtime:
@@ -308,7 +308,7 @@ async def test_a_call_after_a_loss_waits_until_the_toolset_is_open_again() -> No
 
 
 @pytest.mark.parametrize("is_live", [True, False])
-async def test_a_toolset_that_is_being_left_after_an_error_is_down(is_live: bool) -> None:
+async def test_a_toolset_counts_as_down_while_it_exits_after_an_error(is_live: bool) -> None:
     bench = Bench()
     fails, leaving, left = anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -403,7 +403,7 @@ async def test_tools_changed_during_a_turn_are_offered_from_the_next_turn_on() -
     assert server.refusals == []
 
 
-async def test_damage_to_a_toolsets_task_is_contained_and_it_is_reopened() -> None:
+async def test_a_toolset_that_corrupts_its_own_task_is_reopened_and_harms_no_session() -> None:
     entered: list[anyio.CancelScope] = []
 
     @asynccontextmanager
@@ -424,7 +424,7 @@ async def test_damage_to_a_toolsets_task_is_contained_and_it_is_reopened() -> No
         assert not other.busy
 
 
-async def test_reopening_backs_off_and_a_call_hastens_the_next_try() -> None:
+async def test_attempts_to_reopen_a_toolset_back_off_and_a_call_hastens_the_next() -> None:
     bench = Bench()
     async with runtime_with(a=openai(), seconds=15) as runtime:
         await runtime.open("a", tools=[bench.source()])
@@ -454,7 +454,7 @@ def make_tool(name: str) -> AnyTool:
     return Bench().make_tool(name)
 
 
-def test_existing_names_keep_their_places_and_new_ones_follow() -> None:
+def test_changed_tools_keep_the_order_of_existing_names_and_append_new_names() -> None:
     one, two = owner_of_tools("one", "b", "a"), owner_of_tools("two", "c")
     offer = SessionTools([make_tool("host"), one, two])
     assert [*offer.tools.names] == ["host", "b", "a", "c"]
@@ -467,7 +467,7 @@ def test_existing_names_keep_their_places_and_new_ones_follow() -> None:
     assert [*offer.tools.names] == ["host", "a", "c", "z"]
 
 
-def test_the_later_of_two_equal_names_gets_its_toolsets_prefix() -> None:
+def test_the_later_of_two_equal_tool_names_gets_the_prefix_of_its_toolset() -> None:
     one, two, three = (
         owner_of_tools("one", "read"),
         owner_of_tools("two", "read", "write"),
@@ -486,12 +486,12 @@ def test_the_later_of_two_equal_names_gets_its_toolsets_prefix() -> None:
     ("name", "usable"),
     [("read", "read"), ("a.b/c d", "a_b_c_d"), ("7up", "t_7up"), ("", "t_"), ("é", "t__")],
 )
-def test_a_name_is_made_valid_for_every_provider(name: str, usable: str) -> None:
+def test_a_tool_name_of_a_toolset_is_made_valid_for_every_provider(name: str, usable: str) -> None:
     assert valid_name(name) == usable
     assert Toolset([Tool.from_schema(usable, "", {"type": "object"}, len)]).names == (usable,)
 
 
-def test_long_names_are_cut_and_stay_different() -> None:
+def test_long_tool_names_are_shortened_and_stay_distinct() -> None:
     cut = {valid_name("x" * 70 + end) for end in ("a", "b")}
     assert [len(name) for name in cut] == [64, 64]
 
@@ -509,7 +509,7 @@ def set_tools(owner: ToolsetOwner, *names: str) -> None:
     owner.version += 1
 
 
-async def test_a_lost_toolset_that_is_never_left_is_cancelled_and_reopened() -> None:
+async def test_a_lost_toolset_that_does_not_exit_is_cancelled_and_reopened() -> None:
     bench = Bench()
     bench.stays = True
     async with runtime_with(a=openai(WORK, Turn(Say("ok")))) as runtime:

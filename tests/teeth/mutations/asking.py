@@ -91,7 +91,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "class RequestSettings(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, "
         "forbid_unknown_fields=True): ...",
         "class RequestSettings(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True): ...",
-        (f"{TABLE}::test_the_log_stores_only_the_given_settings_by_name",),
+        (f"{TABLE}::test_the_log_stores_only_the_settings_that_were_passed",),
     ),
     Mutation(
         "output: an answer in the wrong format is accepted",

@@ -4,8 +4,8 @@ from tests.teeth.mutations.mutation import Mutation
 
 STORAGE, FAILOVER = "actors/journal/storage/postgres/storage.py", "tests/journal/test_postgres_failover.py"
 POSTGRES_CLOCK = "actors/journal/storage/postgres/clock.py"
-SLEPT = f"{FAILOVER}::test_a_session_reading_after_a_failover_continues_at_its_second_use"
-SUSPENDED = f"{FAILOVER}::test_a_session_suspended_before_a_failover_continues_at_its_second_use"
+SLEPT = f"{FAILOVER}::test_a_session_read_after_a_failover_fails_once_and_then_continues"
+SUSPENDED = f"{FAILOVER}::test_a_session_suspended_before_a_failover_fails_once_and_then_continues"
 CLOCK = "tests/journal/test_postgres_clock.py"
 
 MUTATIONS = (
@@ -56,7 +56,7 @@ MUTATIONS = (
         f"{POSTGRES_CLOCK}:observe_clock",
         "connection.execute(sql.LOCK_CLOCK)",
         "",
-        (f"{CLOCK}::test_a_clock_note_waits_for_a_concurrent_one",),
+        (f"{CLOCK}::test_a_clock_note_waits_for_a_concurrent_clock_note",),
     ),
     Mutation(
         "behind: the age of another host's write is measured by a clock ahead of its own",

@@ -100,7 +100,7 @@ MUTATIONS = (
         f"{_APPROVALS}:Approvals.__call__",
         "return False",
         "return True",
-        (f"{APPROVALS}::test_without_a_person_a_call_is_denied_and_counted",),
+        (f"{APPROVALS}::test_without_a_person_to_ask_a_call_is_denied_and_counted",),
     ),
     Mutation(
         "approvals: two questions are asked at once",
@@ -170,7 +170,7 @@ MUTATIONS = (
         "actors/cli/__init__.py:_is_broken_pipe",
         "all(map(_is_broken_pipe, error.exceptions))",
         "False",
-        (f"{STREAMS}::test_a_reader_that_leaves_during_an_answer_is_not_an_error",),
+        (f"{STREAMS}::test_a_reader_that_closes_the_pipe_during_an_answer_is_not_an_error",),
     ),
     Mutation(
         "command line: colours are used although disabled",
@@ -198,7 +198,7 @@ MUTATIONS = (
         f"{_RUN}:_Ask._exit_code",
         "Exit.LIMIT",
         "Exit.OK",
-        (f"{RUN}::test_a_limit_of_rounds_ends_with_a_text_and_exit_code_7",),
+        (f"{RUN}::test_a_run_stopped_by_the_round_limit_ends_with_text_and_exit_code_7",),
     ),
     Mutation(
         "chat: an external result is always a text",
@@ -219,14 +219,14 @@ MUTATIONS = (
         "actors/cli/doctor.py:run",
         'result.sign == "FAIL"',
         'result.sign == "--"',
-        (f"{HELP}::test_a_configuration_error_is_one_line_with_its_exit_code",),
+        (f"{HELP}::test_a_configuration_error_gives_one_line_and_its_exit_code",),
     ),
     Mutation(
         "doctor: the network is used without --network",
         "actors/cli/doctor.py:_backend_results",
         "network",
         "True",
-        (f"{HELP}::test_doctor_contacts_a_server_only_with_network",),
+        (f"{HELP}::test_doctor_contacts_a_server_only_with_the_network_option",),
     ),
     Mutation(
         "explain: a refusal is not read",

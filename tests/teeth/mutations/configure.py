@@ -57,7 +57,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "at_once",
         "True",
         (
-            f"{CONFIGURE}::test_changes_during_an_ask_are_queued_and_the_latest_of_each_applies",
+            f"{CONFIGURE}::test_changes_during_an_ask_are_queued_and_the_latest_of_each_kind_applies",
             f"{CONFIGURE}::test_a_turn_that_waits_for_its_caller_keeps_its_tools",
         ),
     ),
@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{LIVE}:Configuration.hold",
         "change.session_tools = held.session_tools",
         "pass",
-        (f"{CONFIGURE}::test_changes_during_an_ask_are_queued_and_the_latest_of_each_applies",),
+        (f"{CONFIGURE}::test_changes_during_an_ask_are_queued_and_the_latest_of_each_kind_applies",),
     ),
     Mutation(
         "configure: toolsets of a superseded change stay open",
@@ -94,7 +94,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver._pool",
         "self.ask.resolver.pool(target, fits=False)",
         "self.ask.resolver.pool(target)",
-        (f"{CONFIGURE}::test_a_pool_continues_with_the_member_that_accepts_so_many_tools",),
+        (f"{CONFIGURE}::test_a_pool_continues_with_a_member_that_accepts_the_number_of_tools",),
     ),
     Mutation(
         "configure: an epoch begins without a log event",

@@ -8,6 +8,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/sync.py:run",
         "once.run(*..., **..., approve=approve, **...)",
         "once.run(*..., **..., **...)",
-        ("tests/runtime/test_sync.py::test_run_passes_every_parameter_to_the_async_run",),
+        ("tests/runtime/test_sync.py::test_sync_run_passes_every_parameter_to_the_async_run",),
     ),
 )

@@ -70,7 +70,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.frames(self.max_bytes)",
         "self.frames(min(self.max_bytes, _LARGE))",
         (
-            f"{RESPONSES}::test_an_image_of_over_a_mebibyte_in_the_last_events_is_read",
+            f"{RESPONSES}::test_an_image_over_one_mebibyte_in_the_last_stream_events_is_read",
             "tests/adapters/test_large_events.py::test_text_repeated_by_the_last_events_is_read_once",
         ),
     ),
@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/postgres/storage.py:PostgresStorage._prepare_reading",
         "check_primary(connection, self.where)",
         "",
-        (f"{OWN}::test_a_standby_is_never_read",),
+        (f"{OWN}::test_a_standby_server_is_never_read",),
     ),
     Mutation(
         "own writes: the reader stays on the server that the writer left",
@@ -135,14 +135,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/residency.py:Residency.release_one",
         "self.unused[candidate.name] = candidate",
         "pass",
-        (f"{OPENING}::test_a_waiting_or_subscribed_session_keeps_its_place",),
+        (f"{OPENING}::test_a_waiting_or_subscribed_session_is_not_closed_to_make_room",),
     ),
     Mutation(
         "open: the same sessions are examined each time",
         "actors/runtime/residency.py:Residency.release_one",
         "del self.unused[candidate.name]",
         "pass",
-        (f"{OPENING}::test_a_subscribed_session_does_not_protect_released_ones",),
+        (f"{OPENING}::test_a_subscribed_session_does_not_prevent_eviction_of_released_sessions",),
     ),
     Mutation(
         "open: a session interrupted by an outage is not released",
@@ -170,7 +170,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/lifecycle.py:SessionLifecycle._hibernate_if_unused",
         "self.handles or self.is_over",
         "self.handles or self.is_over or self._closing is not None",
-        (f"{OPENING}::test_a_session_released_during_a_failed_close_makes_room",),
+        (f"{OPENING}::test_a_session_released_during_a_failed_close_makes_room_for_another",),
     ),
     Mutation(
         "host tasks: an error that cannot be copied is replaced",
@@ -191,6 +191,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self._submitting",
         "False",
-        (f"{OPENING}::test_a_looked_up_session_keeps_its_place_while_its_ask_begins",),
+        (f"{OPENING}::test_a_session_whose_ask_begins_is_not_closed_to_make_room",),
     ),
 )

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 FROM_THREADS = "tests/scheduler/test_from_threads.py"
-EXITS = f"{FROM_THREADS}::test_an_exit_exception_on_the_loop_fails_only_its_tools_call"
+EXITS = f"{FROM_THREADS}::test_an_exit_exception_of_a_tools_function_on_the_loop_fails_only_its_call"
 HANDLES = "tests/runtime/test_get_or_create.py"
 LARGE = "tests/adapters/test_large_events.py"
 
@@ -55,14 +55,14 @@ MUTATIONS = (
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self.name in self.host.readers.following",
         "False",
-        (f"{HANDLES}::test_a_waiting_or_subscribed_session_keeps_its_place",),
+        (f"{HANDLES}::test_a_waiting_or_subscribed_session_is_not_closed_to_make_room",),
     ),
     Mutation(
         "edges: a waiting session is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self.pending_calls",
         "False",
-        (f"{HANDLES}::test_a_waiting_or_subscribed_session_keeps_its_place",),
+        (f"{HANDLES}::test_a_waiting_or_subscribed_session_is_not_closed_to_make_room",),
     ),
     Mutation(
         "edges: a session's metadata cannot be copied",

@@ -18,14 +18,14 @@ MUTATIONS = (
         "actors/runtime/delivery.py:SessionCaller._check_result",
         'check and result.status == "failed"',
         'result.status == "failed"',
-        (f"{ASKS}::test_without_check_a_failed_ask_returns_its_result",),
+        (f"{ASKS}::test_with_check_false_a_failed_ask_returns_its_result",),
     ),
     Mutation(
         "failed asks: continuing an ask returns its failure",
         f"{HANDLE}.ask",
         "self._check_result(await sink.outcome(), check)",
         "self._check_result(await sink.outcome(), check and message is not None)",
-        (f"{ASKS}::test_a_continuation_that_fails_raises_as_its_ask_would",),
+        (f"{ASKS}::test_a_failed_continuation_raises_ask_failed_unless_check_is_false",),
     ),
     Mutation(
         "failed asks: an ask interrupted by a restart has failed",
@@ -39,7 +39,7 @@ MUTATIONS = (
         "actors/runtime/subagents.py:subagent",
         "child.ask(task, output=output, check=False)",
         "child.ask(task, output=output)",
-        (f"{ASKS}::test_a_caller_of_a_failed_subagent_sees_its_error",),
+        (f"{ASKS}::test_the_caller_of_a_failed_subagent_sees_the_subagents_error",),
     ),
     Mutation(
         "failed asks: a temporary failure is reported like a permanent one",
@@ -53,14 +53,14 @@ MUTATIONS = (
         f"{ADVICE}:no_answer_message",
         "_cause(result), advice(result, config)",
         '_cause(result), ""',
-        (f"{ASKS}::test_the_error_gives_the_same_advice_as_the_command_line",),
+        (f"{ASKS}::test_ask_failed_gives_the_same_advice_as_the_command_line",),
     ),
     Mutation(
         "failed asks: the variable of a refused key is not named",
         "actors/config/__init__.py:Config.credential_source",
         'f"the key in {named or usual}"',
         '"the key"',
-        (f"{ASKS}::test_an_error_about_a_bad_key_names_its_variable",),
+        (f"{ASKS}::test_an_error_about_a_bad_api_key_names_its_environment_variable",),
     ),
     Mutation(
         "failed asks: a misspelt model is taken for a wrong address",
@@ -81,14 +81,16 @@ MUTATIONS = (
         "actors/cli/exits.py:exit_for_error",
         'isinstance(error, AskFailed) and hasattr(error, "result")',
         "isinstance(error, AskFailed) and False",
-        (f"{ASKS}::test_the_error_can_be_copied_pickled_and_mapped_to_an_exit_code",),
+        (f"{ASKS}::test_ask_failed_can_be_copied_pickled_and_mapped_to_an_exit_code",),
     ),
     Mutation(
         "failed asks: a cut text runs into the note",
         "actors/core/turn/broken_answer.py:interrupted_message",
         'text and not text.endswith("\\n")',
         "False",
-        ("tests/session/test_broken_answers.py::test_text_that_is_cut_off_is_separated_from_the_note",),
+        (
+            "tests/session/test_broken_answers.py::test_a_blank_line_separates_interrupted_text_from_the_interruption_note",
+        ),
     ),
     Mutation(
         "failed asks: the model learns the number of errors in a group",

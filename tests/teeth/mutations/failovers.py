@@ -10,7 +10,7 @@ SWEEPS, RETENTION = "tests/journal/test_sweeps.py", "actors/runtime/retention.py
 DELETION = "actors/runtime/deletion.py"
 
 FAILOVER = "tests/journal/test_postgres_failover.py"
-SAME_NUMBER = "test_a_host_with_a_lost_claim_writes_nothing_after_its_successor"
+SAME_NUMBER = "test_a_host_whose_claim_was_lost_is_fenced_after_its_successor_wrote"
 OWNERSHIP = "tests/runtime/test_ownership.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -65,14 +65,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{DELETION}:_claim_unused",
         "claim.last == sessions[each] and (not failures)",
         "not failures",
-        (f"{SWEEPS}::test_a_session_used_since_the_listing_is_kept_and_released",),
+        (f"{SWEEPS}::test_a_session_used_after_the_sweep_listed_it_is_kept_and_released",),
     ),
     Mutation(
         "sweeps: a kept session is never released",
         f"{DELETION}:_claim_unused",
         "await _release_claims(journal, ...)",
         "pass",
-        (f"{SWEEPS}::test_a_session_used_since_the_listing_is_kept_and_released",),
+        (f"{SWEEPS}::test_a_session_used_after_the_sweep_listed_it_is_kept_and_released",),
     ),
     Mutation(
         "sweeps: leaving the runtime crashes a sweep",

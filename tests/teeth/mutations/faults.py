@@ -22,7 +22,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/contained.py:ContainedTask.drive",
         "containment.step = None",
         "pass",
-        (f"{_RUNAWAY}::test_a_tool_that_waits_is_no_stall_and_the_watchdog_ends_by_itself",),
+        (f"{_RUNAWAY}::test_a_waiting_tool_is_not_a_stall_and_the_watchdog_ends_by_itself",),
     ),
     Mutation(
         "a tool with abandoned calls is not disabled",
@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/partial.py:PartialCall.block",
         "None if is_object else self.pieces.literal()",
         "None",
-        (f"{_CALLS}::test_arguments_that_are_no_object_run_no_tool_and_are_corrected_once",),
+        (f"{_CALLS}::test_arguments_that_are_not_an_object_run_no_tool_and_are_corrected_once",),
     ),
     Mutation(
         "a call beyond the batch stays unanswered",

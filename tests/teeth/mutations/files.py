@@ -36,7 +36,7 @@ MUTATIONS = (
         if self._durability == "power":
             check_wal(self.path)
         """,
-        (f"{WAL}::test_level_process_copies_a_journal_that_lost_events_and_logs_the_loss",),
+        (f"{WAL}::test_durability_process_copies_a_journal_that_lost_events_and_logs_the_loss",),
     ),
     Mutation(
         "files: a journal opens before its damaged log is copied",

@@ -124,7 +124,7 @@ if True:
         "actors/runtime/lifecycle.py:SessionLifecycle.end",
         "self.holding.release()",
         "",
-        (f"{SLEEP}::test_logs_in_memory_count_and_hibernation_frees_only_folds",),
+        (f"{SLEEP}::test_logs_in_memory_storage_count_as_memory_that_hibernation_cannot_free",),
     ),
     Mutation(
         "memory: logs in memory are not counted while a session sleeps",
@@ -134,7 +134,7 @@ if True:
             self.holding.release()
         """,
         "self.holding.release()",
-        (f"{SLEEP}::test_logs_in_memory_count_and_hibernation_frees_only_folds",),
+        (f"{SLEEP}::test_logs_in_memory_storage_count_as_memory_that_hibernation_cannot_free",),
     ),
     Mutation(
         "memory: it is never exhausted",

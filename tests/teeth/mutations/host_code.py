@@ -6,7 +6,7 @@ TABLE = "tests/host_code/test_host_code.py"
 PLAYS = f"{TABLE}::test_host_code_that_raises_affects_only_its_own_operation"
 INTERRUPTS = "tests/host_code/test_interrupts.py"
 STRIKES = f"{INTERRUPTS}::test_an_interrupt_from_a_signal_in_host_code_leaves_the_runtime"
-CLOSED = f"{INTERRUPTS}::test_closing_a_coroutine_propagates_and_a_raised_exit_does_not"
+CLOSED = f"{INTERRUPTS}::test_closing_a_coroutine_propagates_but_not_an_exit_raised_by_host_code"
 BACKGROUND = "tests/host_code/test_background.py"
 
 MUTATIONS = (
@@ -22,7 +22,7 @@ MUTATIONS = (
         "actors/interrupts.py:is_from_signal",
         "is_group(error)",
         "False",
-        (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_and_a_raised_one_does_not",),
+        (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_but_not_one_raised_by_host_code",),
     ),
     Mutation(
         "host code: every interrupt counts as a delivered signal",
@@ -36,7 +36,7 @@ MUTATIONS = (
         "actors/kernel/host_code.py:call_host",
         "is_from_signal(error)",
         "False",
-        (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_and_a_raised_one_does_not",),
+        (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_but_not_one_raised_by_host_code",),
     ),
     Mutation(
         "host code: the type of an answer crashes its session",
@@ -169,13 +169,13 @@ MUTATIONS = (
         "actors/kernel/host_code.py:is_failure",
         "_is_being_cancelled() or is_from_signal(error)",
         "is_from_signal(error)",
-        (f"{INTERRUPTS}::test_a_requested_cancellation_propagates_and_a_raised_one_does_not",),
+        (f"{INTERRUPTS}::test_a_requested_cancellation_propagates_but_not_one_raised_by_host_code",),
     ),
     Mutation(
         "host code: a public parameter that accepts code is not covered",
         "tests/host_code/signatures.py:_is_code",
         "any(map(_is_code, get_args(hint)))",
         "False",
-        (f"{TABLE}::test_new_parameters_that_accept_code_are_found",),
+        (f"{TABLE}::test_a_new_public_parameter_that_accepts_code_is_detected",),
     ),
 )

@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/opening.py:SessionOpener._resume",
         "self._open_tools(opened, config, fits=state.pause is None)",
         "self._open_tools(opened, config, fits=True)",
-        (f"{OWN}::test_an_open_turn_continues_where_a_new_turn_could_not_begin",),
+        (f"{OWN}::test_an_open_turn_continues_on_a_host_that_rejects_new_turns",),
     ),
     Mutation(
         "hosts: a pool uses a member without tool support",

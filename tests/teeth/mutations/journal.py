@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-_DISK = "tests/journal/test_unavailable.py::test_a_disk_fault_is_typed_loses_nothing_and_ends_with_its_cause"
+_DISK = "tests/journal/test_unavailable.py::test_writes_fail_with_a_typed_error_during_a_disk_fault_and_lose_nothing"
 _ENDS = "tests/kernel/test_ends.py"
 _BROKEN = "tests/journal/test_journal.py::test_an_event_after_a_refused_event_is_refused"
 _OUTAGES = "tests/journal/test_outages.py"

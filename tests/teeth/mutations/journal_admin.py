@@ -44,21 +44,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/journal_actor.py:JournalActor._send_answer",
         "isinstance(command, FindSession)",
         "isinstance(command, FindSession) and command.session == ''",
-        (f"{TESTS}::test_looking_up_a_session_does_not_resume_it_after_a_refused_event",),
+        (f"{TESTS}::test_looking_up_a_session_does_not_unblock_its_writes_after_a_refused_event",),
     ),
     Mutation(
         "erasure: data kept by a reader is not reported",
         "actors/journal/storage/sqlite/connection.py:Connections.remove_deleted",
         "is_emptied = not (self.deleted or self._wal.stat().st_size)",
         "is_emptied = True",
-        (f"{ERASURE}::test_data_pinned_by_a_reader_is_reported_until_it_is_gone",),
+        (f"{ERASURE}::test_deleted_data_pinned_by_a_reader_is_reported_until_it_is_removed",),
     ),
     Mutation(
         "erasure: the write-ahead log keeps data deleted before the rewrite",
         "actors/journal/storage/sqlite/connection.py:Connections.remove_deleted",
         "self.deleted = True",
         "self.deleted = self.pages > 10**9",
-        (f"{ERASURE}::test_data_pinned_by_a_reader_is_reported_until_it_is_gone",),
+        (f"{ERASURE}::test_deleted_data_pinned_by_a_reader_is_reported_until_it_is_removed",),
     ),
     Mutation(
         "erasure: a reader that ends soon is not waited for",
@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/postgres/statements.py:NOTE_DELETION",
         '"""...WHERE NOT EXISTS..."""',
         '"""...WHERE false AND NOT EXISTS..."""',
-        (f"{ERASURE}::test_postgres_tables_are_reported_until_they_are_rewritten",),
+        (f"{ERASURE}::test_postgres_tables_with_deleted_data_are_reported_until_rewritten",),
     ),
     Mutation(
         "backup: a copy contains pages that were not committed before it began",

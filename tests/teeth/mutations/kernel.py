@@ -163,21 +163,25 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "version != self.known.version",
         "version > self.known.version",
-        ("tests/session/test_cancel.py::test_a_request_is_rendered_again_if_a_result_arrives_meanwhile",),
+        (
+            "tests/session/test_cancel.py::test_results_are_not_sealed_if_another_result_arrived_since_rendering",
+        ),
     ),
     Mutation(
         "ledger: a change has no version",
         "actors/ledger/ledger_actor.py:LedgerActor._write",
         "LedgerSnapshot(*..., known.version + 1)",
         "LedgerSnapshot(*..., known.version)",
-        ("tests/session/test_cancel.py::test_a_request_is_rendered_again_if_a_result_arrives_meanwhile",),
+        (
+            "tests/session/test_cancel.py::test_results_are_not_sealed_if_another_result_arrived_since_rendering",
+        ),
     ),
     Mutation(
         "session: the end of an ask interrupted by a crash ends the next",
         "actors/session/session_actor.py:SessionActor.receive",
         "number != self._generation.number",
         "False",
-        (f"{RECOVERY}::test_messages_of_a_crashed_ask_do_not_end_the_next",),
+        (f"{RECOVERY}::test_actor_messages_of_a_crashed_generation_do_not_end_the_next_ask",),
     ),
     Mutation(
         "session: it ends while an ask is in flight",

@@ -32,7 +32,9 @@ MUTATIONS = (
         "actors/session/session_actor.py:SessionActor._go_on",
         "self._active_config.retarget(state.target)",
         "",
-        ("tests/runtime/test_one_replay.py::test_the_target_follows_a_log_that_lost_its_last_event",),
+        (
+            "tests/runtime/test_one_replay.py::test_the_target_is_read_again_from_a_log_that_lost_its_last_event",
+        ),
     ),
     Mutation(
         "lifecycle: the actors of a resumed session read the log again",

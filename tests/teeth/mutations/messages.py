@@ -3,7 +3,9 @@
 from tests.teeth.mutations.mutation import Mutation
 
 COUNTS = ("tests/session/test_message_counts.py",)
-HELD = ("tests/journal/test_journal.py::test_held_events_are_written_first_with_their_own_numbers",)
+HELD = (
+    "tests/journal/test_journal.py::test_held_events_are_written_before_later_events_with_their_own_numbers",
+)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -76,7 +78,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/held_changes.py:HeldChanges.apply_waiting",
         "await self._log.write(event)",
         "await self._log.write(event); return",
-        ("tests/session/test_message_counts.py::test_an_ask_with_queued_changes_is_settled_once",),
+        (
+            "tests/session/test_message_counts.py::test_changes_queued_during_an_ask_are_applied_together_at_its_end",
+        ),
     ),
     Mutation(
         "scheduler: a batch in which all calls wait sends an empty record",

@@ -12,7 +12,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/toolsets/owner.py:ToolsetOwner._publish_tools",
         "not is_tool_list(opened)",
         "given is ...",
-        ("tests/tools/test_toolsets.py::test_a_toolset_that_yields_no_list_of_tools_is_rejected",),
+        ("tests/tools/test_toolsets.py::test_a_toolset_that_does_not_yield_a_list_of_tools_is_rejected",),
     ),
     Mutation(
         "misuse: an empty id counts as missing",
@@ -95,7 +95,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/resolutions.py:_by_call_id",
         "not all((isinstance(call_id, str) for call_id in mapping))",
         "False",
-        (f"{MISUSE}::test_results_that_are_no_mapping_by_call_id_are_rejected",),
+        (f"{MISUSE}::test_results_that_are_not_a_mapping_by_call_id_are_rejected",),
     ),
     Mutation(
         "misuse: an ask without arguments continues the waiting one",
@@ -138,7 +138,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'denial(self.call, answer if isinstance(answer, str) else "")',
         "denial(self.call)",
         (
-            "tests/scheduler/test_tools_at_the_edge.py::test_a_string_denies_a_call_and_is_shown_to_the_model_as_reason",
+            "tests/scheduler/test_tools_at_the_edge.py::test_a_string_returned_by_an_approval_hook_denies_and_is_shown_as_the_reason",
         ),
     ),
     Mutation(
@@ -170,7 +170,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/inflight.py:AskInFlight.read_answer",
         "Checked(*..., describe_errors(made))",
         "Checked(*...)",
-        ("tests/session/test_output.py::test_the_error_names_missing_fields_but_no_values_of_the_answer",),
+        (
+            "tests/session/test_output.py::test_the_error_of_an_invalid_output_names_missing_fields_but_no_values",
+        ),
     ),
     Mutation(
         "misuse: a handoff may have any target",

@@ -131,6 +131,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/inflight.py:AskInFlight.instruct",
         'Message("user", (Text(words),), state.turns)',
         'Message("user", (Text(words),))',
-        (f"{SESSIONS}::test_the_history_of_a_prompted_turn_still_begins_at_its_message",),
+        (f"{SESSIONS}::test_tools_of_a_turn_prompted_after_an_empty_answer_see_the_same_history",),
     ),
 )

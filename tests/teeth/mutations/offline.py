@@ -10,7 +10,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/offline_runtime.py:group_answers",
         "pending and isinstance(pending[-1], Call) and not isinstance(part, Call)",
         "pending and isinstance(pending[-1], Call)",
-        (f"{HERE}::test_an_answer_ends_with_a_say_or_with_the_last_of_adjacent_calls",),
+        (f"{HERE}::test_a_scripted_answer_ends_with_text_or_the_last_of_adjacent_calls",),
     ),
     Mutation(
         "offline: two models of a provider share a script",

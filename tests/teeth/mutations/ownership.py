@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/claims.py:Claims.claim_any",
         "not self._host.is_durable",
         "self._host.is_durable",
-        (f"{GET}::test_a_closed_session_in_memory_is_opened_again_from_scratch",),
+        (f"{GET}::test_a_session_closed_in_memory_storage_is_opened_again_from_scratch",),
     ),
     Mutation(
         "handles: releasing a session cancels its turn",
@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/lifecycle.py:SessionLifecycle._hibernate_if_unused",
         "self.handles or self.is_over",
         "self.is_over",
-        (f"{GET}::test_a_session_opened_with_await_stays_when_others_release_it",),
+        (f"{GET}::test_a_session_opened_with_await_stays_open_when_other_users_release_it",),
     ),
     Mutation(
         "handles: a session released while busy stays active",

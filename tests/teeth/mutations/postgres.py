@@ -61,7 +61,7 @@ MUTATIONS = (
         f"{STATEMENTS}:CLAIM",
         '"""...%s AND fence =..."""',
         '"""...%s AND fence >=..."""',
-        (f"{TABLES}::test_a_claim_that_raced_with_another_checks_the_owner_again",),
+        (f"{TABLES}::test_a_claim_checks_the_owner_again_if_another_claim_came_first",),
     ),
     Mutation(
         "postgres: the numbers of a deleted session start again",

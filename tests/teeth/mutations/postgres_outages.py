@@ -10,7 +10,7 @@ SILENCE, RIGHTS, FAILOVER = (
     "tests/journal/test_postgres_rights.py",
     "tests/journal/test_postgres_failover.py",
 )
-LOST = f"{FAILOVER}::test_events_lost_in_a_failover_are_reported_everywhere"
+LOST = f"{FAILOVER}::test_events_lost_in_a_failover_are_reported_to_callers_log_and_fsck"
 
 MUTATIONS = (
     Mutation(
@@ -60,7 +60,7 @@ MUTATIONS = (
         f"{STATEMENTS}:_APPEND",
         '_APPEND = "...(s.owner IS NULL OR s.owner = %t::text)..."',
         "_APPEND = \"...(%t::text <> '')...\"",
-        (f"{FAILOVER}::test_a_host_with_a_lost_claim_writes_nothing_beside_its_successor",),
+        (f"{FAILOVER}::test_a_host_whose_claim_was_lost_is_fenced_before_its_successor_writes",),
     ),
     Mutation(
         "fsck: a skipped turn is no damage",
@@ -95,7 +95,7 @@ MUTATIONS = (
         "actors/journal/journal_actor.py:JournalActor._send_answer",
         "self._threads.record_renewal()",
         "",
-        (f"{SILENCE}::test_a_silent_server_is_waited_for_at_most_the_lease",),
+        (f"{SILENCE}::test_a_storage_waits_for_a_silent_server_no_longer_than_its_lease",),
     ),
     Mutation(
         "rights: unexpected errors are permanent",

@@ -8,6 +8,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "tests/conftest.py:LONG",
         "'strict/test_sdk_params_google.py'",
         "'testing/test_sdk_params.py'",
-        ("tests/project/test_quick_runs.py::test_files_of_a_quick_run_import_no_sdk",),
+        ("tests/project/test_quick_runs.py::test_no_test_file_of_a_quick_run_imports_an_sdk",),
     ),
 )

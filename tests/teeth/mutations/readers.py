@@ -67,7 +67,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/sqlite/connection.py:Connections._checkpoint",
         "self.pages >= OVERDUE",
         "False",
-        (f"{TESTS}::test_only_an_overdue_checkpoint_waits_for_a_page",),
+        (f"{TESTS}::test_only_an_overdue_checkpoint_waits_until_a_page_has_been_read",),
     ),
     Mutation(
         "readers: Postgres reads as many large values as records fit a page",

@@ -33,7 +33,7 @@ MUTATIONS = (
         f"{RECOVERY_RULES}:needs_recovery",
         "state.bound is not None or state.held is not None",
         "state.bound is not None",
-        (f"{RESUME}::test_a_switch_queued_when_its_turn_ended_is_applied_on_resume",),
+        (f"{RESUME}::test_a_switch_still_queued_at_the_end_of_the_log_is_applied_on_resume",),
     ),
     Mutation(
         "recovery: a paused turn silently continues with other tools",
@@ -75,21 +75,21 @@ MUTATIONS = (
         "actors/core/session/export_file.py:_decode_records",
         "... is not None",
         '... == ""',
-        (f"{CARRIED}::test_a_damaged_file_is_rejected_with_its_line_and_the_reason",),
+        (f"{CARRIED}::test_a_damaged_export_file_is_rejected_with_the_line_and_the_reason",),
     ),
     Mutation(
         "import: the first line may name any session",
         "actors/core/session/export_file.py:_pop_log",
         '... and opening.get("session") != first.session',
         "... and (not first.session)",
-        (f"{CARRIED}::test_a_damaged_file_is_rejected_with_its_line_and_the_reason",),
+        (f"{CARRIED}::test_a_damaged_export_file_is_rejected_with_the_line_and_the_reason",),
     ),
     Mutation(
         "import: a changed record is accepted",
         "actors/core/session/export_file.py:_pop_log",
         '_lines_digest(lines_read) != opening.get("sha256")',
         'not opening.get("sha256")',
-        (f"{CARRIED}::test_a_damaged_file_is_rejected_with_its_line_and_the_reason",),
+        (f"{CARRIED}::test_a_damaged_export_file_is_rejected_with_the_line_and_the_reason",),
     ),
     Mutation(
         "recovery: no call runs again",

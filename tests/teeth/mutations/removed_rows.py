@@ -15,9 +15,9 @@ STATEMENTS, REMOVAL, TABLES = (
 )
 GONE = f"{TESTS}::test_a_deleted_session_has_no_row_and_fences_its_old_writers"
 LET_GO = f"{TESTS}::test_releasing_a_session_without_a_log_deletes_its_row"
-LOWER = f"{TESTS}::test_deleting_a_row_with_a_lower_number_keeps_the_floor"
-WAITS = (f"{TESTS}::test_a_claim_of_a_new_session_waits_for_a_change_of_the_floor",)
-CLAIMED = (f"{TESTS}::test_a_deletion_waiting_for_the_floor_holds_no_row_and_spares_new_claims",)
+LOWER = f"{TESTS}::test_deleting_a_row_with_a_lower_number_keeps_the_fencing_floor"
+WAITS = (f"{TESTS}::test_a_claim_of_a_new_session_waits_for_a_change_of_the_fencing_floor",)
+CLAIMED = (f"{TESTS}::test_a_deletion_waiting_for_the_fencing_floor_does_not_affect_new_claims",)
 
 MUTATIONS = (
     Mutation(
@@ -74,7 +74,9 @@ MUTATIONS = (
         f"{FORMAT}:_removed_rows",
         "bool(removed) != bool(fence)",
         "False",
-        ("tests/journal/test_fsck.py::test_a_lost_fencing_floor_is_reported_and_no_number_reused",),
+        (
+            "tests/journal/test_fsck.py::test_a_lost_fencing_floor_is_reported_and_no_fencing_number_is_reused",
+        ),
     ),
     Mutation(
         "rows: Postgres keeps the row of a deleted session",

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 HERE, KILLS = "tests/session/test_repeated_asks.py", "tests/session/test_repeated_after_kills.py"
-EVERY_KILL = f"{KILLS}::test_each_key_has_one_result_after_a_kill_at_any_event"
+EVERY_KILL = f"{KILLS}::test_each_ask_key_has_one_result_after_a_kill_at_any_event"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -11,7 +11,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver.run",
         "AskStarted(number, message, asked, key)",
         "AskStarted(number, message, asked)",
-        (f"{HERE}::test_another_host_returns_the_result_from_the_log",),
+        (f"{HERE}::test_a_repeated_ask_on_another_host_returns_the_result_from_the_log",),
     ),
     Mutation(
         "repeats: an ask in flight is not joined",
@@ -25,21 +25,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/repeats.py:RepeatedAsks.answer",
         "is_in_flight or any(each is not self._pending.current for each in accepted)",
         "is_in_flight",
-        (f"{HERE}::test_a_queued_ask_is_joined_by_its_key",),
+        (f"{HERE}::test_a_repeated_ask_joins_the_queued_ask_with_the_same_key",),
     ),
     Mutation(
         "repeats: the requests of an ask are traced for each of its callers",
         "actors/session/pending.py:Submit.pass_on",
         "self.own.put(event)",
         "self.sink.put(event)",
-        (f"{HERE}::test_a_joined_ask_is_traced_once",),
+        (f"{HERE}::test_an_ask_shared_by_several_callers_is_traced_once",),
     ),
     Mutation(
         "repeats: an interrupted ask is never continued",
         "actors/core/session/state.py:SessionState.can_continue",
         "ask.ask == self.asks",
         "False",
-        (f"{HERE}::test_an_ask_that_a_kill_interrupted_continues_in_a_further_turn",),
+        (f"{HERE}::test_an_ask_interrupted_by_a_kill_continues_in_a_further_turn",),
     ),
     Mutation(
         "repeats: an interrupted ask is continued after a later one",
@@ -60,7 +60,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver.continue_ask",
         "self.ask.instruct(AGAIN)",
         "pass",
-        (f"{HERE}::test_an_answer_without_the_end_of_its_turn_is_requested_again",),
+        (f"{HERE}::test_an_answer_whose_turn_end_is_not_in_the_log_is_requested_again",),
     ),
     Mutation(
         "repeats: a continued ask loses its earlier totals",
@@ -95,14 +95,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/log/events.py:TurnEnded.ends_ask",
         "self.cause != LEAVING",
         'self.status != "cancelled"',
-        (f"{HERE}::test_an_ask_that_its_caller_cancelled_stays_cancelled",),
+        (f"{HERE}::test_an_ask_cancelled_by_its_caller_stays_cancelled_when_repeated",),
     ),
     Mutation(
         "repeats: the end of a runtime cancels an ask for good",
         "actors/runtime/session_actors.py:SessionActors.interrupt",
         "Cancel(is_leaving=True)",
         "Cancel()",
-        (f"{HERE}::test_an_ask_that_the_end_of_its_runtime_cancelled_continues",),
+        (f"{HERE}::test_an_ask_cancelled_by_leaving_its_runtime_continues_when_repeated",),
     ),
     Mutation(
         "repeats: a resumed turn cannot be joined",
@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/pending.py:PendingAsks._close",
         "self._end_joined(submit.key.name, error)",
         "pass",
-        (f"{HERE}::test_repeated_asks_are_refused_with_their_queued_first_ask",),
+        (f"{HERE}::test_repeated_asks_are_refused_if_the_queued_first_ask_is_refused",),
     ),
     Mutation(
         "repeats: a session that has ended leaves repeated asks waiting",
@@ -130,13 +130,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/repeats.py:RepeatedAsks._check_room",
         "waiting >= MAX_REPEATED",
         "False",
-        (f"{HERE}::test_repeated_asks_are_bounded",),
+        (f"{HERE}::test_the_number_of_waiting_repeated_asks_is_bounded",),
     ),
     Mutation(
         "repeats: a key is accepted with another message",
         "actors/session/repeats.py:RepeatedAsks.answer",
         "key != submit.key",
         "key.name != submit.key.name",
-        (f"{HERE}::test_a_key_belongs_to_one_message",),
+        (f"{HERE}::test_an_ask_key_belongs_to_one_message",),
     ),
 )

@@ -11,9 +11,7 @@ OFFER = "actors/tools/toolsets/offer.py"
 SERVER = "actors/tools/mcp/connection.py"
 RESULTS = "actors/tools/mcp/results.py"
 
-FREED = (
-    "tests/runtime/test_garbage.py::test_a_session_that_its_own_tools_reference_is_freed_after_deletion",
-)
+FREED = ("tests/runtime/test_garbage.py::test_a_session_referenced_by_its_own_tools_is_freed_after_deletion",)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -48,7 +48,7 @@ MUTATIONS = (
         "actors/runtime/journal_admin.py:JournalAdmin._cutoff_time",
         "newest[0].used - SLACK <= now <= newest[0].used + LEAP",
         "newest[0].used - SLACK <= now",
-        (f"{CLI}::test_an_age_is_rejected_if_the_clock_is_far_from_the_journal",),
+        (f"{CLI}::test_deletion_by_age_is_rejected_if_the_clock_is_far_from_the_journals",),
     ),
     Mutation(
         "delete: nothing is exported first",
@@ -62,7 +62,7 @@ MUTATIONS = (
         "actors/runtime/journal_admin.py:JournalAdmin.export",
         "file.add(session, ...)",
         "session == name and file.add(session, events[first : first + SLICE])",
-        (f"{CARRIED}::test_subagents_are_imported_with_their_parent_under_free_ids",),
+        (f"{CARRIED}::test_subagents_are_imported_with_their_parent_under_unused_ids",),
     ),
     Mutation(
         "import: half of a file stays after the other half is refused",
@@ -76,7 +76,7 @@ MUTATIONS = (
         "actors/runtime/claims.py:Claims._release",
         "self._registry.free(name)",
         "",
-        (f"{CARRIED}::test_subagents_are_imported_with_their_parent_under_free_ids",),
+        (f"{CARRIED}::test_subagents_are_imported_with_their_parent_under_unused_ids",),
     ),
     Mutation(
         "resume: the type of an answer is dropped",

@@ -12,7 +12,7 @@ MUTATIONS = (
         f"{SESSION}:SessionActor._wait_on",
         "self._let_wait()",
         "self._queue_limits.begin(self._live_context, pending.waiting)",
-        (f"{SESSIONS}::test_a_queued_rewind_is_rejected_after_a_crash_into_a_waiting_turn",),
+        (f"{SESSIONS}::test_a_queued_rewind_is_rejected_if_a_turn_waits_after_a_crash",),
     ),
     Mutation(
         "rewinding: nothing is removed from the history",
@@ -40,7 +40,7 @@ MUTATIONS = (
         f"{REWINDING}:rewind",
         "await ask.refs.renderer.send(Rewind(end.length))",
         "",
-        (f"{SESSIONS}::test_later_messages_leave_the_history_and_every_lane_begins_an_epoch",),
+        (f"{SESSIONS}::test_a_rewind_removes_later_messages_and_every_lane_begins_an_epoch",),
     ),
     Mutation(
         "rewinding: late results of removed calls are shown",
@@ -102,7 +102,7 @@ MUTATIONS = (
         (
             f"{SESSIONS}::test_a_rewind_cancels_a_waiting_turn_first",
             "tests/session/test_queue_limits.py::"
-            "test_an_ask_behind_a_pending_approval_is_bounded_by_its_timeout",
+            "test_an_ask_queued_behind_a_pending_approval_is_bounded_by_its_timeout",
         ),
     ),
     Mutation(
@@ -124,7 +124,7 @@ MUTATIONS = (
         f"{REWINDING}:rewind",
         "end.length == state.history.length",
         "False",
-        (f"{SESSIONS}::test_later_messages_leave_the_history_and_every_lane_begins_an_epoch",),
+        (f"{SESSIONS}::test_a_rewind_removes_later_messages_and_every_lane_begins_an_epoch",),
     ),
     Mutation(
         "rewinding: no error suggests a rewind",

@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """,
         "await self.journal.send(command)",
         (
-            "tests/runtime/test_host_operations.py::test_leaving_the_runtime_while_sessions_release_logs_is_no_crash",
+            "tests/runtime/test_host_operations.py::test_leaving_the_runtime_while_sessions_release_their_logs_crashes_no_actor",
         ),
     ),
     Mutation(
@@ -97,7 +97,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "self._executor.running",
         "False",
-        (f"{ACTIVATION}::test_a_tool_that_outlives_its_cancel_keeps_the_actors_active",),
+        (f"{ACTIVATION}::test_a_tool_that_still_runs_after_a_cancel_keeps_its_sessions_actors",),
     ),
     Mutation(
         "session: its lanes are forgotten on passivation",
@@ -218,7 +218,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/contained.py:ContainedTask.detach",
         "self._inner.shield = True",
         "pass",
-        (f"{EDGE}::test_a_tool_that_swallows_cancellation_is_not_woken_after_its_close",),
+        (f"{EDGE}::test_a_tool_that_swallows_cancellation_is_not_woken_after_its_call_is_closed",),
     ),
     Mutation(
         "tools: a closed call gives away its thread's slot",
@@ -231,14 +231,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         slot.is_over = True
         self.taken -= 1
         """,
-        (f"{EDGE}::test_a_closed_call_keeps_its_place_until_its_thread_returns",),
+        (f"{EDGE}::test_a_closed_call_keeps_its_thread_slot_until_its_tool_returns",),
     ),
     Mutation(
         "tools: a call waits for a thread that is never returned",
         "actors/scheduler/threads.py:Threads.request_slot",
         "self.stuck >= request.limit",
         "False",
-        (f"{EDGE}::test_a_call_is_rejected_if_closed_calls_hold_every_thread",),
+        (f"{EDGE}::test_a_call_is_rejected_if_tools_of_closed_calls_block_every_thread",),
     ),
     Mutation(
         "tools: a call waiting for a thread counts as started in the log",
@@ -287,7 +287,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/scheduler/calls.py:CallExecution._run_to_end",
         "self._asks and (answer := (await self._ask_approval())) is not True",
         "self._asks and (not (answer := (await self._ask_approval())))",
-        (f"{EDGE}::test_only_true_approves_and_exceptions_affect_only_their_call",),
+        (f"{EDGE}::test_an_approval_hook_approves_only_with_true_and_its_error_affects_one_call",),
     ),
     Mutation(
         "runtime: a close ends with its caller",
@@ -336,7 +336,9 @@ except BaseException:
         self._refusals.extend(kept)
         """,
         "del kept",
-        ("tests/session/test_refusals.py::test_a_refusal_by_the_judge_names_the_calls_of_the_history",),
+        (
+            "tests/session/test_refusals.py::test_a_transcript_refused_by_the_strict_rules_names_the_calls_of_the_history",
+        ),
     ),
     Mutation(
         "runtime: a deleted log is kept",

@@ -4,15 +4,17 @@ from tests.teeth.mutations.mutation import Mutation
 
 COUNTED = "tests/runtime/test_stats.py::test_the_counters_equal_recounts_of_the_logs_and_of_the_events"
 STATS = "tests/runtime/test_stats.py"
-CRASHED = "tests/runtime/test_stats.py::test_calls_ended_by_a_crash_are_counted_as_in_the_log"
+CRASHED = "tests/runtime/test_stats.py::test_calls_ended_by_a_crash_have_the_same_count_in_stats_and_log"
 TOLD = "tests/runtime/test_stats.py::test_a_recount_counts_the_round_limit_once_and_no_failed_calls"
 HELD = "tests/runtime/test_stats.py::test_quarantined_calls_and_stalls_are_in_the_stats"
-RAN = "tests/cli/test_stats.py::test_the_output_of_run_is_counted_by_backend"
+RAN = "tests/cli/test_stats.py::test_stats_counts_the_output_of_run_by_backend"
 NONE = "tests/cli/test_stats.py::test_an_invalid_line_is_reported_by_its_number"
 SOAK = "tests/commands/test_soak.py::"
-SOAK += "test_a_soak_leaves_nothing_behind_and_fails_only_by_faults"
-SOAKED = "tests/commands/test_soak.py::test_each_problem_is_reported"
-ONE_PATH = "tests/session/test_one_path.py::test_a_turn_of_five_calls_is_equal_in_a_session_and_a_subagent"
+SOAK += "test_a_soak_leaks_nothing_and_its_asks_fail_only_because_of_faults"
+SOAKED = "tests/commands/test_soak.py::test_each_problem_of_a_soak_is_reported"
+ONE_PATH = (
+    "tests/session/test_one_path.py::test_a_turn_of_five_calls_has_the_same_log_in_a_session_and_a_subagent"
+)
 BELOW = "tests/runtime/test_stats.py::test_calls_of_subagents_are_counted_with_their_own_backend"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -75,7 +77,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         case EpochBegan():
             ...
         """,
-        ("tests/runtime/test_stats.py::test_only_a_rewrite_within_the_turn_counts_as_a_structural_refusal",),
+        (
+            "tests/runtime/test_stats.py::test_only_an_epoch_after_a_request_of_the_same_turn_counts_as_a_refusal",
+        ),
     ),
     Mutation(
         "scale: records of a batch ended by a crash are not counted",
@@ -89,7 +93,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/stats/stats.py:_Recount.count_event",
         "(*..., False)",
         "(*..., self.is_unanswered)",
-        ("tests/runtime/test_stats.py::test_only_a_rewrite_within_the_turn_counts_as_a_structural_refusal",),
+        (
+            "tests/runtime/test_stats.py::test_only_an_epoch_after_a_request_of_the_same_turn_counts_as_a_refusal",
+        ),
     ),
     Mutation(
         "scale: a running tool counts as abandoned",

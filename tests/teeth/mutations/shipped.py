@@ -83,6 +83,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/simulation/journal.py:SimulatedJournal._track_event",
         "turn <= last",
         "turn",
-        (f"{SIMULATION}::test_the_journal_knows_the_ended_turns_and_the_session_of_a_task",),
+        (f"{SIMULATION}::test_the_simulated_journal_finds_ended_turns_and_the_session_of_a_task",),
     ),
 )

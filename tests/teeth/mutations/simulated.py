@@ -189,7 +189,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/held_changes.py:HeldChanges.switch",
         "(held := log.state.held) is not None",
         "not at_once and (held := log.state.held) is not None",
-        ("tests/session/test_switching.py::test_a_switch_after_a_crash_supersedes_the_queued_one",),
+        (
+            "tests/session/test_switching.py::test_a_switch_after_a_crash_supersedes_the_switch_queued_before_it",
+        ),
     ),
     Mutation(
         "simulated: a turn that ends before its subagents is not reported",
@@ -242,7 +244,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         self._changes.notify()
         """,
         "pass",
-        ("tests/commands/test_simulation.py::test_the_runs_exercise_every_feature",),
+        ("tests/commands/test_simulation.py::test_the_simulation_runs_exercise_every_feature",),
     ),
     Mutation(
         "simulated: a subagent with a format answers in text",

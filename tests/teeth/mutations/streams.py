@@ -4,14 +4,16 @@ from tests.teeth.mutations.mutation import Mutation
 
 LOG = "tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_as_the_stream"
 FAILOVER = "tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_after_a_failover"
-GROUPS = "tests/session/test_replayed_events.py::test_only_the_last_event_of_a_number_is_a_place_to_resume"
+GROUPS = (
+    "tests/session/test_replayed_events.py::test_a_subscriber_resumes_only_after_the_last_event_of_one_number"
+)
 CUT = "tests/session/test_session_events.py::test_a_subscriber_resumes_at_any_event_without_a_gap"
 SAME = "tests/session/test_session_events.py::test_early_and_late_subscribers_receive_the_same_events"
 SLOW = "tests/session/test_session_events.py::test_a_slow_subscriber_receives_resync_and_misses_only_deltas"
 LEFT = "tests/session/test_session_events.py::"
 LEFT += "test_leaving_the_runtime_ends_subscriptions"
 COUNTED = "tests/runtime/test_stats.py::test_the_counters_equal_recounts_of_the_logs_and_of_the_events"
-REPEATED = "tests/runtime/test_stats.py::test_repeated_calls_are_counted_and_found_by_a_recount"
+REPEATED = "tests/runtime/test_stats.py::test_repeated_calls_have_the_same_count_in_stats_logs_and_events"
 REFUSED = "tests/telemetry/test_tracing.py::test_a_refused_ask_ends_its_span_with_the_reason"
 SAID = "tests/telemetry/test_tracing.py::test_spans_contain_message_content_only_if_enabled"
 TOKENS = "tests/telemetry/test_tracing.py::test_tokens_are_recorded_per_request_and_backend"
@@ -247,7 +249,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/telemetry/otel.py:_encode_part",
         "case ToolCall(): ...",
         "",
-        ("tests/telemetry/test_tracing_conventions.py::test_messages_are_json_as_in_the_conventions",),
+        (
+            "tests/telemetry/test_tracing_conventions.py::test_messages_in_spans_are_json_as_the_conventions_require",
+        ),
     ),
     Mutation(
         "tracing: a repeated request leaves the first one's span open",

@@ -6,7 +6,7 @@ THROTTLE, EVENTS = "actors/journal/read_throttle.py:ReadThrottle", "actors/journ
 JOURNAL, ADMIN = "actors/journal/journal_actor.py:JournalActor", "actors/runtime/journal_admin.py"
 TESTS = "tests/journal/test_read_throttle.py"
 STOPS = f"{TESTS}::test_a_client_pauses_after_one_slice_while_a_write_is_pending"
-PENDING = f"{TESTS}::test_only_writes_are_pending_until_they_are_answered"
+PENDING = f"{TESTS}::test_writes_count_as_pending_until_answered_and_reads_do_not"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -14,7 +14,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{THROTTLE}.pause",
         "if self._is_idle_since(answered): return",
         "return",
-        (STOPS, f"{TESTS}::test_successive_writes_overtake_a_client_of_a_long_log"),
+        (STOPS, f"{TESTS}::test_successive_writes_overtake_a_client_that_reads_a_long_log"),
     ),
     Mutation(
         "throttle: a pause has no limit while writes are pending",
@@ -28,14 +28,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{THROTTLE}._is_idle_since",
         "self._answered == answered",
         "True",
-        (f"{TESTS}::test_a_pause_spans_the_gap_between_two_writes_of_one_writer",),
+        (f"{TESTS}::test_a_reader_stays_paused_between_two_writes_of_one_writer",),
     ),
     Mutation(
         "throttle: pages are long while writes are pending",
         f"{THROTTLE}.page_size",
         "SLICE + self.pending",
         "most",
-        (f"{TESTS}::test_more_pending_writes_allow_longer_pages",),
+        (f"{TESTS}::test_each_further_pending_write_allows_slightly_longer_pages",),
     ),
     Mutation(
         "throttle: a reader of events does not pause",

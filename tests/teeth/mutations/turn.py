@@ -16,7 +16,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external[:0]}",
         (
             f"{EXTERNAL}::test_a_result_for_a_removed_tool_is_recorded_as_late",
-            f"{EXTERNAL}::test_of_two_racing_results_one_resumes_the_turn",
+            f"{EXTERNAL}::test_only_one_of_two_results_passed_at_once_resumes_the_turn",
         ),
     ),
     Mutation(
@@ -24,21 +24,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/resolutions.py:_check_external_results",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for each in ledger._known if page}",
-        (f"{EXTERNAL}::test_a_result_for_a_tool_with_a_body_is_rejected",),
+        (f"{EXTERNAL}::test_a_result_passed_for_a_tool_that_the_runtime_runs_is_rejected",),
     ),
     Mutation(
         "awaiting: results for a resumed turn continue it again",
         "actors/session/session_actor.py:SessionActor._accept_resolution",
         'self._phase != "awaiting"',
         "self._log.state.closed",
-        (f"{EXTERNAL}::test_of_two_racing_results_one_resumes_the_turn",),
+        (f"{EXTERNAL}::test_only_one_of_two_results_passed_at_once_resumes_the_turn",),
     ),
     Mutation(
         "ledger: a second, different result replaces the first",
         "actors/core/ledger.py:_add_completion",
         "replace(record, duplicates=(*record.duplicates, new))",
         "replace(record, end=event)",
-        (f"{EXTERNAL}::test_a_repeated_result_changes_nothing_and_a_different_one_is_not_sent",),
+        (f"{EXTERNAL}::test_passing_a_second_result_for_a_call_does_not_change_the_first",),
     ),
     Mutation(
         "awaiting: a turn continues with half of the results",
@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         else:
             ...
         """,
-        (f"{EXTERNAL}::test_some_of_the_results_are_recorded_and_the_turn_waits_for_the_rest",),
+        (f"{EXTERNAL}::test_passed_results_are_recorded_while_the_turn_waits_for_the_others",),
     ),
     Mutation(
         "awaiting: a crash interrupts a waiting turn",
@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/resolutions.py:_check_decision",
         "(*...,)",
         "(*..., decision.digest)",
-        (f"{APPROVALS}::test_decisions_about_other_arguments_or_unknown_calls_are_rejected",),
+        (f"{APPROVALS}::test_a_decision_for_an_unknown_call_or_other_arguments_is_rejected",),
     ),
     Mutation(
         "approvals: decisions before a refused one are recorded",
@@ -138,7 +138,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/batch.py:denial",
         'f": {reason}" if reason else "."',
         '"""."""',
-        (f"{APPROVALS}::test_a_denial_is_a_real_completion_and_the_model_sees_its_reason",),
+        (f"{APPROVALS}::test_a_denied_call_is_answered_with_the_reason_of_the_denial",),
     ),
     Mutation(
         "approvals: an unapproved call runs without an approver",
@@ -161,7 +161,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver.run_call",
         "RoundEnded(turn, 1, pack(said), calls=1)",
         "RoundEnded(turn, 1, pack(said), calls=0)",
-        ("tests/session/test_call_tool.py::test_a_model_call_after_one_by_the_program_has_a_new_id",),
+        (
+            "tests/session/test_call_tool.py::test_a_call_by_the_model_after_a_call_by_the_program_has_a_new_id",
+        ),
     ),
     Mutation(
         "repair: commas inside texts are removed too",
@@ -203,28 +205,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/guards.py:TurnGuard._count",
         "seen is not None and _is_same(end, seen.end)",
         "seen is not None",
-        (f"{GUARDS}::test_changing_results_and_calls_of_one_message_are_no_repetition",),
+        (f"{GUARDS}::test_equal_calls_with_new_results_or_in_one_message_are_not_a_repetition",),
     ),
     Mutation(
         "guards: a waiting turn restarts its count",
         "actors/session/steps.py:TurnSteps.resume",
         "history.upto(length)",
         "history",
-        (f"{GUARDS}::test_the_guards_of_a_resumed_turn_use_its_log",),
+        (f"{GUARDS}::test_the_guards_of_a_resumed_turn_count_the_earlier_calls_in_its_log",),
     ),
     Mutation(
         "guards: results passed by the caller do not count",
         "actors/session/driver.py:TurnDriver._resume",
         "not (stopped or waited.calls) and served.is_stuck()",
         "False",
-        (f"{GUARDS}::test_results_from_the_caller_count_as_repetitions",),
+        (f"{GUARDS}::test_equal_results_passed_by_the_caller_count_as_repetitions",),
     ),
     Mutation(
         "guards: repetitions do not end a turn",
         "actors/core/turn/turn.py:_TurnRules._next_round",
         "stuck or ... or ...",
         "... or ...",
-        (f"{GUARDS}::test_on_repeat_allows_warns_or_stops",),
+        (f"{GUARDS}::test_on_repeat_allows_repeated_calls_warns_the_model_or_stops_the_tools",),
     ),
     Mutation(
         "awaiting: a late reader does not learn the status of the ask",
@@ -245,7 +247,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/session_actor.py:SessionActor._conclude",
         "self._deadline.end()",
         "self._deadline.end() if self._log.state.pause is None else None",
-        (f"{EDGES}::test_no_timer_runs_while_a_turn_waits",),
+        (f"{EDGES}::test_no_timer_runs_while_a_turn_waits_for_its_caller",),
     ),
     Mutation(
         "approvals: a call that is always denied runs for the program",

@@ -30,7 +30,7 @@ MUTATIONS = (
         "actors/telemetry/emission.py:_structlog_logger",
         "structlog.stdlib.BoundLogger if is_waiting else None",
         "None",
-        (f"{LOGS}::test_an_asynchronous_structlog_logger_is_written_to_at_once",),
+        (f"{LOGS}::test_an_asynchronous_structlog_logger_receives_events_at_once",),
     ),
     Mutation(
         "logging: untrusted text ends its literal",
@@ -137,21 +137,21 @@ MUTATIONS = (
         "actors/core/stats/measures.py:RequestCounts.record_end",
         "sent - 1",
         "0",
-        (f"{FIGURES}::test_statuses_are_counted_by_http_code",),
+        (f"{FIGURES}::test_requests_are_counted_by_http_status_code",),
     ),
     Mutation(
         "metrics: a stopped request counts as answered",
         "actors/provider/rounds.py:Round._release_place",
         "usage is None",
         "False",
-        (f"{FIGURES}::test_broken_requests_have_no_status_and_stopped_ones_are_cancelled",),
+        (f"{FIGURES}::test_disconnected_requests_have_no_status_and_stopped_ones_are_cancelled",),
     ),
     Mutation(
         "metrics: any status of a server is a label",
         "actors/core/stats/measures.py:status_label",
         "str(status) if status in _STATUSES else UNUSUAL",
         "str(status)",
-        (f"{FIGURES}::test_statuses_are_counted_by_http_code",),
+        (f"{FIGURES}::test_requests_are_counted_by_http_status_code",),
     ),
     Mutation(
         "metrics: any name is a label",
@@ -217,14 +217,14 @@ MUTATIONS = (
         "actors/telemetry/prometheus.py:_journal_metrics",
         "size is not None",
         "size is None",
-        (SHOWN, f"{FIGURES}::test_dashboard_and_alert_queries_resolve_in_a_scrape"),
+        (SHOWN, f"{FIGURES}::test_dashboard_and_alert_queries_name_only_existing_metrics_and_labels"),
     ),
     Mutation(
         "metrics: an alert uses a metric that no scrape has",
         "actors/telemetry/prometheus.py:_ask_metrics",
         "'outcome'",
         "'status'",
-        (f"{FIGURES}::test_dashboard_and_alert_queries_resolve_in_a_scrape",),
+        (f"{FIGURES}::test_dashboard_and_alert_queries_name_only_existing_metrics_and_labels",),
     ),
     Mutation(
         "metrics: a bucket counts only its own range",
@@ -245,6 +245,6 @@ MUTATIONS = (
         "actors/core/stats/event_counts.py:WorkCounts.count_event",
         "self.count_request(binding, cause.get('status'))",
         "pass",
-        (f"{SCRAPE}::test_events_give_outcomes_requests_and_tokens",),
+        (f"{SCRAPE}::test_stats_counts_outcomes_requests_and_tokens_in_printed_events",),
     ),
 )
